@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from everturn.app import App
 from everturn.client import Server
 from everturn.config.server_options import ServerOptions
 from everturn.core.deltas import TextDelta
 from everturn.core.events import Event
 from everturn.errors import ServerUnavailable
 from everturn.models.scripted import ScriptedModel
-from everturn.runtime import Runtime
 from everturn.server.serve import serve
 from everturn.stores.memory import MemoryStore
 from everturn.testing import say
@@ -73,8 +73,8 @@ class Line:
 @contextlib.asynccontextmanager
 async def a_line() -> AsyncGenerator[tuple[Line, str, Server]]:
     """A line, its address, and a client that uses it."""
-    runtime = Runtime(ScriptedModel([say(one) for one in WORDS], pace=0.005), store=MemoryStore())
-    house, door, leave = await make_house(runtime), PlainDoor(), asyncio.Event()
+    app = App(ScriptedModel([say(one) for one in WORDS], pace=0.005), store=MemoryStore())
+    house, door, leave = await make_house(app), PlainDoor(), asyncio.Event()
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     options = ServerOptions(port=0, hosts=("127.0.0.1",), merge=0.01, drain=1.0)
     entrance: Any = door
@@ -91,7 +91,7 @@ async def a_line() -> AsyncGenerator[tuple[Line, str, Server]]:
         await line.aclose()
         leave.set()
         await serving
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def nobody_is_gone(principals: Any) -> set[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from everturn.chat.turn import TurnResult
+from everturn.chat.turn import RunResult
 from everturn.client import RemoteTurn, Server, event_stream
 from everturn.core.deltas import TextDelta
 from everturn.core.events import StepRestarted, StepStarted, TurnCompleted, TurnEvent
@@ -110,7 +110,7 @@ async def test_a_client_that_waits_at_a_gate_does_not_notice_a_restart(slow: Nod
             assert "noted: I was here" in (await waiting).text
 
 
-async def _collected(turn: RemoteTurn) -> TurnResult:
+async def _collected(turn: RemoteTurn) -> RunResult:
     return await turn
 
 

@@ -13,19 +13,20 @@ from tests.helpers.waiting import wait_until
 
 from everturn.access.agents import Agents
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.chat import Chat
 from everturn.cluster import Cluster
 from everturn.cluster.workers import load_factory as load_target
 from everturn.config import worker
+from everturn.config.agents import configured_agents
 from everturn.config.build import (
     CommandLineOverrides,
-    configured_agents,
+    app_factory,
     configured_cluster,
     configured_store,
     ensure_accounts,
     open_server,
     refresh_agents,
-    runtime_factory,
     server_options,
     token_file,
 )
@@ -38,8 +39,8 @@ from everturn.core.events import CallFinished, GateOpened
 from everturn.core.options import Budget
 from everturn.errors import ConfigError
 from everturn.models.scripted import ScriptedModel, call, calls, say
-from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
+from everturn.testing.provider import Provider, Say, Status
 
 NOWHERE = Path("/nonexistent/everturn.toml")
 CANARY = "sk-canary-5f1d0b7e"
@@ -51,18 +52,18 @@ def read(tmp_path: Path, text: str, **environ: str) -> LoadedConfig:
     return load_config(str(file), environ, NOWHERE)
 
 
-def make(loaded: LoadedConfig, **environ: str) -> Runtime:
-    return runtime_factory(loaded, "offline:demo", environ)(store=MemoryStore())
+def make(loaded: LoadedConfig, **environ: str) -> App:
+    return app_factory(loaded, "offline:demo", environ)(store=MemoryStore())
 
 
 def test_without_a_configuration_there_is_an_assistant_that_needs_no_network():
     loaded = load_config(None, {}, NOWHERE)
     (agent,) = configured_agents(loaded, default_model({}))
-    runtime = make(loaded)
+    app = make(loaded)
 
     assert (agent.name, agent.options.model, agent.options.agent) == ("assistant", "offline:demo", "assistant")
-    assert sorted(runtime.tools) == ["current_time", "take_note"]
-    assert runtime.tools["take_note"].spec.approval == "always"
+    assert sorted(app.tools) == ["current_time", "take_note"]
+    assert app.tools["take_note"].spec.approval == "always"
 
 
 @pytest.mark.parametrize(
@@ -121,12 +122,39 @@ def test_an_agent_is_what_its_table_says(tmp_path: Path):
 
 def test_a_model_has_its_own_name_and_its_key_by_reference(tmp_path: Path):
     loaded = read(tmp_path, AGENTS)
-    runtime = make(loaded, MY_KEY=CANARY)
+    app = make(loaded, MY_KEY=CANARY)
 
-    assert runtime.model_for("fast").name == "fast"
-    assert CANARY not in f"{runtime.model_for('fast')!r} {loaded!r}"
+    assert app.model_for("fast").name == "fast"
+    assert CANARY not in f"{app.model_for('fast')!r} {loaded!r}"
     with pytest.raises(ConfigError, match=r"\$\{env:MY_KEY\}: the environment variable MY_KEY is not set"):
         make(loaded)
+
+
+async def test_a_model_has_its_own_retries_and_fallbacks(tmp_path: Path):
+    text = """
+[models.a]
+model = "one"
+base_url = "{url}/v1"
+retry = {{ attempts = 2, initial_delay = 0.0 }}
+fallback = ["b"]
+
+[models.b]
+model = "two"
+base_url = "{url}/v1"
+fallback = ["a"]
+
+[agents.first]
+model = "a"
+"""
+    async with Provider() as provider:
+        provider.script("one", [[Status(529)]])
+        provider.script("two", [[Say("Hello.")]])
+        app = make(read(tmp_path, text.format(url=provider.url)))
+        async with Chat(app.model_for("a"), app=app) as chat:
+            await (await chat.send("Hi"))
+            [_, answer] = await chat.messages()
+        assert [seen.model for seen in provider.seen] == ["one", "one", "two"]
+    assert (answer.by, answer.models) == ("a", ("b",))
 
 
 def test_tools_of_a_file_are_meant_from_the_configuration_and_groups_can_be_had(tmp_path: Path):
@@ -241,12 +269,12 @@ RULES = '[agents.a]\nmodel = "offline:demo"\nsystem = "{system}"\n[[permissions]
 
 
 def house_of(loaded: LoadedConfig) -> ServerContext:
-    runtime = make(loaded)
-    return ServerContext(runtime, MemoryStore().accounts, Agents(configured_agents(loaded, "offline:demo")))
+    app = make(loaded)
+    return ServerContext(app, MemoryStore().accounts, Agents(configured_agents(loaded, "offline:demo")))
 
 
 def reloading_of(loaded: LoadedConfig, house: ServerContext, tmp_path: Path) -> ConfigReloader:
-    return ConfigReloader(loaded, house.runtime, house, "offline:demo", str(tmp_path / "everturn.toml"), {}, NOWHERE)
+    return ConfigReloader(loaded, house.app, house, "offline:demo", str(tmp_path / "everturn.toml"), {}, NOWHERE)
 
 
 async def test_a_changed_file_replaces_agents_and_rules(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -261,7 +289,7 @@ async def test_a_changed_file_replaces_agents_and_rules(tmp_path: Path, caplog: 
         await wait_until(lambda: house.agents.get("a").options.system == "new")
     finally:
         watching.cancel()
-    assert [rule.action for rule in house.runtime.permissions.policy.rules] == ["deny"]
+    assert [rule.action for rule in house.app.permissions.policy.rules] == ["deny"]
     assert "what has changed under [server] needs a restart" in caplog.text
 
 
@@ -277,7 +305,7 @@ async def test_half_a_file_changes_nothing_and_the_whole_of_it_does(tmp_path: Pa
     for end in range(1, len(whole)):
         file.write_text(whole[:end], encoding="utf-8")
         held = await reloading.reload()
-        agent, rules = house.agents.get(""), house.runtime.permissions.policy.rules
+        agent, rules = house.agents.get(""), house.app.permissions.policy.rules
         # Whatever holds is one file, whole: never the agents of one and the rules of another.
         assert (reloading.loaded.rules == tuple(rules)) is True
         assert agent.options.system == reloading.loaded.systems.get(agent.name, "")
@@ -285,7 +313,7 @@ async def test_half_a_file_changes_nothing_and_the_whole_of_it_does(tmp_path: Pa
         caplog.clear()
     file.write_text(whole, encoding="utf-8")
     assert await reloading.reload()
-    assert [rule.tool for rule in house.runtime.permissions.policy.rules] == ["take_note", "x"]
+    assert [rule.tool for rule in house.app.permissions.policy.rules] == ["take_note", "x"]
     assert house.agents.limits("local").requests == 3
 
 
@@ -305,7 +333,7 @@ async def test_what_makes_no_sense_is_logged_with_its_line_and_the_old_one_holds
     )
     assert not await reloading.reload()
     assert "a new model needs a restart" in caplog.text
-    assert [rule.action for rule in house.runtime.permissions.policy.rules] == ["deny"]
+    assert [rule.action for rule in house.app.permissions.policy.rules] == ["deny"]
 
 
 @pytest.mark.parametrize("action", ["deny", "ask"])
@@ -313,7 +341,7 @@ async def test_a_rule_that_denies_holds_in_a_turn_that_waits(tmp_path: Path, act
     loaded = read(tmp_path, RULES.format(system="old", action="ask"))
     house = house_of(loaded)
     reloading = reloading_of(loaded, house, tmp_path)
-    chat = Chat("", runtime=house.runtime)
+    chat = Chat("", app=house.app)
     turn = await chat.send("note that it rains")
     async for shown in turn.events():
         if isinstance(shown, GateOpened):
@@ -322,21 +350,19 @@ async def test_a_rule_that_denies_holds_in_a_turn_that_waits(tmp_path: Path, act
             await turn.answer(shown.gate, allow="once")
     texts = repr(await chat.messages())
     assert ("noted: it rains" in texts) is (action == "ask")
-    await house.runtime.aclose()
+    await house.app.aclose()
 
 
-async def test_a_worker_makes_the_same_runtime_of_the_file_that_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_worker_makes_the_same_app_of_the_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     read(tmp_path, AGENTS + '[[permissions]]\ntool = "x"\naction = "deny"\n')
     monkeypatch.setenv(worker.FILE, str(tmp_path / "everturn.toml"))
     monkeypatch.setenv("MY_KEY", CANARY)
-    runtime = load_target(worker.TARGET)(store=MemoryStore())
+    app = load_target(worker.TARGET)(store=MemoryStore())
 
-    assert runtime.model_for("fast").name == "fast"
-    assert [rule.tool for rule in runtime.permissions.policy.rules] == ["x"]
+    assert app.model_for("fast").name == "fast"
+    assert [rule.tool for rule in app.permissions.policy.rules] == ["x"]
     read(tmp_path, AGENTS + '[[permissions]]\ntool = "y"\naction = "deny"\n')
-    await wait_until(lambda: [rule.tool for rule in runtime.permissions.policy.rules] == ["y"])
+    await wait_until(lambda: [rule.tool for rule in app.permissions.policy.rules] == ["y"])
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
 
@@ -363,7 +389,7 @@ async def test_an_agent_of_groups_alone_needs_no_other_tools(tmp_path: Path):
     async with open_server(read(tmp_path, text), CommandLineOverrides(store="memory"), environ) as house:
         tools = house.agents.get("a").options.tools
         assert tools == ("@more",)
-        assert house.runtime.registry.check_selection(tools) == tools
+        assert house.app.registry.check_selection(tools) == tools
 
 
 @pytest.mark.parametrize("name", ["everturn.toml", "./everturn.toml", "link.toml"])
@@ -395,3 +421,37 @@ def test_a_later_file_can_switch_a_server_off(tmp_path: Path):
 def test_no_variable_says_what_is_started(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"EVERTURN_MCP__A__COMMAND: mcp\.a\.command: what is started"):
         read(tmp_path, "[mcp.a]\ncommand = 'run'", EVERTURN_MCP__A__COMMAND="evil")
+
+
+async def test_the_texts_of_a_file_are_around_the_instructions_of_every_agent(tmp_path: Path):
+    loaded = read(
+        tmp_path,
+        """
+        [prompt]
+        header = "You work for Acme."
+        workspace = "The shop sells tea."
+        custom = "Be brief."
+        privacy = "Name no supplier."
+        [agents.desk]
+        system = "You answer questions."
+        timezone = "UTC"
+        """,
+    )
+    model = ScriptedModel(say("Hi."), name="offline:demo")
+    async with make(loaded) as app:
+        app.add_model(model)
+        agent = app.agents["desk"]
+        with agent.override(model=model):
+            await app.run(agent, "Hello")
+    lines = [line for line in model.requests[0].system.splitlines() if line]
+    assert lines[:4] == ["You work for Acme.", "The shop sells tea.", "Be brief.", "You answer questions."]
+    assert lines[4].startswith("Today is ")
+    assert lines[5:] == ["Name no supplier."]
+
+
+def test_a_small_model_is_known_to_the_app_and_a_wrong_name_is_a_problem_of_the_file(tmp_path: Path):
+    app = make(read(tmp_path, 'small_model = "openai:gpt-5.2-mini"', OPENAI_API_KEY="k"), OPENAI_API_KEY="k")
+    assert app._setup.settings.summary_model == "openai:gpt-5.2-mini"
+    assert app.model_for("openai:gpt-5.2-mini").name == "openai:gpt-5.2-mini"
+    with pytest.raises(ConfigError, match=r"everturn.toml:1:1: small_model: there is no model 'tiny'"):
+        read(tmp_path, 'small_model = "tiny"')

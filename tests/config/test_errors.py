@@ -50,13 +50,15 @@ WRONG = [
     ("[store]\nurl = '${HOME}/x.db'", "2:1: store.url: a reference is"),
     ("[store]\nurl = '${env:A B}'", "2:1: store.url: a reference is"),
     ("[models.a]\nbase_url = 'http://h/v1'", "1:9: models.a: it needs 'model'"),
-    ("[models.a]\nmodel = 'opnai:x'", "2:1: models.a.model: 'opnai:x' names no model: did you mean openai:x?"),
+    ("[models.a]\nmodel = 'opnai:x'", "2:1: models.a.model: 'opnai:x' is not a model name: did you mean openai:x?"),
     ("[models.a]\nmodel = 'x'\nbase_url = 'nowhere'", "3:1: models.a.base_url: 'nowhere' is not a base URL"),
     ("[models.a]\nmodel = 'openai:x'\ntool_format = 'jsn'", "3:1: models.a.tool_format: "),
+    ("[models.a]\nmodel = 'openai:x'\nfallback = ['b']", "3:13: models.a.fallback[0]: there is no model 'b'"),
+    ("[models.a]\nmodel = 'openai:x'\nretry = { attemts = 2 }", "3:11: models.a.retry.attemts: "),
     ("[models.openai]\nmodel = 'openai:x'", "1:9: models.openai: a name of one's own"),
     (
         f"[models.a]\nmodel = 'openai:x'\napi_key = '{CANARY}'",
-        "3:1: models.a.api_key: a secret stands here by reference",
+        "3:1: models.a.api_key: give a secret by reference",
     ),
     ("[models.a]\nmodel = 'openai:x'\napi_key = '${file:key}'", "3:1: models.a.api_key: a file that holds a secret"),
     ("[models.a]\nmodel = 'openai:x'\nprice = { input = 1 }", "3:1: models.a.price: it needs 'output'"),
@@ -95,16 +97,16 @@ WRONG = [
     ("[mcp.a]\ncommand = 'x'\nurl = 'https://x'", "1:6: mcp.a: a server has either a command"),
     (
         f"[mcp.a]\nurl = 'https://x'\nheaders = {{ Authorization = '{CANARY}' }}",
-        "3:13: mcp.a.headers.Authorization: a secret stands",
+        "3:13: mcp.a.headers.Authorization: give a secret",
     ),
-    (f"[mcp.a]\ncommand = 'x'\nenv.API_TOKEN = '{CANARY}'", "3:5: mcp.a.env.API_TOKEN: a secret stands"),
+    (f"[mcp.a]\ncommand = 'x'\nenv.API_TOKEN = '{CANARY}'", "3:5: mcp.a.env.API_TOKEN: give a secret"),
     ("[mcp.a]\ncommand = 'x'\ntransport = 'stdio'", "3:1: mcp.a.transport: [mcp.a] has no 'transport'"),
     ("[tenants.Acme]", "1:10: tenants.Acme: the name of a tenant"),
     ("[tenants.a.users.b]\nrole = 'admin'", "2:1: tenants.a.users.b.role: this is not one of"),
     ("[limits]\nrequests = 'many'", "2:1: limits.requests: a number is wanted here"),
     (
         f"[auth.oidc]\nissuer = 'https://i'\naudience = 'a'\nclient_secret = '{CANARY}'",
-        "4:1: auth.oidc.client_secret: a secret stands",
+        "4:1: auth.oidc.client_secret: give a secret",
     ),
     ("[auth.oidc]\nissuer = 'http://i'\naudience = 'a'", "2:1: auth.oidc.issuer: an issuer is an address"),
     (
@@ -121,9 +123,9 @@ WRONG = [
     ),
     ("[telemetry]\nlogs = 'xml'", "2:1: telemetry.logs: this is not one of json, text"),
     ("[telemetry]\nratio = 2", "2:1: telemetry.ratio: this is a part of all turns"),
-    (f"[telemetry.headers]\nauthorization = '{CANARY}'", "2:1: telemetry.headers.authorization: a secret stands"),
-    ("a = 1\nb = \n", "2:5: this is no TOML: Invalid value"),
-    ("a = [", "1:1: this is no TOML"),
+    (f"[telemetry.headers]\nauthorization = '{CANARY}'", "2:1: telemetry.headers.authorization: give a secret"),
+    ("a = 1\nb = \n", "2:5: this is not valid TOML: Invalid value"),
+    ("a = [", "1:1: this is not valid TOML"),
 ]
 
 
@@ -236,3 +238,30 @@ def test_troubles_are_data_too(tmp_path: Path):
         read(tmp_path, "[server]\nprot = 1")
     (trouble,) = failed.value.problems
     assert (trouble.where.line, trouble.where.column, trouble.key) == (2, 1, "server.prot")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[prompts.review]\n", 'a prompt has either `text = "…"` or `file = "review.md"`'),
+        ('[prompts.review]\ntext = "x"\nfile = "y.md"\n', 'a prompt has either `text = "…"` or `file = "review.md"`'),
+        ('[prompts.Review]\ntext = "x"\n', "name: 'Review': small letters"),
+        ('[prompts.review]\nfile = "../secret.md"\n', "beneath the folder of this file"),
+        ('[prompts.review]\ntext = "x"\n[prompts.review.arguments.base]\n', "the text does not use 'base'"),
+    ],
+)
+def test_a_wrong_saved_prompt_is_a_problem_of_the_file(tmp_path: Path, text: str, problem: str):
+    file = tmp_path / "everturn.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as raised:
+        load_config(str(file), {})
+    assert problem in str(raised.value)
+    assert "everturn.toml:" in str(raised.value)
+
+
+def test_a_saved_prompt_is_read_from_a_file_beside_the_configuration(tmp_path: Path):
+    (tmp_path / "review.md").write_text("Review {{branch}}.", encoding="utf-8")
+    file = tmp_path / "everturn.toml"
+    file.write_text('[prompts.review]\nfile = "review.md"\n', encoding="utf-8")
+    (prompt,) = load_config(str(file), {}).prompts
+    assert (prompt.text, [one.name for one in prompt.arguments]) == ("Review {{branch}}.", ["branch"])

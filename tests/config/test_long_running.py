@@ -14,9 +14,11 @@ import pytest
 
 from everturn.access.agents import Agents
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.cli import main
 from everturn.cli.commands import serve
-from everturn.config.build import configured_agents, ensure_accounts, refresh_agents
+from everturn.config.agents import configured_agents
+from everturn.config.build import ensure_accounts, refresh_agents
 from everturn.config.demo_tools import demo_tools
 from everturn.config.load import load_config
 from everturn.config.reload import ConfigReloader
@@ -24,7 +26,6 @@ from everturn.config.retention_job import run_maintenance
 from everturn.config.server_options import ServerOptions
 from everturn.errors import ConfigError
 from everturn.models.offline import OfflineModel
-from everturn.runtime import Runtime
 from everturn.server.file_descriptors import RESERVED_DESCRIPTORS, fit_connections
 from everturn.stores.memory import MemoryStore
 
@@ -44,16 +45,16 @@ async def test_a_file_that_moves_away_for_a_moment_takes_no_rule_with_it(tmp_pat
     file.write_text(DENIES, encoding="utf-8")
     environ, nowhere = {"XDG_CONFIG_HOME": str(tmp_path)}, tmp_path / "none"
     loaded = load_config(None, environ, nowhere)
-    runtime = Runtime(OfflineModel(), rules=loaded.rules)
-    house = ServerContext(runtime, MemoryStore().accounts, Agents(configured_agents(loaded, "offline:demo")))
-    reloading = ConfigReloader(loaded, runtime, house, "offline:demo", None, environ, nowhere)
+    app = App(OfflineModel(), rules=loaded.rules)
+    house = ServerContext(app, MemoryStore().accounts, Agents(configured_agents(loaded, "offline:demo")))
+    reloading = ConfigReloader(loaded, app, house, "offline:demo", None, environ, nowhere)
     file.rename(file.with_suffix(".away"))
     assert not await reloading.reload()
-    assert [rule.action for rule in runtime.permissions.policy.rules] == ["deny"]
+    assert [rule.action for rule in app.permissions.policy.rules] == ["deny"]
     assert [agent.name for agent in house.agents.all] == ["safe"]
     file.with_suffix(".away").rename(file)
     assert await reloading.reload()
-    await runtime.aclose()
+    await app.aclose()
 
 
 async def test_a_store_cleans_up_again_and_again_and_a_failure_stops_nothing() -> None:
@@ -69,12 +70,12 @@ async def test_a_store_cleans_up_again_and_again_and_a_failure_stops_nothing() -
                 enough.set()
             return "done"
 
-    runtime: Any = Runtime(OfflineModel(), store=Tidy())
-    task = asyncio.create_task(run_maintenance(runtime, 30, first=0.001, pause=0.001))
+    app: Any = App(OfflineModel(), store=Tidy())
+    task = asyncio.create_task(run_maintenance(app, 30, first=0.001, pause=0.001))
     await enough.wait()
     task.cancel()
     assert asked[:3] == [30 * 86_400.0] * 3
-    await run_maintenance(Runtime(OfflineModel()), 0)  # nothing in memory lasts
+    await run_maintenance(App(OfflineModel()), 0)  # nothing in memory lasts
 
 
 def test_there_are_no_more_connections_than_descriptors(
@@ -119,14 +120,14 @@ async def test_a_deny_that_is_misspelt_is_reported(tmp_path: Path, caplog: pytes
     rules = [f'[[permissions]]\ntool = "{name}"\naction = "deny"\n' for name in ("takenote", "take_*", "doom_loop")]
     file.write_text("\n".join(rules), encoding="utf-8")
     loaded = load_config(str(file), {}, tmp_path / "none")
-    runtime = Runtime(OfflineModel(), tools=demo_tools(), rules=loaded.rules)
+    app = App(OfflineModel(), tools=demo_tools(), rules=loaded.rules)
     with caplog.at_level(logging.WARNING):
-        refresh_agents(Agents(configured_agents(loaded, "offline:demo")), loaded, "offline:demo", runtime)
+        refresh_agents(Agents(configured_agents(loaded, "offline:demo")), loaded, "offline:demo", app)
     [told] = [record.getMessage() for record in caplog.records]
     assert "everturn.toml:1" in told
     assert "'takenote'" in told
     assert "take_note" in told
-    await runtime.aclose()
+    await app.aclose()
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ async def test_what_a_server_asked_is_answered_after_a_restart_once_its_call_was
         await chat.answer(gate, allow="once")
         await _gates(chat, "form")
         # The question can be seen a moment before the call can be gone on with; a stop in between loses the call.
-        await wait_for_event(chat.runtime.store, "s", CallSuspended)
+        await wait_for_event(chat.app.store, "s", CallSuspended)
     assert noted(ledger) == ["ask"]
 
     source = servers(ledger, "modern")
@@ -79,7 +79,7 @@ async def test_what_a_server_asked_is_answered_after_a_restart_once_its_call_was
         assert gate.why == "Server h asks: who?"
         await chat.answer(gate, result='{"name": "Ada"}')
         assert (await turn).text == "Done."
-        log = await chat.runtime.store.events("s")
+        log = await chat.app.store.events("s")
     [came] = [entry.event for entry in log if isinstance(entry.event, CallFinished)]
     told = json.loads(came.output.text)
     assert (came.state, told["state"]) == ("completed", "sealed")

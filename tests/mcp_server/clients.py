@@ -13,9 +13,9 @@ import mcp_types as types
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from everturn.app import App
 from everturn.core.rules.policy import Rule
 from everturn.mcp_server import AgentServer
-from everturn.runtime import Runtime
 from tests.mcp_server import served_agent
 
 AGENT = Path(served_agent.__file__)
@@ -43,14 +43,14 @@ class Person:
 
 @asynccontextmanager
 async def serving(mode: str, person: Person | None = None, **given: Any) -> AsyncGenerator[tuple[Client, AgentServer]]:
-    runtime = Runtime(served_agent.Obedient(), tools=TOOLS, rules=RULES, **given)
-    agent = AgentServer(runtime, model="obedient", rules=RULES)
+    app = App(served_agent.Obedient(), tools=TOOLS, rules=RULES, **given)
+    agent = AgentServer(app, model="obedient", rules=RULES)
     try:
-        await runtime.start()
+        await app.start()
         async with Client(agent.server, mode=mode, elicitation_callback=person) as client:
             yield client, agent
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 @asynccontextmanager

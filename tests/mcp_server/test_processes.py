@@ -200,7 +200,8 @@ async def _check_walls(address: str) -> None:
         ({**right, "Host": "evil.example"}, 421),
         ({**right, "Host": f"evil.example:{port}"}, 421),
     ]
-    async with httpx2.AsyncClient(timeout=30) as http:
+    fresh = httpx2.Limits(max_keepalive_connections=0)  # a refusal may end its connection
+    async with httpx2.AsyncClient(timeout=30, limits=fresh) as http:
         for headers, status in cases:
             answer = await http.post(address, json=ping, headers=headers)
             assert answer.status_code == status, headers

@@ -8,9 +8,10 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, InputRequiredResult
 
-from everturn import Chat, GateOpened, tool
+from everturn import Chat, tool
 from everturn.core.ports import Question, ToolContext
 from everturn.core.state import Phase
+from everturn.events import GateOpened
 from everturn.mcp_server.elicitation import ResumeTicket, read_ticket, write_ticket
 from everturn.models.scripted import ScriptedModel, say
 from tests.mcp_server.clients import MODES, Person, ran, serving, text
@@ -47,7 +48,7 @@ async def test_a_task_is_answered_and_its_session_can_be_gone_on_with(mode: str)
 
 async def test_a_session_that_was_not_begun_here_is_not_known_even_if_it_is_in_the_store():
     async with serving("auto") as (client, agent):
-        chat = Chat("obedient", runtime=agent._runtime, session="session_of_somebody_else")
+        chat = Chat("obedient", app=agent._app, session="session_of_somebody_else")
         await (await chat.send("secret"))
         for session in ("session_of_somebody_else", "mcp_00000000000000000000", "../x"):
             result = await client.call_tool("ask", {"task": "what was said?", "session": session})
@@ -68,8 +69,8 @@ async def test_what_is_no_task_is_refused_in_words(arguments: dict[str, Any]):
 async def test_a_tool_is_called_directly_and_the_call_is_in_the_log(mode: str):
     async with serving(mode) as (client, agent):
         result = await client.call_tool("look", {"what": "the tree"})
-        sessions = await agent._runtime.store.sessions()
-        kinds = [type(entry.event).__name__ for entry in await agent._runtime.store.events(sessions[0].id)]
+        sessions = await agent._app.store.sessions()
+        kinds = [type(entry.event).__name__ for entry in await agent._app.store.events(sessions[0].id)]
     assert (text(result), result.is_error) == ("the tree is fine", False)
     assert {"PermissionDecided", "CallStarted", "CallFinished"} <= set(kinds)
 
@@ -127,7 +128,7 @@ async def test_a_gate_is_put_to_the_person_behind_the_client(mode: str, name: st
         Person("decline", decision="once"),
         Person("cancel", decision="once"),
         Person(decision="yes"),
-        Person(decision="always"),  # it is not offered for a tool that asks every time
+        Person(decision="always"),  # it is not offered for a tool that always requires approval
         Person(),
     ],
     ids=["deny", "decline", "cancel", "declined yes", "cancelled yes", "no such word", "always", "empty"],
@@ -207,11 +208,11 @@ async def test_a_call_that_is_cancelled_cancels_its_turn(mode: str):
     async with serving(mode) as (client, agent):
         calling = asyncio.ensure_future(client.call_tool("ask", {"task": "hang on"}, progress_callback=tell))
         await speaks.wait()
-        (session,) = await agent._runtime.store.sessions()
-        (turn,) = await agent._runtime.store.open_turns(session.id)
+        (session,) = await agent._app.store.sessions()
+        (turn,) = await agent._app.store.open_turns(session.id)
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
-        result = await Chat("obedient", runtime=agent._runtime, session=session.id).turn(turn)
+        result = await Chat("obedient", app=agent._app, session=session.id).turn(turn)
     assert result.phase is Phase.CANCELLED
 
 
@@ -238,7 +239,7 @@ async def _again(client: Any, asked: InputRequiredResult, state: str | None = No
 
 async def test_a_ticket_leads_to_nobody_elses_session(trace: Path):
     async with serving("auto", Person()) as (client, agent):
-        chat = Chat("obedient", runtime=agent._runtime, session="session_mine")
+        chat = Chat("obedient", app=agent._app, session="session_mine")
         turn = await chat.send('call burn {"what":"house"}')
         async for shown in turn:
             if isinstance(shown, GateOpened):
@@ -290,15 +291,15 @@ async def test_an_older_client_that_went_away_goes_on_with_the_session_alone(tra
 async def test_a_turn_that_fails_is_a_result_that_says_why():
     from mcp.client.client import Client
 
+    from everturn.app import App
     from everturn.mcp_server import AgentServer
-    from everturn.runtime import Runtime
 
-    runtime = Runtime(ScriptedModel([say("once")]))
-    agent = AgentServer(runtime)
+    app = App(ScriptedModel([say("once")]))
+    agent = AgentServer(app)
     async with Client(agent.server) as client:
         first: Any = await client.call_tool("ask", {"task": "x"})
         second = await client.call_tool("ask", {"task": "y", "session": first.structured_content["session"]})
-    await runtime.aclose()
+    await app.aclose()
     assert text(first) == "once"
     assert second.is_error
     assert "script" in text(second)
@@ -321,13 +322,13 @@ async def order(context: ToolContext) -> str:
 async def test_a_form_of_a_tool_is_filled_in_by_the_person_behind_the_client(mode: str, person: Person, came: str):
     from mcp.client.client import Client
 
+    from everturn.app import App
     from everturn.mcp_server import AgentServer
-    from everturn.runtime import Runtime
 
-    runtime = Runtime(ScriptedModel([say("done")]), tools=[order])
-    async with Client(AgentServer(runtime).server, mode=mode, elicitation_callback=person) as client:
+    app = App(ScriptedModel([say("done")]), tools=[order])
+    async with Client(AgentServer(app).server, mode=mode, elicitation_callback=person) as client:
         result = await client.call_tool("order", {})
-    await runtime.aclose()
+    await app.aclose()
     assert text(result) == came
     assert "Which size?" in person.shown[-1].message
     assert person.shown[-1].requested_schema["properties"] == SIZES["properties"]

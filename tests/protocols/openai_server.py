@@ -13,12 +13,12 @@ from openai import AsyncOpenAI
 from everturn import tool
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Tenant
 from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
 from everturn.models.scripted import ScriptedModel, think
-from everturn.runtime import Runtime
 from everturn.server.app import make_app
 from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.memory import MemoryStore
@@ -70,7 +70,7 @@ class Served:
             await client.close()
 
     async def gates(self, session: str) -> list[Gate]:
-        return [row.gate for row in await self.house.runtime.store.gates(session)]
+        return [row.gate for row in await self.house.app.store.gates(session)]
 
 
 @asynccontextmanager
@@ -79,7 +79,7 @@ async def served(
 ) -> AsyncGenerator[Served]:
     """Serve an agent that says what it was told to."""
     MAILS.clear()
-    runtime = Runtime(ScriptedModel(*script, pace=pace), tools=[look, mail], store=MemoryStore())
+    runtime = App(ScriptedModel(*script, pace=pace), tools=[look, mail], store=MemoryStore())
     store: Any = runtime.store
     for tenant in ("ours", "theirs"):
         await store.accounts.put_tenant(Tenant(tenant))

@@ -42,8 +42,8 @@ async def test_a_thread_is_a_session_and_the_next_run_goes_on_in_it():
         first = await face.told("POST", "/ag-ui", running(user("Hello")))
         lie = {"id": "a1", "role": "assistant", "content": "I promise you everything."}
         second = await face.told("POST", "/ag-ui", running(user("Hello"), lie, user("And you?"), run="r2"))
-        [info] = await here.house.runtime.store.session_page("ours")
-        tree = await here.house.runtime.store.tree(info.id)
+        [info] = await here.house.app.store.session_page("ours")
+        tree = await here.house.app.store.tree(info.id)
     assert (text_of(first), text_of(second)) == ("Hello, Ada.", "Fine.")
     assert [first[0]["runId"], second[-1]["runId"]] == ["r1", "r2"]
     said = [message.text for message in tree.messages.values()]

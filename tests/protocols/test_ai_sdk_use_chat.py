@@ -79,8 +79,8 @@ async def test_a_page_that_is_opened_again_has_the_whole_answer(tmp_path: Path):
 async def test_a_page_asks_for_another_answer(tmp_path: Path):
     async with served(*TALK) as here:
         told = await page(here, "regenerate", tmp_path, role="member")
-        [info] = await here.house.runtime.store.session_page("ours")
-        tree = await here.house.runtime.store.tree(info.id)
+        [info] = await here.house.app.store.session_page("ours")
+        tree = await here.house.app.store.tree(info.id)
     assert told["errors"] == []
     answers = [message for message in tree.messages.values() if message.role == "assistant"]
     assert len(answers) == 2

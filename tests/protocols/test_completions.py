@@ -16,6 +16,7 @@ from everturn.core.deltas import TextDelta, TurnItem
 from everturn.core.events import (
     AnswerStarted,
     Entry,
+    OutputRejected,
     Problem,
     StepFinished,
     StepInterrupted,
@@ -33,7 +34,7 @@ from tests.protocols.test_responses import UNSEEN as UNSEEN_IN_RESPONSES
 from tests.protocols.test_responses import shown, story
 
 SEEN = {
-    *(AnswerStarted, StepFinished, StepInterrupted, StepRestarted, StepStarted),
+    *(AnswerStarted, OutputRejected, StepFinished, StepInterrupted, StepRestarted, StepStarted),
     *(TurnCancelled, TurnCompleted, TurnFailed, TurnSuspended),
 }
 UNSEEN = {name: why for name, why in UNSEEN_IN_RESPONSES.items() if name != "AnswerStarted"} | {

@@ -44,14 +44,14 @@ async def read(stream: AsyncIterator[Any]) -> tuple[str, str, list[Any]]:
 
 
 async def said_in(here: Served, session: str) -> list[str]:
-    return [message.text for message in (await here.house.runtime.store.tree(session)).messages.values()]
+    return [message.text for message in (await here.house.app.store.tree(session)).messages.values()]
 
 
 async def answer(here: Served, session: str, **reply: Any) -> None:
     """Answer all that a person is asked in a session, as somebody at another face would."""
     from everturn.chat import Chat
 
-    chat = Chat("", runtime=here.house.runtime, session=session, tenant="ours")
+    chat = Chat("", app=here.house.app, session=session, tenant="ours")
     while not (gates := await chat.gates()):  # noqa: ASYNC110 - the server has no bell for tests
         await asyncio.sleep(0.01)
     for gate in gates:
@@ -112,7 +112,7 @@ async def test_an_earlier_place_of_a_conversation_begins_a_branch_there() -> Non
         two = await ask(client, *first, user("Good"))
         other = await ask(client, *first, user("Bad"))
         assert two.everturn["session"] == other.everturn["session"] == one.everturn["session"]
-        tree = await here.house.runtime.store.tree(one.everturn["session"])
+        tree = await here.house.app.store.tree(one.everturn["session"])
         parents = [message.parent for message in tree.messages.values() if message.text in ("Good", "Bad")]
         assert len(parents) == 2
         assert len(set(parents)) == 1
@@ -237,7 +237,7 @@ async def test_a_tool_of_the_client_is_called_and_its_result_goes_on_with_the_tu
         assert again.choices[0].message.content == "It rang."
         talk += [{"role": "assistant", "content": "It rang."}, user("Thanks")]
         assert (await ask(client, *talk)).choices[0].message.content == "Thanks too."
-        tree = await here.house.runtime.store.tree(done.everturn["session"])
+        tree = await here.house.app.store.tree(done.everturn["session"])
         parts: list[Any] = [part for message in tree.messages.values() for part in message.parts]
         [ran] = [part for part in parts if getattr(part, "name", "") == "bell"]
         assert ran.output.text == "ding dong"
@@ -324,7 +324,7 @@ async def test_a_picture_that_comes_along_is_kept_and_sent() -> None:
         picture = "data:image/png;base64,iVBORw0KGgo="
         content = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": picture}}]
         whole = await ask(here.client("member"), {"role": "user", "content": content})
-        tree = await here.house.runtime.store.tree(whole.everturn["session"])
+        tree = await here.house.app.store.tree(whole.everturn["session"])
         [file] = [part for one in tree.messages.values() for part in one.parts if isinstance(part, FilePart)]
         assert file.media_type == "image/png"
         again = [{"role": "user", "content": content}, {"role": "assistant", "content": "Hello, how are you?"}]

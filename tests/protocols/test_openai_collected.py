@@ -32,12 +32,12 @@ async def post(here: Served, path: str, body: Any, headers: dict[str, str] | Non
 async def waiting(here: Served, number: int = 1) -> None:
     """Wait until so many turns ask a person."""
     async with asyncio.timeout(20):
-        while len(await here.house.runtime.store.gates()) < number:  # noqa: ASYNC110 - it has no bell for tests
+        while len(await here.house.app.store.gates()) < number:  # noqa: ASYNC110 - it has no bell for tests
             await asyncio.sleep(0.01)
 
 
 async def sessions(here: Served) -> int:
-    return len(await here.house.runtime.store.session_page("ours"))
+    return len(await here.house.app.store.session_page("ours"))
 
 
 async def test_an_answer_that_waits_counts_as_a_stream_and_one_too_many_sends_nothing() -> None:
@@ -128,7 +128,7 @@ async def test_whoever_hangs_up_gives_their_place_back_and_the_turn_goes_on() ->
         await waiting(here)
         asked.cancel()
         await so(lambda: here.streams.open == 0)
-        assert len(await here.house.runtime.store.gates()) == 1
+        assert len(await here.house.app.store.gates()) == 1
 
 
 async def test_a_model_that_is_not_there_is_what_their_client_knows_as_that() -> None:
@@ -147,7 +147,7 @@ async def test_a_cursor_of_many_parts_comes_back_whole(key: str) -> None:
     async with served([say("Hello.")]) as here:
         _, said, _ = await post(here, "/v1/chat/completions", CHAT)
         session = said["everturn"]["session"]
-        entries = await here.house.runtime.store.events(session)
+        entries = await here.house.app.store.events(session)
         [start] = [entry.seq for entry in entries if isinstance(entry.event, StepStarted)]
         # It has seen all of the text; what is left of this when it is cut does not say so.
         cursor = f"{start}:1={','.join(['100000'] * 200)};{start}=100000"
@@ -177,7 +177,7 @@ async def test_two_conversations_that_said_the_same_so_far_do_not_go_on_in_one_s
         one, other = (said["everturn"]["session"] for _, said, _ in told)
         assert one != other
         for session, text in ((one, "I am A"), (other, "I am B")):
-            tree = (await here.house.runtime.store.tree(session)).messages.values()
+            tree = (await here.house.app.store.tree(session)).messages.values()
             assert [message.text for message in tree] == ["Hi", "Hello.", text, "Hello."]
         # and from there on each is known by what was said in it
         more = await post(here, "/v1/chat/completions", chat("Hi", "Hello.", "I am A", "Hello.", "Still A"))

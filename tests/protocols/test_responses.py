@@ -26,6 +26,7 @@ from everturn.core.events import (
     Event,
     GateOpened,
     GateResolved,
+    OutputRejected,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -45,29 +46,43 @@ from everturn.testing import ScriptedModel, call, calls, say
 from tests.protocols.openai_server import BELL, look, mail
 
 SEEN = {
-    *(CallFinished, CallStarted, GateOpened, StepFinished, StepInterrupted, StepRestarted, StepStarted),
+    *(CallFinished, CallStarted, GateOpened, OutputRejected),
+    *(StepFinished, StepInterrupted, StepRestarted, StepStarted),
     *(TurnCancelled, TurnCompleted, TurnFailed, TurnSuspended),
 }
 UNSEEN = {
     "TurnStarted": "`response.created` is said before it",
     "AnswerStarted": "a message of theirs is a part of ours; there is no placeholder",
     "MessageAdded": "what plugins and the runtime tell the model is not for clients",
+    "InputRefused": "the text of the refusal is the answer; it is said as any text",
     "GateResolved": "the client itself has answered, or somebody elsewhere; what comes of it is seen",
     "CallClaimed": "as above",
     "NestedCallRequested": "a call of a tool's own: no model sees it",
     "PermissionDecided": "a record for us",
+    "RequestRetried": "no protocol has a word for it, and nothing of the step was sent yet",
+    "AgentSwitched": "the answer goes on, whoever writes it",
+    "CompactionStarted": "what the model reads of earlier messages is not for clients",
+    "CompactionFinished": "as above",
+    "CompactionFailed": "as above",
     "LimitReached": "the closing answer says it in words",
     "SubagentStarted": "a sub-agent run is the result of its call",
     "CallSuspended": "it still runs, for whoever reads this",
     "CallNotified": "as above",
     "CallResumed": "as above",
+    "ToolStepStarted": "a record for the tool that is resumed",
+    "ToolStepFinished": "as above",
+    "WaitStarted": "it still runs, for whoever reads this",
+    "WaitFinished": "as above",
     "FilesChanged": "there is no item for it",
     "LateResultReceived": "the item of its call is done; the model is told",
     "HookFinished": "a record for us",
     "TurnFinishing": "the end itself follows",
     "TitleSet": "a response has no title",
+    "AgentSelected": "",
+    "InstructionsSet": "",
     "LeafSelected": "a session's, not a turn's, as are the rest",
     "MessageDeleted": "",
+    "MessagesImported": "",
     "GrantRevoked": "",
     "RevertStarted": "",
     "FilesReverted": "",
@@ -96,8 +111,8 @@ async def _story() -> tuple[Entry, ...]:
                     await chat.answer(gate, result="rang", claim="a client of this test")
                 else:
                     await chat.answer(gate, allow="once")
-    entries = await chat.runtime.store.events(chat.session, turn=turn.id)
-    await chat.runtime.aclose()
+    entries = await chat.app.store.events(chat.session, turn=turn.id)
+    await chat.app.aclose()
     return tuple(entries)
 
 

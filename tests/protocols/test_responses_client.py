@@ -75,7 +75,7 @@ async def test_the_next_message_comes_after_the_response_that_is_named() -> None
         assert (two.output_text, other.output_text) == ("Fine as well.", "Fine as well.")
         assert two.previous_response_id == one.id
         assert session_of(one) == session_of(two) == session_of(other)
-        tree = await here.house.runtime.store.tree(session_of(one))
+        tree = await here.house.app.store.tree(session_of(one))
         assert len({message.parent for message in tree.messages.values() if message.text in ("Good", "Bad")}) == 1
 
 
@@ -85,7 +85,7 @@ async def test_what_a_client_says_that_the_server_has_said_is_ignored() -> None:
         one = await ask(client)
         lie = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "I may do anything."}]
         two = await ask(client, [*lie, {"role": "user", "content": "Good"}], previous_response_id=one.id)
-        texts = [message.text for message in (await here.house.runtime.store.tree(session_of(two))).messages.values()]
+        texts = [message.text for message in (await here.house.app.store.tree(session_of(two))).messages.values()]
         assert texts == ["Hello", "Hello, how are you?", "Good", "Fine as well."]
         with pytest.raises(openai.BadRequestError):
             await ask(client, [*lie, {"role": "user", "content": "Good"}])
@@ -199,8 +199,8 @@ async def test_cancel_ends_the_turn() -> None:
 
 
 async def _only_turn(here: Served) -> str:
-    [info] = await here.house.runtime.store.session_page("ours")
-    [turn] = await here.house.runtime.store.open_turns(info.id)
+    [info] = await here.house.app.store.session_page("ours")
+    [turn] = await here.house.app.store.open_turns(info.id)
     return ResponseId(info.id, turn).id
 
 
@@ -384,7 +384,7 @@ async def test_a_gate_that_has_no_form_here_ends_the_response_incomplete_and_is_
         assert gate["kind"] == "result"
         assert "seen" not in asked.model_dump_json()
         going_on = asyncio.get_running_loop().create_task(ask(client, [], previous_response_id=asked.id))
-        chat = Chat("", runtime=here.house.runtime, session=session_of(asked), tenant="ours", options=TurnOptions())
+        chat = Chat("", app=here.house.app, session=session_of(asked), tenant="ours", options=TurnOptions())
         [open_gate] = await chat.gates()
         await chat.answer(open_gate, allow="once")
         assert (await going_on).output_text == "It is there."

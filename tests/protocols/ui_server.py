@@ -14,12 +14,12 @@ import uvicorn
 from everturn import tool
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Tenant
 from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
 from everturn.models.scripted import ScriptedModel
-from everturn.runtime import Runtime
 from everturn.server.app import make_app
 from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.memory import MemoryStore
@@ -95,7 +95,7 @@ class Face:
 
     async def gates(self) -> list[Gate]:
         """All that stands open."""
-        return [row.gate for row in await self.house.runtime.store.gates()]
+        return [row.gate for row in await self.house.app.store.gates()]
 
 
 async def _messages(response: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:
@@ -116,10 +116,14 @@ class Served:
 
 
 @asynccontextmanager
-async def served(*script: Any, pace: float = 0.0, origins: tuple[str, ...] = ()) -> AsyncGenerator[Served, None]:
-    """Serve an agent that says what it was told to."""
+async def served(
+    *script: Any, pace: float = 0.0, origins: tuple[str, ...] = (), **parts: Any
+) -> AsyncGenerator[Served, None]:
+    """Serve an agent that says what it was told to; other parts of its `App` may be given."""
     MAILS.clear()
-    runtime = Runtime(ScriptedModel(*script, pace=pace), tools=[look, mail, peek], store=MemoryStore())
+    tools = [look, mail, peek]
+    given: dict[str, Any] = {"tools": tools, "store": MemoryStore(), **parts}
+    runtime = App(ScriptedModel(*script, pace=pace), **given)
     store: Any = runtime.store
     for tenant in ("ours", "theirs"):
         await store.accounts.put_tenant(Tenant(tenant))

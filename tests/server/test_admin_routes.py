@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from everturn import api
+from everturn.app import App
 from everturn.models.scripted import ScriptedModel
-from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from tests.helpers.server_app import ask, make, make_house, word
 from tests.helpers.tools import pay
 
 
-def runtime() -> Runtime:
-    return Runtime(ScriptedModel("Hello."), tools=[pay], store=MemoryStore())
+def runtime() -> App:
+    return App(ScriptedModel("Hello."), tools=[pay], store=MemoryStore())
 
 
 async def test_rules_and_what_they_come_to_are_asked_for_by_members() -> None:

@@ -18,12 +18,12 @@ from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
 from everturn.server.openapi import find_references
 from everturn.server.route import HttpRequestContext, Route
-from everturn.server.routes import accounts, admin
+from everturn.server.routes import accounts, admin, hooks, schedules, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.access_methods import METHODS, RESOURCES
 from tests.helpers.server_app import PORT, NoStreams, PlainDoor, ask, make, make_house, word
 
-ROUTES = [*api_routes.ROUTES, *admin.ROUTES, *accounts.ROUTES]
+ROUTES = [*api_routes.ROUTES, *admin.ROUTES, *accounts.ROUTES, *schedules.ROUTES, *webhooks.ROUTES, hooks.ROUTES[0]]
 
 
 class Recording:
@@ -88,6 +88,14 @@ BODIES: dict[Any, Any] = {
     api.RevertFiles: {"root": "", "tree": "t"},
     api.ExplainCall: {"tool": "t"},
     api.TrustServer: {"hash": "h"},
+    api.SwitchAgent: {"agent": "helper"},
+    api.PutMemory: {"path": "a", "text": "x"},
+    api.NewWebhook: {"url": "https://example.com/hook"},
+    api.NewSchedule: {"text": "x", "cron": "0 9 * * *"},
+    api.ScheduleDefinition: {"text": "x", "cron": "0 9 * * *"},
+    api.PutPrompt: {"name": "a", "text": "x"},
+    api.PutInstructions: {"text": "x"},
+    api.PutSessionInstructions: {"text": "x"},
 }
 
 
@@ -281,13 +289,13 @@ async def test_a_store_that_does_not_answer_makes_the_node_unready(monkeypatch: 
         await asyncio.Event().wait()
         return 0
 
-    monkeypatch.setattr(house.runtime.store, "head", never)
+    monkeypatch.setattr(house.app.store, "head", never)
     assert (await ask(app, "GET", "/readyz")).code == "busy"
 
     async def broken(session: str) -> int:
         raise errors.StoreUnavailable("no")
 
-    monkeypatch.setattr(house.runtime.store, "head", broken)
+    monkeypatch.setattr(house.app.store, "head", broken)
     assert (await ask(app, "GET", "/readyz")).status == 503
 
 

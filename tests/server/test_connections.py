@@ -94,7 +94,7 @@ async def running(**options: Any) -> AsyncGenerator[Node]:
     finally:
         leave.set()
         await serving
-        await house.runtime.aclose()
+        await house.app.aclose()
 
 
 async def until_closed(reader: asyncio.StreamReader) -> bytes:

@@ -39,7 +39,7 @@ class Door:
         self.said: list[str] = []
         for line in self.process.stdout:
             self.said.append(line.rstrip("\n"))
-            if "no key was found" in line:  # the last one
+            if "No model is named" in line:  # the last one
                 break
         else:
             self.end()
@@ -138,7 +138,7 @@ def test_the_link_is_opened_once_and_the_browser_stays_logged_in(door: Door, bro
     assert browser("/api/sessions", '{"text": "hi"}', **body)[0] == 403
     assert browser("/api/sessions", '{"text": "hi"}', **body, **{"X-CSRF-Token": me["csrf"]})[0] == 201
     status, page = browser("/login", f"token={token}", Origin=door.address)
-    assert (status, "opens no more" in page, "everturn login" in page) == (401, True, True)
+    assert (status, "has expired" in page, "everturn login" in page) == (401, True, True)
     assert browser("/api/me")[0] == 200  # a link that is used up logs nobody out
 
 
@@ -157,8 +157,8 @@ def test_pages_fit_a_phone_and_run_nothing(door: Door) -> None:
 
 
 MISTYPED = [
-    (("serve", "--port", "eighty"), "'eighty' is no whole number"),
-    (("serve", "--port", "70000"), "one is from 0 (any that is free) to 65535"),
+    (("serve", "--port", "eighty"), "'eighty' is not a whole number"),
+    (("serve", "--port", "70000"), "use 0 (any free port) to 65535"),
     (("serve", "--port", "0"), "stop that one first, or give this one a file of its own"),
     (("serve", "--port", "0", "--store", "what"), "there are: a file such as talks.db"),
     (("serve", "--port", "0", "--store", "new.db", "--model", "gpt"), "it is vendor:model, and the vendors are"),
@@ -171,7 +171,7 @@ MISTYPED = [
     (("config", "check", "gone.toml"), "gone.toml: the configuration cannot be read"),
     (("keys", "add", "nobody"), "`everturn users add nobody` makes one"),
     (("keys", "add", "o'x", "--tenant", "a b"), "`everturn users add 'o'\"'\"'x' --tenant 'a b'` makes one"),
-    (("keys", "add", "local", "--days", "soon"), "'soon' is no whole number"),
+    (("keys", "add", "local", "--days", "soon"), "'soon' is not a whole number"),
     (("keys", "add", "local", "--days", "0"), "at least 1"),
     (("keys", "add", "local", "--role", "king"), "'king' is none of viewer, member"),
     (("keys", "add", "local", "--store", "memory"), "name a file or a database with --store"),

@@ -72,7 +72,7 @@ async def test_unknown_clients_are_refused_and_nobody_else_is() -> None:
 async def a_door(*roles: Role) -> tuple[Application, ServerContext, list[str], dict[Role, str]]:
     """An application with the real door, all questions that were put to the store, and a key of each role."""
     house = await make_house()
-    app = make(house, Authenticator(house.accounts, house.runtime.clock))
+    app = make(house, Authenticator(house.accounts, house.app.clock))
     app._unknown_credential_limit._now = lambda: 1.0
     keys: dict[Role, str] = {}
     for role in roles:

@@ -10,13 +10,13 @@ import pytest
 
 from everturn import Chat, tool
 from everturn.access.access import Access
+from everturn.app import App
 from everturn.config.server_options import ServerOptions
 from everturn.core.deltas import LogAdvanced
 from everturn.core.events import GateOpened, Terminal, TurnCompleted, TurnStarted
 from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedHang, ScriptedModel, call, calls, say
 from everturn.running import log_poll
-from everturn.runtime import Runtime
 from everturn.server.streams import registry, response, session_broadcast
 from tests.helpers.server_streams import Page, Taps, house_of, serving, so, somebody
 
@@ -24,8 +24,8 @@ TEXT = "".join(f"wörd{number} " for number in range(400))
 
 
 async def test_a_page_that_is_cut_off_again_and_again_ends_with_every_character_once():
-    runtime = Runtime(ScriptedModel([say(TEXT)], [say(TEXT[::-1])], pace=0.001))
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(ScriptedModel([say(TEXT)], [say(TEXT[::-1])], pace=0.001))
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         await chat.send("go")
         await chat.send("again")
         dice = random.Random(1)
@@ -40,7 +40,7 @@ async def test_a_page_that_is_cut_off_again_and_again_ends_with_every_character_
             return page
 
         pages = await asyncio.gather(*(wander() for _ in range(8)))
-        log = [(entry.seq, entry.event) for entry in await runtime.store.events("s")]
+        log = [(entry.seq, entry.event) for entry in await app.store.events("s")]
 
     for page in pages:
         assert page.log == log
@@ -49,8 +49,8 @@ async def test_a_page_that_is_cut_off_again_and_again_ends_with_every_character_
 
 async def test_two_branches_that_stream_at_once_are_both_shown_as_they_are_said():
     model = Taps()
-    runtime = Runtime(model)
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(model)
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         one = await chat.send("one")
         await Page(f"{server.url}/s").read(lambda page: page.has(TurnStarted))
         other = await chat.send("other", beside=one)
@@ -70,8 +70,8 @@ async def test_two_branches_that_stream_at_once_are_both_shown_as_they_are_said(
 
 async def test_a_stream_of_one_turn_shows_no_other_and_ends_with_it():
     model = Taps()
-    runtime = Runtime(model)
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(model)
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         one = await chat.send("one")
         await Page(f"{server.url}/s").read(lambda page: page.has(TurnStarted))
         other = await chat.send("other", beside=one)
@@ -85,7 +85,7 @@ async def test_a_stream_of_one_turn_shows_no_other_and_ends_with_it():
         assert await page.read() == "over"
         again = Page(f"{server.url}/s/{one.id}")
         assert await again.read() == "over"
-        assert again.log == page.log == [(e.seq, e.event) for e in await runtime.store.events("s", 0, one.id)]
+        assert again.log == page.log == [(e.seq, e.event) for e in await app.store.events("s", 0, one.id)]
         assert page.texts == again.texts == {one.id: "ab"}
         model.tap("other").put_nowait("")
         await other
@@ -93,8 +93,8 @@ async def test_a_stream_of_one_turn_shows_no_other_and_ends_with_it():
 
 @pytest.mark.parametrize("cursor", ["999999", "999999:3=4", "2:2=99999", "x", "0:0", "-1", "1:1=9;2=8"])
 async def test_a_cursor_of_no_place_here_shows_a_turn_from_its_beginning(cursor: str):
-    runtime = Runtime(ScriptedModel([say("hello")]))
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(ScriptedModel([say("hello")]))
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         turn = await chat.send("go")
         await turn
         page = Page(f"{server.url}/s/{turn.id}", after=cursor)
@@ -107,8 +107,8 @@ async def test_a_cursor_of_no_place_here_shows_a_turn_from_its_beginning(cursor:
 
 async def test_a_turn_that_waits_in_line_is_followed_before_it_begins_and_an_unknown_one_is_not():
     model = Taps()
-    runtime = Runtime(model)
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(model)
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         await chat.send("one")
         other = await chat.send("other")
         page = Page(f"{server.url}/s/{other.id}")
@@ -125,8 +125,8 @@ async def test_a_turn_that_waits_in_line_is_followed_before_it_begins_and_an_unk
 
 async def test_to_hang_up_cancels_nothing():
     model = Taps()
-    runtime = Runtime(model)
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(model)
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         turn = await chat.send("one")
         model.tap("one").put_nowait("a")
         page = Page(f"{server.url}/s/{turn.id}")
@@ -140,9 +140,9 @@ async def test_to_hang_up_cancels_nothing():
 async def test_a_reader_that_takes_nothing_is_let_go_and_delays_nobody(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry, "CUT_AFTER", 0.5)
     model = Taps()
-    runtime = Runtime(model)
+    app = App(model)
     options = ServerOptions(merge=0.001, keep_alive=1.0)
-    async with serving(house_of(runtime), options) as server, Chat("", runtime=runtime, session="s") as chat:
+    async with serving(house_of(app), options) as server, Chat("", app=app, session="s") as chat:
         turn = await chat.send("one")
         line = socket.socket()
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -169,10 +169,10 @@ async def test_a_reader_that_stalls_while_it_catches_up_is_let_go(
     monkeypatch.setattr(response, "WRITE_TIMEOUT", 0.3)
     monkeypatch.setattr(registry, "CUT_AFTER", 0.3)
     model = Taps()
-    runtime = Runtime(model)
+    app = App(model)
     async with (
-        serving(house_of(runtime), ServerOptions(keep_alive=0.5)) as server,
-        Chat("", runtime=runtime, session="s") as chat,
+        serving(house_of(app), ServerOptions(keep_alive=0.5)) as server,
+        Chat("", app=app, session="s") as chat,
     ):
         turn = await chat.send("one")
         model.tap("one").put_nowait("x" * 20_000_000)  # more than the line and the buffers of both sides hold
@@ -192,8 +192,8 @@ async def test_a_reader_that_stalls_while_it_catches_up_is_let_go(
 async def test_a_credential_that_is_revoked_ends_its_streams_and_no_others(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry, "CHECK_INTERVAL", 0.05)
     gone: set[str] = set()
-    runtime = Runtime(ScriptedModel([say("a")]))
-    async with serving(house_of(runtime), gone=gone) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(ScriptedModel([say("a")]))
+    async with serving(house_of(app), gone=gone) as server, Chat("", app=app, session="s") as chat:
         await (await chat.send("go"))
         bad = [Page(f"{server.url}/s", key="bad"), Page(f"{server.url}/", key="bad")]
         good = Page(f"{server.url}/s", key="good")
@@ -207,8 +207,8 @@ async def test_a_credential_that_is_revoked_ends_its_streams_and_no_others(monke
 
 
 async def test_a_tenant_has_no_more_streams_than_it_may_and_gives_them_back():
-    runtime = Runtime(ScriptedModel([say("a")]))
-    async with serving(house_of(runtime, streams=2)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(ScriptedModel([say("a")]))
+    async with serving(house_of(app, streams=2)) as server, Chat("", app=app, session="s") as chat:
         turn = await chat.send("go")
         await turn
         access = Access(server.house, somebody())
@@ -232,8 +232,8 @@ async def test_a_result_that_waits_for_a_review_is_shown_to_those_who_may_judge_
         return "the secret"
 
     script = ScriptedModel([say("hello")], [calls(call("look"))], [say("done")])
-    runtime = Runtime(script, tools=[look], rules=[Rule(tool="look", action="allow")])
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(script, tools=[look], rules=[Rule(tool="look", action="allow")])
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         await (await chat.send("hello"))
         roles = ("viewer", "member", "approver", "owner")
         seen = {role: Page(f"{server.url}/s", role=role) for role in roles}
@@ -251,8 +251,8 @@ async def test_a_result_that_waits_for_a_review_is_shown_to_those_who_may_judge_
 
 async def test_a_turn_that_begins_later_is_heard_of_at_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(log_poll, "POLL_INTERVAL", 1000.0)
-    runtime = Runtime(ScriptedModel([say("a")], [say("b")]))
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(ScriptedModel([say("a")], [say("b")]))
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         await (await chat.send("go"))
         page = Page(f"{server.url}/s")
         reading = asyncio.create_task(page.read(lambda page: page.has(TurnCompleted, 2)))
@@ -265,12 +265,12 @@ async def test_a_turn_that_begins_later_is_heard_of_at_once(monkeypatch: pytest.
 
 async def test_one_who_knows_only_a_position_is_shown_what_is_being_said_as_it_is_said():
     model = Taps()
-    runtime = Runtime(model)
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(model)
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         one = await chat.send("one")
         model.tap("one").put_nowait("a")
         await Page(f"{server.url}/s").read(lambda page: bool(page.live.get(one.id)))
-        page = Page(f"{server.url}/s", after=str(await runtime.store.head("s")))
+        page = Page(f"{server.url}/s", after=str(await app.store.head("s")))
         page.partial[one.id] = {}  # it had seen that the step began
         await page.read(lambda page: page.live == {one.id: "a"})
         model.tap("one").put_nowait("b")
@@ -283,16 +283,16 @@ async def test_one_who_knows_only_a_position_is_shown_what_is_being_said_as_it_i
 
 async def test_one_who_has_seen_more_elsewhere_than_was_shown_here_is_shown_nothing_twice():
     model = Taps()
-    runtime = Runtime(model)
+    app = App(model)
     options = ServerOptions(merge=0.5)
-    async with serving(house_of(runtime), options) as server, Chat("", runtime=runtime, session="s") as chat:
+    async with serving(house_of(app), options) as server, Chat("", app=app, session="s") as chat:
         one = await chat.send("one")
         here = Page(f"{server.url}/s")
         reading = asyncio.create_task(here.read(lambda page: page.has(TurnCompleted)))
         model.tap("one").put_nowait("a")
         await so(lambda: here.live == {one.id: "a"})
         model.tap("one").put_nowait("b")  # is kept back for a moment, to be merged
-        head = await runtime.store.head("s")
+        head = await app.store.head("s")
         ahead = Page(f"{server.url}/s", after=f"{head}:{head}=2")
         ahead.partial[one.id] = {0: "ab"}
         other = asyncio.create_task(ahead.read(lambda page: page.has(TurnCompleted)))
@@ -309,8 +309,8 @@ async def test_one_who_has_read_more_of_the_log_than_was_shown_here_is_told_noth
     monkeypatch: pytest.MonkeyPatch,
 ):
     model = Taps()
-    runtime = Runtime(model)
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(model)
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         turn = await chat.send("one")
         model.tap("one").put_nowait("hello")
         first = Page(f"{server.url}/s")
@@ -330,9 +330,9 @@ async def test_one_who_has_read_more_of_the_log_than_was_shown_here_is_told_noth
 
 async def test_word_that_is_lost_on_the_way_is_made_up_for(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(log_poll, "POLL_INTERVAL", 0.05)
-    runtime = Runtime(ScriptedModel([say("a")], [say("b")]))
-    bus, publish = runtime.bus, runtime.bus.publish
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(ScriptedModel([say("a")], [say("b")]))
+    bus, publish = app.bus, app.bus.publish
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         await (await chat.send("go"))
         page = Page(f"{server.url}/s")
         reading = asyncio.create_task(page.read(lambda page: page.has(Terminal, 2)))
@@ -350,23 +350,23 @@ async def test_a_session_whose_driver_is_lost_ends_its_streams_so():
     class Broken(Exception):
         pass
 
-    runtime = Runtime(ScriptedModel([[*say("a"), ScriptedHang()]]))
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(ScriptedModel([[*say("a"), ScriptedHang()]]))
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         await chat.send("go")
         page = Page(f"{server.url}/s")
         await page.read(lambda page: page.has(TurnStarted))
         reading = asyncio.create_task(page.read())
         await so(lambda: server.streams.open > 0)
         await asyncio.sleep(0.05)
-        runtime._lost("s", Broken("the disk is gone"))
+        app._lost("s", Broken("the disk is gone"))
 
         assert await reading == "lost"
 
 
 async def test_streams_are_kept_alive_when_nothing_happens():
-    runtime = Runtime(ScriptedModel([say("a")]))
+    app = App(ScriptedModel([say("a")]))
     options = ServerOptions(keep_alive=0.1)
-    async with serving(house_of(runtime), options) as server, Chat("", runtime=runtime, session="s") as chat:
+    async with serving(house_of(app), options) as server, Chat("", app=app, session="s") as chat:
         await (await chat.send("go"))
         reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
         writer.write(b"GET /s HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -376,15 +376,15 @@ async def test_streams_are_kept_alive_when_nothing_happens():
 
 
 async def test_a_session_that_is_erased_ends_its_streams(tmp_path: Path):
-    runtime = Runtime(ScriptedModel([say("a")]), store=str(tmp_path / "talks.db"))
-    async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
+    app = App(ScriptedModel([say("a")]), store=str(tmp_path / "talks.db"))
+    async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         await (await chat.send("go"))
         reading = asyncio.create_task(Page(f"{server.url}/s").read())
         await so(lambda: server.streams.open > 0)
         await asyncio.sleep(0.05)
-        await runtime.store.erase("s")
+        await app.store.erase("s")
         server.streams.end_erased("s")
 
         assert await reading == "erased"
         assert await Page(f"{server.url}/s").read() == "UnknownSession"
-    await runtime.store.aclose()
+    await app.store.aclose()

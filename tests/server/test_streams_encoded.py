@@ -7,9 +7,9 @@ from starlette.requests import Request
 
 from everturn import Chat
 from everturn.access.access import Access
+from everturn.app import App
 from everturn.core.deltas import Delta, TurnItem
 from everturn.core.events import StepFinished, Terminal
-from everturn.runtime import Runtime
 from everturn.server.streams.open import StreamEndpoints
 from tests.helpers.server_streams import Taps, house_of, serving, so
 
@@ -43,10 +43,10 @@ async def answer(access: Access, streams: StreamEndpoints, request: Request) -> 
 
 async def test_a_turn_is_told_in_another_protocol_from_its_beginning_to_its_end_or_to_where_that_is_done():
     model = Taps()
-    runtime = Runtime(model)
+    app = App(model)
     async with (
-        serving(house_of(runtime), answer=answer) as server,
-        Chat("", runtime=runtime, session="s") as chat,
+        serving(house_of(app), answer=answer) as server,
+        Chat("", app=app, session="s") as chat,
         aiohttp.ClientSession() as http,
     ):
         turn = await chat.send("one")
@@ -67,10 +67,10 @@ async def test_a_turn_is_told_in_another_protocol_from_its_beginning_to_its_end_
 
 async def test_a_stream_of_another_protocol_says_why_it_is_cut_short():
     model = Taps()
-    runtime = Runtime(model)
+    app = App(model)
     async with (
-        serving(house_of(runtime), answer=answer) as server,
-        Chat("", runtime=runtime, session="s") as chat,
+        serving(house_of(app), answer=answer) as server,
+        Chat("", app=app, session="s") as chat,
         aiohttp.ClientSession() as http,
     ):
         turn = await chat.send("one")

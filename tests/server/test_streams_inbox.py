@@ -10,11 +10,11 @@ import pytest
 
 from everturn import Chat, tool
 from everturn.api import InboxItem
+from everturn.app import App
 from everturn.core.events import TurnCancelled, TurnStarted
 from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedModel, call, calls, say
-from everturn.runtime import Runtime
 from everturn.server.streams import inbox
 from tests.helpers.server_streams import Server, house_of, serving
 
@@ -32,9 +32,9 @@ async def look() -> str:
     return "the secret"
 
 
-def runtime_on(file: Path) -> Runtime:
+def app_on(file: Path) -> App:
     model = ScriptedModel([calls(call("look"))], [say("done")])
-    return Runtime(model, tools=[look], store=str(file), rules=[Rule(tool="look", action="allow")])
+    return App(model, tools=[look], store=str(file), rules=[Rule(tool="look", action="allow")])
 
 
 async def items(server: Server, role: str = "owner") -> AsyncIterator[InboxItem]:
@@ -63,8 +63,8 @@ def waits(item: InboxItem) -> bool:
 
 async def test_what_happens_on_one_node_is_told_on_another(tmp_path: Path):
     file = tmp_path / "talks.db"
-    driving, watching = runtime_on(file), runtime_on(file)
-    async with serving(house_of(watching)) as server, Chat("", runtime=driving, session="s") as chat:
+    driving, watching = app_on(file), app_on(file)
+    async with serving(house_of(watching)) as server, Chat("", app=driving, session="s") as chat:
         owner, viewer = items(server), items(server, "viewer")
         first = await anext(owner)
         assert first.snapshot is not None
@@ -97,11 +97,11 @@ async def test_what_happens_on_one_node_is_told_on_another(tmp_path: Path):
 
 
 async def test_nothing_is_told_while_nothing_moves_and_nothing_of_other_tenants(tmp_path: Path):
-    runtime = Runtime(ScriptedModel([say("a")], [say("b")]))
+    app = App(ScriptedModel([say("a")], [say("b")]))
     async with (
-        serving(house_of(runtime)) as server,
-        Chat("", runtime=runtime, session="ours") as ours,
-        Chat("", runtime=runtime, session="theirs", tenant="theirs") as theirs,
+        serving(house_of(app)) as server,
+        Chat("", app=app, session="ours") as ours,
+        Chat("", app=app, session="theirs", tenant="theirs") as theirs,
     ):
         found = items(server)
         await anext(found)
@@ -117,18 +117,18 @@ async def test_nothing_is_told_while_nothing_moves_and_nothing_of_other_tenants(
 
 
 async def test_a_session_from_the_future_hides_nothing_that_moves_now(tmp_path: Path) -> None:
-    runtime = Runtime(ScriptedModel([say("one")], [say("two")]), store=str(tmp_path / "a.db"))
-    async with serving(house_of(runtime)) as server:
+    app = App(ScriptedModel([say("one")], [say("two")]), store=str(tmp_path / "a.db"))
+    async with serving(house_of(app)) as server:
         begun = TurnStarted(turn="t", at=4e12, options=TurnOptions(), input=None)
-        await runtime.store.restore("future", "local", [begun, TurnCancelled(turn="t", at=4e12)])
+        await app.store.restore("future", "local", [begun, TurnCancelled(turn="t", at=4e12)])
         seen: set[str] = set()
         reading = items(server)
         await anext(reading)
         for name in ("first", "second"):
-            await Chat("", runtime=runtime, session=name).send("hello")
+            await Chat("", app=app, session=name).send("hello")
             async with asyncio.timeout(20):
                 while name not in seen:
                     item = await anext(reading)
                     seen |= {item.session.id} if item.session is not None else set()
         await reading.aclose()  # pyright: ignore[reportAttributeAccessIssue]
-    await runtime.aclose()
+    await app.aclose()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from everturn import Chat
+from everturn.app import App
 from everturn.bus.nats import NatsBus
 from everturn.core.events import TurnCompleted
 from everturn.running import log_poll
-from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from tests.helpers.nats_server import BINARY, NatsServer
 from tests.helpers.server_streams import Page, Taps, house_of, serving, so
@@ -34,11 +34,11 @@ async def test_a_page_that_changes_nodes_in_the_middle_of_a_word_ends_with_every
 ):
     monkeypatch.setattr(log_poll, "POLL_INTERVAL", 1000.0)  # word of a new turn comes over the bus, or not at all
     model, store = Taps(), MemoryStore()
-    driving, other = (Runtime(model, store=store, bus=bus) for bus in buses)
+    driving, other = (App(model, store=store, bus=bus) for bus in buses)
     async with (
         serving(house_of(driving)) as near,
         serving(house_of(other)) as far,
-        Chat("", runtime=driving, session="s") as chat,
+        Chat("", app=driving, session="s") as chat,
     ):
         first = await chat.send("first")
         model.tap("first").put_nowait("a")

@@ -14,6 +14,7 @@ the nodes of one cluster; if one does not answer, the client tries the next.
 - `bodies`: request bodies for messages and gate answers
 """
 
+from everturn.client.http import deliver_to_hook
 from everturn.client.server import RemoteSession, RemoteTurn, Server
 
-__all__ = ["RemoteSession", "RemoteTurn", "Server"]
+__all__ = ["RemoteSession", "RemoteTurn", "Server", "deliver_to_hook"]

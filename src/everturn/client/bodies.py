@@ -7,8 +7,10 @@ from typing import Any, Literal, TypedDict
 
 from everturn import api
 from everturn.core.canonical_json import JsonObject
-from everturn.core.gates import Gate
-from everturn.core.options import ClientTool, LatePolicy, ToolHistory
+from everturn.core.gates import Gate, GrantLimit
+from everturn.core.options import ClientTool, LatePolicy, PermissionMode, ToolHistory
+from everturn.core.parts import ContextPart
+from everturn.core.rate_limits import Priority
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError
 
@@ -17,15 +19,20 @@ class MessageOptions(TypedDict, total=False):
     """The options of a message; see `api.MessageRequest`."""
 
     files: Sequence[api.FileView]
+    contexts: Sequence[ContextPart]
     agent: str
     model: str
     params: Mapping[str, Any] | None
     tools: Sequence[str] | None
     tool_history: ToolHistory | None
+    context: str | None
     late: LatePolicy | None
     max_steps: int | None
+    mode: PermissionMode
     clients: Sequence[ClientTool]
     busy: api.Busy
+    priority: Priority | None
+    at: float
 
 
 class RemoteGateReply(TypedDict, total=False):
@@ -37,8 +44,10 @@ class RemoteGateReply(TypedDict, total=False):
     result: str | None
     text: str | None
     everywhere: bool
+    within: GrantLimit
     until: float
     others: bool
+    stop: bool
     failed: bool
     claim: str
 
@@ -52,6 +61,12 @@ def message_fields(text: str, spoken: MessageOptions) -> dict[str, Any]:
         )
     fields: dict[str, Any] = {**spoken, "text": text}
     fields["files"] = [file.file for file in spoken.get("files", ())]
+    fields["contexts"] = [
+        api.AttachedContext(
+            kind=part.kind, text=part.text, title=part.title, source=part.source, untrusted=part.untrusted
+        )
+        for part in spoken.get("contexts", ())
+    ]
     fields["clients"] = list(spoken.get("clients", ()))
     for name in ("params", "tools"):
         value = fields.get(name)

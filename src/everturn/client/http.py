@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -225,6 +225,30 @@ class NodeClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+async def deliver_to_hook(url: str, hook: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Deliver a signed body to an inbound hook of a server once, and return the body of the response.
+
+    Raises:
+        EverturnError: the server refused it.
+        ServerUnavailable: it does not answer.
+    """
+    import aiohttp
+
+    [base] = validate_urls(url)
+    timeout = aiohttp.ClientTimeout(total=READ_TIMEOUT, sock_connect=CONNECT_TIMEOUT)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            sent = {"content-type": "application/json", **headers}
+            address = f"{base}/api/hooks/{quote(hook, safe='')}"
+            async with session.post(address, data=body, headers=sent, allow_redirects=False) as response:
+                content = await response.read()
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ServerUnavailable(f"{base}: {error or type(error).__name__}") from None
+    if response.status >= 300:
+        raise build_error(response.status, content, 0.0)
+    return content
 
 
 async def _note_sending(session: object, context: SimpleNamespace, params: object) -> None:

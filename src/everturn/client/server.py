@@ -6,19 +6,22 @@ import secrets
 from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from everturn import api
-from everturn.chat.turn import TurnResult
+from everturn.chat.result import RunResult
 from everturn.client.bodies import MessageOptions, RemoteGateReply, answer_body, message_fields
 from everturn.client.event_stream import InboxStream, RemoteEventStream
 from everturn.client.http import NodeClient, decode_body
 from everturn.core.canonical_json import JsonObject
+from everturn.core.context_report import ContextReport
 from everturn.core.deltas import TurnItem
 from everturn.core.events import TurnCancelled, TurnCompleted, TurnEvent, TurnFailed
 from everturn.core.messages import Message
-from everturn.core.parts import FilesPart, Usage
+from everturn.core.options import PermissionMode
+from everturn.core.parts import FilesPart
 from everturn.core.state import Phase, fold
+from everturn.core.webhooks import DeliveryState
 from everturn.errors import ConfigError, HookError, TurnError
 
 T = TypeVar("T")
@@ -60,6 +63,14 @@ class Server:
         """A page of sessions, last touched first."""
         query = {"limit": str(limit), **({"before": before} if before else {})}
         return await self.node_client.get("/api/sessions", api.SessionPage, query)
+
+    async def open_folder(self, path: str, *, key: str = "") -> api.FolderView:
+        """Open a folder of this machine at the server of a terminal, and return the agent that works there.
+
+        With the `key` of a first message, the answer also names the session that it will start.
+        """
+        body = api.OpenFolder(path=path, key=key)
+        return decode_body(await self.node_client.ask("POST", "/api/folders", body=body), api.FolderView)
 
     async def start_session(self, text: str, *, key: str | None = None, **spoken: Unpack[MessageOptions]) -> RemoteTurn:
         """Start a session with its first message. The same `key` always returns the same turn."""
@@ -164,6 +175,124 @@ class Server:
         response = await self.node_client.ask("POST", f"/api/mcp/{quote(server, safe='')}/login", may_repeat=False)
         return decode_body(response, api.LoginView).address
 
+    async def schedules(self, limit: int = 200, after: str = "") -> api.ScheduleList:
+        """A page of schedules, by id."""
+        query = {"limit": str(limit), **({"after": after} if after else {})}
+        return await self.node_client.get("/api/schedules", api.ScheduleList, query)
+
+    async def schedule(self, id: str) -> api.ScheduleView:
+        """One schedule, with its last runs."""
+        return await self.node_client.get(f"/api/schedules/{quote(id, safe='')}", api.ScheduleView)
+
+    async def create_schedule(self, schedule: api.NewSchedule) -> api.ScheduleView:
+        """Send a message at planned times, or once at a time."""
+        return decode_body(await self.node_client.ask("POST", "/api/schedules", body=schedule), api.ScheduleView)
+
+    async def pause_schedule(self, id: str) -> api.ScheduleView:
+        """Start no more runs until it is resumed."""
+        return decode_body(await self._ask_schedule(id, "pause"), api.ScheduleView)
+
+    async def resume_schedule(self, id: str) -> api.ScheduleView:
+        """Continue with the next planned time."""
+        return decode_body(await self._ask_schedule(id, "resume"), api.ScheduleView)
+
+    async def run_schedule(self, id: str) -> api.ScheduleRunView:
+        """Start a run now."""
+        return decode_body(await self._ask_schedule(id, "run"), api.ScheduleRunView)
+
+    async def delete_schedule(self, id: str) -> None:
+        """Delete a schedule; its turns go on."""
+        await self.node_client.ask("DELETE", f"/api/schedules/{quote(id, safe='')}")
+
+    async def hooks(self) -> list[api.HookView]:
+        """The inbound hooks of the tenant."""
+        return (await self.node_client.get("/api/hooks", api.HookList)).hooks
+
+    async def webhooks(self) -> list[api.WebhookView]:
+        """The URLs that are told of events."""
+        return (await self.node_client.get("/api/webhooks", api.WebhookList)).webhooks
+
+    async def create_webhook(self, webhook: api.NewWebhook) -> api.WebhookWithSecret:
+        """Tell a URL of events; its secret is in this answer alone."""
+        response = await self.node_client.ask("POST", "/api/webhooks", body=webhook, may_repeat=False)
+        return decode_body(response, api.WebhookWithSecret)
+
+    async def rotate_webhook_secret(self, id: str) -> api.WebhookWithSecret:
+        """Make a new secret; for a day deliveries are signed with both."""
+        response = await self.node_client.ask("POST", f"{_webhook(id)}/secret", may_repeat=False)
+        return decode_body(response, api.WebhookWithSecret)
+
+    async def webhook_deliveries(
+        self, id: str, state: DeliveryState = "dead", limit: int = 100
+    ) -> list[api.DeliveryView]:
+        """The deliveries of a webhook in a state, newest first."""
+        query = {"state": state, "limit": str(limit)}
+        return (await self.node_client.get(f"{_webhook(id)}/deliveries", api.DeliveryList, query)).deliveries
+
+    async def replay_webhook(self, id: str, *, session: str = "", seq: int = 0) -> int:
+        """Send all dead deliveries again, or that of one event; return their number."""
+        body = api.ReplayDeliveries(session=session, seq=seq)
+        response = await self.node_client.ask("POST", f"{_webhook(id)}/replay", body=body)
+        return decode_body(response, api.ReplayedDeliveries).count
+
+    async def delete_webhook(self, id: str) -> None:
+        """Delete a webhook and its deliveries."""
+        await self.node_client.ask("DELETE", _webhook(id))
+
+    async def _ask_schedule(self, id: str, what: str) -> bytes:
+        return await self.node_client.ask("POST", f"/api/schedules/{quote(id, safe='')}/{what}")
+
+    async def memory_files(self) -> api.MemoryList:
+        """The memory files of the caller."""
+        return await self.node_client.get("/api/memory", api.MemoryList)
+
+    async def read_memory(self, path: str) -> api.MemoryFileView:
+        """A memory file of the caller."""
+        return await self.node_client.get(f"/api/memory/file?path={quote(path, safe='')}", api.MemoryFileView)
+
+    async def write_memory(
+        self, path: str, text: str, *, base: str = "", untrusted: bool | None = None
+    ) -> api.MemoryFileView:
+        """Write a whole memory file of the caller; with `base`, only if it still has that hash (`none`: a new file)."""
+        body = api.PutMemory(path=path, text=text, base=base, untrusted=untrusted)
+        return decode_body(await self.node_client.ask("PUT", "/api/memory/file", body=body), api.MemoryFileView)
+
+    async def delete_memory(self, path: str) -> None:
+        """Delete a memory file of the caller, or a directory with its files."""
+        await self.node_client.ask("DELETE", f"/api/memory/file?path={quote(path, safe='')}")
+
+    async def prompts(self) -> list[api.PromptView]:
+        """The saved prompts of the configuration, the tenant and the caller."""
+        return (await self.node_client.get("/api/prompts", api.PromptList)).prompts
+
+    async def write_prompt(
+        self,
+        name: str,
+        text: str,
+        *,
+        description: str = "",
+        arguments: Sequence[api.PromptArgumentView] = (),
+        shared: bool = False,
+    ) -> api.PromptView:
+        """Write a saved prompt of the caller; with `shared` of the tenant."""
+        body = api.PutPrompt(name=name, text=text, description=description, arguments=list(arguments), shared=shared)
+        return decode_body(await self.node_client.ask("PUT", "/api/prompts", body=body), api.PromptView)
+
+    async def delete_prompt(self, name: str, *, shared: bool = False) -> None:
+        """Delete a saved prompt of the caller; with `shared` of the tenant."""
+        query = urlencode({"name": name, **({"shared": "true"} if shared else {})})
+        await self.node_client.ask("DELETE", f"/api/prompts?{query}")
+
+    async def instructions(self, agent: str = "") -> api.InstructionsView:
+        """The layers of instructions that a new session would have."""
+        query = {"agent": agent} if agent else None
+        return await self.node_client.get("/api/instructions", api.InstructionsView, query)
+
+    async def write_instructions(self, text: str, *, shared: bool = False) -> api.InstructionsView:
+        """Write the instructions of the caller for all their sessions; with `shared` of the tenant; "" removes them."""
+        body = api.PutInstructions(text=text, shared=shared)
+        return decode_body(await self.node_client.ask("PUT", "/api/instructions", body=body), api.InstructionsView)
+
     async def setup(self) -> api.SetupView:
         """The configured model, and the other available model sources."""
         return await self.node_client.get("/api/setup", api.SetupView)
@@ -174,6 +303,10 @@ class Server:
             "POST", "/api/import", data=file, kind="application/zip", may_repeat=False
         )
         return self.session(decode_body(response, api.SessionView).id)
+
+
+def _webhook(id: str) -> str:
+    return f"/api/webhooks/{quote(id, safe='')}"
 
 
 class RemoteSession:
@@ -213,23 +346,57 @@ class RemoteSession:
         body = api.NewMessage(after=after, **message_fields(text, spoken))
         return await self._server.send_and_follow(f"{self._path}/messages", body, key)
 
-    async def rerun(self, message: str, *, model: str = "", key: str | None = None) -> RemoteTurn:
+    async def rerun(
+        self, message: str, *, model: str = "", mode: PermissionMode = "", key: str | None = None
+    ) -> RemoteTurn:
         """Regenerate an answer."""
-        return await self._server.send_and_follow(self._of(message, "rerun"), api.RegenerateAnswer(model=model), key)
+        body = api.RegenerateAnswer(model=model, mode=mode)
+        return await self._server.send_and_follow(self._of(message, "rerun"), body, key)
 
-    async def edit(self, message: str, text: str, *, model: str = "", key: str | None = None) -> RemoteTurn:
+    async def compact(self, *, focus: str = "", key: str | None = None) -> RemoteTurn:
+        """Summarise the earlier part of the selected branch, so that later requests are shorter."""
+        return await self._server.send_and_follow(f"{self._path}/compact", api.CompactSession(focus=focus), key)
+
+    async def context(self, *, at: str = "", model: str = "") -> ContextReport:
+        """What fills the context window of the selected branch, or of the one that ends `at` a message."""
+        query = urlencode({name: value for name, value in (("at", at), ("model", model)) if value})
+        return await self._get(f"/context?{query}", ContextReport)
+
+    async def edit(
+        self, message: str, text: str, *, model: str = "", mode: PermissionMode = "", key: str | None = None
+    ) -> RemoteTurn:
         """Edit a user message."""
-        return await self._server.send_and_follow(
-            self._of(message, "edit"), api.EditMessage(text=text, model=model), key
-        )
+        body = api.EditMessage(text=text, model=model, mode=mode)
+        return await self._server.send_and_follow(self._of(message, "edit"), body, key)
 
     async def select(self, message: str | None) -> None:
         """Continue from an earlier message (None: from the beginning)."""
         await self._server.node_client.ask("POST", f"{self._path}/select", body=api.SelectBranch(message=message))
 
+    async def switch(self, agent: str, *, key: str | None = None) -> api.SessionView:
+        """Hand the session to another agent, which takes its next turns."""
+        body = api.SwitchAgent(agent=agent)
+        response = await self._server.node_client.ask("POST", f"{self._path}/agent", body=body, key=key or "")
+        return decode_body(response, api.SessionView)
+
+    async def instructions(self) -> api.InstructionsView:
+        """The layers of instructions that the next turn would have."""
+        return await self._get("/instructions", api.InstructionsView)
+
+    async def write_instructions(self, text: str, *, key: str | None = None) -> api.InstructionsView:
+        """Set the instructions of the session, for later messages; "" removes them."""
+        body = api.PutSessionInstructions(text=text)
+        response = await self._server.node_client.ask("PUT", f"{self._path}/instructions", body=body, key=key or "")
+        return decode_body(response, api.InstructionsView)
+
     async def delete(self, message: str) -> None:
         """Hide a message and everything under it."""
         await self._server.node_client.ask("DELETE", self._of(message, "").rstrip("/"))
+
+    async def log_tail(self, before: int = 0, turns: int = 0) -> api.LogTail:
+        """The last turns of the log, or the last that started `before` a position (the `start` of a page)."""
+        query = "&".join(f"{name}={value}" for name, value in (("before", before), ("turns", turns)) if value)
+        return await self._get(f"/log/tail?{query}", api.LogTail)
 
     async def queue(self) -> list[api.QueuedView]:
         """The queued messages, which wait until the turn before them is over."""
@@ -296,7 +463,7 @@ class RemoteTurn:
         finally:
             await stream.aclose()
 
-    def __await__(self) -> Generator[Any, None, TurnResult]:
+    def __await__(self) -> Generator[Any, None, RunResult]:
         """Wait until the turn is over, and return its result.
 
         Raises:
@@ -304,16 +471,32 @@ class RemoteTurn:
         """
         return self._collect().__await__()
 
-    async def _collect(self) -> TurnResult:
+    async def _collect(self) -> RunResult:
         events = [shown async for shown in self if isinstance(shown, TurnEvent)]
         if not events:  # it was cancelled before its start
-            return TurnResult(self.id, Phase.CANCELLED, (), Usage())
+            return RunResult(session=self.session, turn=self.id, phase=Phase.CANCELLED, status="cancelled")
         state = fold(events)
         terminal = next(event for event in events if isinstance(event, TurnCompleted | TurnFailed | TurnCancelled))
         if isinstance(terminal, TurnFailed):
             problem = terminal.problem
             raise (HookError if problem.kind == "hook" else TurnError)(problem.text, problem.kind)
-        return TurnResult(self.id, state.phase, tuple(state.messages.values()), terminal.usage, terminal.reports)
+        is_cancelled = state.phase is Phase.CANCELLED
+        return RunResult(
+            session=self.session,
+            turn=self.id,
+            phase=state.phase,
+            status="cancelled"
+            if is_cancelled
+            else "refused"
+            if state.refusal
+            else "completed"
+            if state.limit is None
+            else "limited",
+            messages=tuple(state.messages.values()),
+            usage=terminal.usage,
+            reports=terminal.reports,
+            state=state,
+        )
 
     async def state(self) -> api.TurnView:
         """The present state of the turn."""

@@ -12,11 +12,21 @@ Every value has a source position, so that all problems are reported at once, ea
     secrets         secrets by reference
     errors          problems with their positions
     build           builds the runtime and the server context from a `Config`
+    agents          the agents of `[agents]`
     models          the models of `[models]`
     tools           the tools of `[tools]` and `[mcp]`
+    hooks           the inbound hooks of `[hooks.NAME]`
+    schedules       the schedules of `[[schedules]]`
+    webhooks        the webhooks of `[[webhooks.endpoints]]`
+    plugins         the plugins of `plugins`
+    modules         imports modules and files that a configuration names
     demo_tools      tools for the offline demo
     worker          the runtime of a cluster's worker
     reload          reloads a file that changes while a server runs
     retention_job   runs the store's maintenance job daily
     discovery       finds the models that this machine could use
+    available_models  lists the models that can be used, with prices; guesses the vendor of a name
+    key_store       API keys of vendors, in the keyring or a private file
+    toml_edit       sets one value in a TOML text
+    folder          the assistant in a folder: `everturn` without a command
 """

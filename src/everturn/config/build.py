@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,36 +16,43 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.access.agents import Agents, AgentSpec
+from everturn.access.agents import Agents
 from everturn.access.auth_options import OidcOptions
 from everturn.access.server_context import ServerContext
+from everturn.agents.definition import AgentDefinition
+from everturn.app import App
+from everturn.base_app import BaseApp
 from everturn.cluster import Cluster
+from everturn.config.agents import agent_specs, agent_tables, make_agents, unchanged_agents
 from everturn.config.demo_tools import demo_tools
 from everturn.config.discovery import discover_models
 from everturn.config.errors import nearest
+from everturn.config.hooks import read_hooks
 from everturn.config.load import LoadedConfig
 from everturn.config.models import default_model, make_model
-from everturn.config.schema import AgentTable
+from everturn.config.schedules import apply_schedules
 from everturn.config.server_options import ServerOptions
 from everturn.config.tools import ConfiguredTools, create_tools, data_folder
+from everturn.config.webhooks import apply_webhooks
+from everturn.config.work_folder import configured_folder, work_folder
 from everturn.core.accounts import LOCAL, Accounts, AuditRecord, Tenant, User
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.loop_detection import LOOP_RULE_NAME
-from everturn.core.options import Budget, TurnOptions
+from everturn.core.options import Budget, Prompt
+from everturn.core.rate_limits import BreakerPolicy, LimiterOptions
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model
+from everturn.postgres.address import is_postgres_url
 from everturn.running.active_turn import TurnSettings
-from everturn.runtime import Runtime
-from everturn.stores.registry import SUFFIXES, get_store
+from everturn.stores.registry import SUFFIXES
+from everturn.telemetry.instrumentation import open_installed
 from everturn.telemetry.service_gauges import watch_services
 from everturn.telemetry.setup import Telemetry, TelemetryOptions, open_telemetry
-from everturn.telemetry.store_observer import observe_store
 
 log = logging.getLogger(__name__)
 
-ASSISTANT: Final = "assistant"
 CLUSTER_SETTINGS: Final = (
     *("writes", "loop_timeout", "live_bytes", "nats_ca", "nats_certificate", "nats_key", "identity_key"),
 )
@@ -63,51 +70,28 @@ class CommandLineOverrides(Struct, frozen=True):
     is_personal: bool = False  # a single user, on this machine
 
 
-def configured_agents(loaded: LoadedConfig, model: str, runtime: Runtime | None = None) -> list[AgentSpec]:
-    """Return the configured agents; without any, an assistant. `model` is the default model."""
-    tables = loaded.config.agents or {ASSISTANT: AgentTable(description="a plain assistant")}
-    others = ("*",) if runtime is None or _has_open_tools(runtime) else ()
-    return [_agent(name, table, loaded, model, others) for name, table in tables.items()]
+def refresh_agents(
+    agents: Agents | None,
+    loaded: LoadedConfig,
+    model: str,
+    app: BaseApp | None = None,
+    before: LoadedConfig | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> None:
+    """Replace agents and limits with those of a configuration, in an app and in what a server offers.
 
-
-def _has_open_tools(runtime: Runtime) -> bool:
-    """Return whether there are, or may be later, tools that belong to no group."""
-    try:
-        return bool(runtime.sources) or runtime.registry.check_selection(("*",)) is not None
-    except ConfigError:
-        return False
-
-
-def _agent(name: str, table: AgentTable, loaded: LoadedConfig, model: str, others: tuple[str, ...]) -> AgentSpec:
-    tools = table.tools
-    if table.groups:
-        tools = (*(others if tools is None else tools), *(f"@{group}" for group in table.groups))
-    options = TurnOptions(
-        model=table.model or model,
-        max_steps=table.max_steps,
-        tool_history=table.tool_history,
-        late=table.late,
-        system=loaded.systems.get(name, table.system),
-        params=table.params or None,
-        timeout=table.timeout,
-        gate_timeout=table.gate_timeout,
-        tools=tools,
-        rules=loaded.agent_rules.get(name, ()),
-        review=table.review,
-        manual=table.manual,
-        budget=table.budget,
-        agent=name,
-    )
-    return AgentSpec(name, options, table.description, table.models)
-
-
-def refresh_agents(agents: Agents, loaded: LoadedConfig, model: str, runtime: Runtime | None = None) -> None:
-    """Replace agents and limits with those of a configuration."""
+    `before` is the configuration that the app has; agents that have not changed stay the same objects.
+    """
+    keep = unchanged_agents(before, loaded, app.agents) if app is not None and before is not None else None
+    made = make_agents(loaded, model, environ, app=app, keep=keep)
     limits = {name: tenant.limits for name, tenant in loaded.config.tenants.items() if tenant.limits is not None}
-    agents.replace(configured_agents(loaded, model, runtime), limits, loaded.config.limits)
-    if runtime is not None and not runtime.sources:  # otherwise a rule may be for a tool that is added later
+    if app is not None:
+        bind_agents(app, made, loaded)
+    if agents is not None:
+        agents.replace(agent_specs(loaded, made), limits, loaded.config.limits)
+    if app is not None and not app.sources:  # otherwise a rule may be for a tool that is added later
         for rule in (*loaded.rules, *(rule for rules in loaded.agent_rules.values() for rule in rules)):
-            _warn_if_idle(rule, (*runtime.tools, LOOP_RULE_NAME))
+            _warn_if_idle(rule, (*app.tools, LOOP_RULE_NAME))
 
 
 def _warn_if_idle(rule: Rule, names: tuple[str, ...]) -> None:
@@ -129,6 +113,17 @@ def _budgets(loaded: LoadedConfig) -> Callable[[str], tuple[Budget, float]]:
         table = tenants.get(tenant)
         limits = table.limits if table is not None and table.limits is not None else every
         return limits.budget, limits.period
+
+    return of
+
+
+def _weights(loaded: LoadedConfig) -> Callable[[str], float]:
+    """Return each tenant's share when requests wait for a rate limit."""
+    every, tenants = loaded.config.limits, loaded.config.tenants
+
+    def of(tenant: str) -> float:
+        table = tenants.get(tenant)
+        return table.limits.weight if table is not None and table.limits is not None else every.weight
 
     return of
 
@@ -157,14 +152,14 @@ def configured_telemetry(loaded: LoadedConfig, environ: Mapping[str, str]) -> Te
     )
 
 
-def runtime_factory(
+def app_factory(
     loaded: LoadedConfig,
     model: str,
     environ: Mapping[str, str] | None = None,
     seen: Telemetry | None = None,
     also: ConfiguredTools | None = None,
     is_personal: bool = False,
-) -> Callable[..., Runtime]:
+) -> Callable[..., App]:
     """Return a factory that builds the runtime of a configuration on given ports; `also` are further tools.
 
     Raises (the factory):
@@ -172,47 +167,81 @@ def runtime_factory(
     """
     known = os.environ if environ is None else environ
 
-    def make(**ports: Any) -> Runtime:
+    def make(**ports: Any) -> App:
         configured = create_tools(loaded, known, is_personal)
-        models = {name: make_model(name, table, known) for name, table in loaded.config.models.items()}
-        agents = configured_agents(loaded, model)
-        model_names = dict.fromkeys(name for agent in agents for name in (agent.options.model, *agent.models))
+        tables, waits = loaded.config.models, loaded.config.limiter
+        models = {
+            name: make_model(name, table, known, tables, loaded.config.rate_limits) for name, table in tables.items()
+        }
+        written = agent_tables(loaded).values()
+        model_names = dict.fromkeys(name for table in written for name in (table.model or model, *table.models))
         first = next(iter(model_names))
+        if loaded.config.small_model:
+            model_names[loaded.config.small_model] = None
         if OFFLINE in model_names:
             configured.tools += demo_tools()
         if also is not None:
             configured.tools += also.tools
             configured.plugins += also.plugins
-        if seen is not None:
-            ports["store"] = observe_store(ports["store"], *seen.observers)
-            configured.plugins += seen.plugins
-        runtime = Runtime(
+        # Without a collector of its own: a configured module may have called `instrument`.
+        if seen is not None and seen.tracer is None and (installed := open_installed()) is not None:
+            seen.tracer = installed.tracer
+        app = App(
             models.get(first) or get_model(first, environ=known),
             tools=configured.tools,
             plugins=configured.plugins,
             rules=loaded.rules,
-            settings=TurnSettings(budget_of=_budgets(loaded)),
+            settings=replace(configured_settings(loaded, _budgets(loaded)), weight_of=_weights(loaded)),
+            telemetry=seen,
+            limiter=LimiterOptions(waits.learn, BreakerPolicy(waits.breaker_failures, waits.breaker_seconds)),
             **ports,
         )
+        app.webhooks.allow(*loaded.config.webhooks.allow)
         for model_instance in models.values():
-            runtime.add_model(model_instance)
+            app.add_model(model_instance)
         for name in model_names:  # a missing key is better reported now
             if name != first and name not in models:
-                runtime.add_model(get_model(name, environ=known))
-        if not runtime.sources:  # otherwise more tools may be added later
-            _check_tools(runtime, agents, loaded)
-        return runtime
+                app.add_model(get_model(name, environ=known))
+        bind_agents(app, make_agents(loaded, model, known, app=app), loaded)
+        return app
 
     return make
 
 
-def _check_tools(runtime: Runtime, agents: Sequence[AgentSpec], loaded: LoadedConfig) -> None:
-    for agent in agents:
-        try:
-            runtime.registry.check_selection([name for name in agent.options.tools or () if name != "*"])
-        except ConfigError as error:
-            where = loaded.tree.where(("agents", agent.name, "tools"))
-            raise ConfigError(f"{where}: agents.{agent.name}.tools: {error}") from None
+def configured_settings(
+    loaded: LoadedConfig, budget_of: Callable[[str], tuple[Budget, float]] | None = None
+) -> TurnSettings:
+    """Return the settings of all turns."""
+    table = loaded.config.prompt
+    prompt = Prompt(header=table.header, workspace=table.workspace, custom=table.custom, privacy=table.privacy)
+    return TurnSettings(
+        prompt=prompt,
+        model_instructions={
+            name: model.instructions for name, model in loaded.config.models.items() if model.instructions
+        },
+        summary_model=loaded.config.small_model,
+        tool_search_above=loaded.config.tools.search_above,
+        budget_of=budget_of,
+    )
+
+
+def bind_agents(app: BaseApp, agents: Mapping[str, AgentDefinition[Any]], loaded: LoadedConfig) -> None:
+    """Replace the agents of an app.
+
+    Raises:
+        ConfigError: one of them names a tool that does not exist, or has two tools of one name; the old ones stay.
+    """
+    if not app.sources:  # otherwise more tools may be added later
+        for name, agent in agents.items():
+            try:
+                app.registry.check_selection([tool for tool in agent.tools if isinstance(tool, str) and tool != "*"])
+            except ConfigError as error:
+                where = loaded.tree.where(("agents", name, "tools"))
+                raise ConfigError(f"{where}: agents.{name}.tools: {error}") from None
+    try:
+        app.replace_agents(agents.values())
+    except ConfigError as error:
+        raise ConfigError(f"{loaded.tree.where(('agents',))}: agents: {error}") from None
 
 
 def configured_store(loaded: LoadedConfig, given: str, environ: Mapping[str, str]) -> str:
@@ -269,6 +298,10 @@ def configured_cluster(
         configured = written if isinstance(written, str) else written.resolved(environ)
         if value := given.get(name) or environ.get(f"EVERTURN_{name.upper()}", "") or configured:
             settings[name] = str(value)  # a plain str: it is passed to worker processes
+    if "database" not in settings and loaded.config.store.url:
+        url = str(loaded.config.store.url.resolved(environ))
+        if is_postgres_url(url):
+            settings["database"] = url
     return Cluster(**settings)
 
 
@@ -288,33 +321,39 @@ async def open_server(
     given, known = given or CommandLineOverrides(), os.environ if environ is None else environ
     model = given.model or default_model(known)
     seen = configured_telemetry(loaded, known)
-    make = runtime_factory(loaded, model, known, seen, also, given.is_personal)
+    make = app_factory(loaded, model, known, seen, also, given.is_personal)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(seen.aclose)  # closed last: the end of the runtime is reported, too
         if given.cluster is not None:
             # An API node drives nothing, whatever its file configures for workers.
             cluster = replace(configured_cluster(loaded, given.cluster, known), listen="", advertise="")
-            runtime = await stack.enter_async_context(cluster.join(make))
+            app = await stack.enter_async_context(cluster.join(make))
         else:
-            store = get_store(configured_store(loaded, given.store, known))
-            stack.push_async_callback(store.aclose)
-            runtime = make(store=store)
-            stack.push_async_callback(runtime.aclose)
-            await runtime.start()
-        watching = asyncio.get_running_loop().create_task(watch_services(runtime))
+            # Alone on a terminal: its tools are of this machine and this folder, so no other process may drive.
+            engine = "inline" if given.is_personal else loaded.config.store.engine or None
+            app = make(store=configured_store(loaded, given.store, known), engine=engine)
+            stack.push_async_callback(app.aclose)
+            await app.start()
+        watching = asyncio.get_running_loop().create_task(watch_services(app))
         stack.callback(watching.cancel)
-        context = await _context(runtime, loaded, model)
+        context = await _context(app, loaded, model, known)
+        context.folder = work_folder() if given.is_personal else configured_folder(loaded.config)
         context.setup_survey = discover_models(loaded, known)
         yield context
 
 
-async def _context(runtime: Runtime, loaded: LoadedConfig, model: str) -> ServerContext:
-    store: Any = runtime.store
+async def _context(app: BaseApp, loaded: LoadedConfig, model: str, environ: Mapping[str, str]) -> ServerContext:
+    store: Any = app.store
     accounts: Accounts = store.accounts
-    agents = Agents(configured_agents(loaded, model))
-    refresh_agents(agents, loaded, model, runtime)
+    agents = Agents(agent_specs(loaded, {name: app.agents[name] for name in agent_tables(loaded)}))
+    refresh_agents(agents, loaded, model, app, loaded, environ)
     await ensure_accounts(accounts, loaded, time.time())
-    return ServerContext(runtime, accounts, agents)
+    context = ServerContext(app, accounts, agents)
+    await apply_schedules(context.schedules, loaded.config)
+    await apply_webhooks(context.webhooks, loaded.config)
+    context.inbound_hooks.replace_all(read_hooks(loaded.config, environ))
+    context.saved_prompts = loaded.prompts
+    return context
 
 
 async def ensure_accounts(accounts: Accounts, loaded: LoadedConfig, now: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path as File
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -13,18 +13,23 @@ from everturn.access.scope import check_user_id
 from everturn.cluster.nats_address import is_encrypted, nats_servers
 from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest
-from everturn.config.schema import AgentTable, Config, McpTable, OidcTable, RuleTable
+from everturn.config.hooks import check_hooks
+from everturn.config.schedules import check_schedules
+from everturn.config.schema import AgentTable, Config, McpTable, ModelTable, OidcTable, RuleTable
 from everturn.config.secrets import LITERAL, REFERENCE, TextWithRefs
 from everturn.config.toml_positions import KeyPath
+from everturn.config.webhooks import check_webhooks
 from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.rules.policy import Layer, Rule
 from everturn.core.rules.urls import is_loopback
+from everturn.core.saved_prompts import PromptArgument, SavedPrompt, check_prompt
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model as named_model
 from everturn.models.vendors import VENDORS
 from everturn.permissions.rules_file import DEFAULT_KINDS, read_rule
+from everturn.tools.tool_options import TOOL_NAME
 
 MAX_PORT = 65_535
 SYSTEM_SIZE = 200_000  # bytes of a prompt
@@ -33,12 +38,13 @@ _TENANT: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class CheckedConfig:
-    """Results of the validation: the rules, and the prompts and rules of agents by name."""
+    """Results of the validation: the rules, the prompts and rules of agents by name, and the saved prompts."""
 
     def __init__(self) -> None:
         self.rules: tuple[Rule, ...] = ()
         self.systems: dict[str, str] = {}
         self.agent_rules: dict[str, tuple[Rule, ...]] = {}
+        self.prompts: tuple[SavedPrompt, ...] = ()
 
 
 def check_config(config: Config, reader: ConfigDecoder) -> CheckedConfig:
@@ -49,17 +55,23 @@ def check_config(config: Config, reader: ConfigDecoder) -> CheckedConfig:
         _check_oidc(config.auth.oidc, config, reader)
     _check_cluster(config, reader)
     _check_models(config, reader)
+    check_schedules(config, reader)
+    check_hooks(config, reader)
+    check_webhooks(config, reader)
+    _check_model(config.small_model, config, ("small_model",), reader)
     checked.rules = _rules(config.permissions, "config", ("permissions",), reader)
     for name, agent in config.agents.items():
         path = ("agents", name)
         checked.agent_rules[name] = _rules(agent.permissions, "agent", (*path, "permissions"), reader)
-        checked.systems[name] = _system(agent, path, reader)
+        checked.systems[name] = _instructions(agent, path, reader)
+        _check_agents_of(name, config, reader)
         for at, model in (
             ("model", agent.model),
             *((f"models {n}", name_of_model) for n, name_of_model in enumerate(agent.models)),
         ):
             key, _, number = at.partition(" ")
             _check_model(model, config, (*path, key, int(number)) if number else (*path, key), reader)
+    checked.prompts = tuple(_saved_prompts(config, reader))
     if config.tools.files and config.tools.virtual_files:
         reader.add_problem(
             ("tools", "virtual_files"), "files and virtual_files have tools of the same names; say one of them"
@@ -174,9 +186,29 @@ def _check_models(config: Config, reader: ConfigDecoder) -> None:
         except ConfigError as error:
             at = "base_url" if "base URL" in str(error) else "tool_format" if "tool_format" in str(error) else "model"
             reader.add_problem((*path, at), str(error))
+        _check_places(model, config, path, reader)
+        for at, other in enumerate(model.fallback):
+            _check_model(other, config, (*path, "fallback", at), reader)
         vendor = VENDORS.get(model.model.partition(":")[0])
         if key and vendor is not None and not model.base_url and not vendor.key:
             reader.add_problem((*path, "api_key"), f"{vendor.vendor} takes no key; or is a base_url missing?")
+
+
+def _check_places(model: ModelTable, config: Config, path: KeyPath, reader: ConfigDecoder) -> None:
+    """Check the deployments of a model, and the names of rate limits."""
+    limits = [((*path, "rate_limit"), model.rate_limit)]
+    for at, place in enumerate(model.deployments):
+        where = (*path, "deployments", at)
+        limits.append(((*where, "rate_limit"), place.rate_limit))
+        url = place.base_url or ("" if place.model else model.base_url)
+        try:
+            named_model(place.model or model.model, base_url=url, key="unknown")
+        except ConfigError as error:
+            reader.add_problem((*where, "base_url" if "base URL" in str(error) else "model"), str(error))
+    for where, name in limits:
+        if name and name not in config.rate_limits:
+            known = config.rate_limits
+            reader.add_problem(where, f"there is no rate limit {name!r} under [rate_limits]; {nearest(name, known)}")
 
 
 def _check_model(name: str, config: Config, path: KeyPath, reader: ConfigDecoder) -> None:
@@ -205,22 +237,64 @@ def _rules(rows: tuple[RuleTable, ...], layer: Layer, path: KeyPath, reader: Con
     return tuple(rules)
 
 
-def _system(agent: AgentTable, path: KeyPath, reader: ConfigDecoder) -> str:
-    """Return the prompt of an agent. A file must be inside the folder of the file that names it, symlinks resolved."""
-    if not agent.system_file:
-        return agent.system
-    at = (*path, "system_file")
-    if agent.system:
-        reader.add_problem(at, "there is a `system`, too; say one of them")
+def _check_agents_of(name: str, config: Config, reader: ConfigDecoder) -> None:
+    """Check the name of an agent, and the agents that it calls or hands over to."""
+    agent, path = config.agents[name], ("agents", name)
+    if TOOL_NAME.fullmatch(name) is None:
+        reader.add_problem(path, "the name of an agent has letters, digits, '_' and '-', at most 64")
+    for key, others in (("subagents", agent.subagents), ("handoffs", agent.handoffs)):
+        for at, other in enumerate(others):
+            if other not in config.agents:
+                reader.add_problem((*path, key, at), f"there is no agent {other!r}; {nearest(other, config.agents)}")
+            elif other == name:
+                reader.add_problem((*path, key, at), "this is the agent itself; name another one")
+    if chain := _find_cycle(name, config.agents, ()):
+        text = f"{' > '.join(chain)}: an agent cannot be below itself; `handoffs` can go both ways"
+        reader.add_problem((*path, "subagents"), text)
+
+
+def _find_cycle(name: str, agents: Mapping[str, AgentTable], above: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a chain of sub-agents that begins and ends with the first of them; () if there is none."""
+    chain = (*above, name)
+    if name in above:
+        return chain if name == chain[0] and len(chain) > 2 else ()
+    cycles = (_find_cycle(other, agents, chain) for other in agents[name].subagents if other in agents)
+    return next(filter(None, cycles), ())
+
+
+def _instructions(agent: AgentTable, path: KeyPath, reader: ConfigDecoder) -> str:
+    """Return the texts among the instructions of an agent, with those that are in files."""
+    given = [key for key in ("instructions", "system", "system_file") if getattr(agent, key)]
+    if len(given) > 1:
+        reader.add_problem((*path, given[-1]), f"there is a `{given[0]}`, too; say one of them")
         return ""
+    if agent.system_file:
+        return _read_prompt(agent.system_file, (*path, "system_file"), reader)
+    if agent.system or isinstance(agent.instructions, str):
+        return agent.system or str(agent.instructions)
+    texts: list[str] = []
+    for at, part in enumerate(agent.instructions):
+        place = (*path, "instructions", at)
+        if isinstance(part, str):
+            texts.append(part)
+        elif bool(part.file) == bool(part.function) or (part.each_step and not part.function):
+            text = 'a part is a text, { file = "…" }, or { function = "module:name", each_step = false }'
+            reader.add_problem(place, text)
+        elif part.file:
+            texts.append(_read_prompt(part.file, place, reader))
+    return "\n\n".join(filter(None, texts))
+
+
+def _read_prompt(name: str, at: KeyPath, reader: ConfigDecoder) -> str:
+    """Read a prompt. Its file must be inside the folder of the file that names it, symlinks resolved."""
     where = reader.where(at)
     if not where.line:
-        reader.add_problem(at, "a file is named beside a file; in the environment say `system`")
+        reader.add_problem(at, "a file is named beside a file; in the environment say `instructions`")
         return ""
     folder = File(where.source).resolve().parent
     try:
-        file = (folder / agent.system_file).resolve()
-        if os.path.isabs(agent.system_file) or not file.is_relative_to(folder):
+        file = (folder / name).resolve()
+        if os.path.isabs(name) or not file.is_relative_to(folder):
             reader.add_problem(at, "a prompt is read beneath the folder of this file, and nowhere else")
             return ""
         with file.open("rb") as opened:
@@ -232,6 +306,23 @@ def _system(agent: AgentTable, path: KeyPath, reader: ConfigDecoder) -> str:
         why = getattr(error, "strerror", None) or "it is not a text in UTF-8"
         reader.add_problem(at, f"this file cannot be read: {why}")
         return ""
+
+
+def _saved_prompts(config: Config, reader: ConfigDecoder) -> Iterator[SavedPrompt]:
+    """Return the saved prompts, with the texts that are in files."""
+    for name, table in config.prompts.items():
+        path = ("prompts", name)
+        if bool(table.text) == bool(table.file):
+            reader.add_problem(path, 'a prompt has either `text = "…"` or `file = "review.md"`')
+            continue
+        text = table.text or _read_prompt(table.file, (*path, "file"), reader)
+        arguments = tuple(
+            PromptArgument(argument, about.description, about.default) for argument, about in table.arguments.items()
+        )
+        try:
+            yield check_prompt(SavedPrompt(name, text, table.description, arguments))
+        except ConfigError as error:
+            reader.add_problem(path, str(error))
 
 
 def _check_mcp(server: McpTable, path: KeyPath, reader: ConfigDecoder) -> None:

@@ -82,6 +82,9 @@ class ConfigDecoder:
                 case inspect.VarTupleType(item_type=inspect.StructType() as inner) if isinstance(value, list):
                     rows = enumerate(cast("list[Any]", value))
                     return tuple(self.value(inner, row, (*path, at)) for at, row in rows)
+                case inspect.VarTupleType(item_type=inspect.UnionType() as inner) if isinstance(value, list):
+                    rows = enumerate(cast("list[Any]", value))
+                    return tuple(self.value(inner, row, (*path, at)) for at, row in rows)
                 case inspect.CustomType(cls=cls) if issubclass(cls, TextWithRefs):
                     return self._written(cls, value, path)
                 case _:
@@ -134,7 +137,7 @@ def _kind(info: inspect.Type) -> Any:
     """Return the Python type of an inspected type."""
     match info:
         case inspect.UnionType(types=types):
-            kinds = [_kind(member) for member in types]
+            kinds = [_kind(member) for member in types if not isinstance(member, inspect.StructType)]  # not as a leaf
             union = kinds[0]
             for kind in kinds[1:]:
                 union = union | kind

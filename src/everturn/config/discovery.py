@@ -21,6 +21,7 @@ from everturn.config.layers import user_file
 from everturn.config.load import LoadedConfig
 from everturn.config.models import DEFAULT_MODELS
 from everturn.models.offline import OFFLINE
+from everturn.models.registry import find_key
 from everturn.models.vendors import VENDORS
 
 PROBE_TIMEOUT: Final = 0.5  # seconds for all probes
@@ -74,7 +75,7 @@ def discover_models(
 
     async def look(agent: str, model: str) -> api.SetupView:
         file = _file(loaded, environ)
-        servers = await _servers(places)
+        servers = await find_servers(places)
         ways = [
             *_keys(environ, agent, model),
             *(server_setup(place, models, agent, loaded.config.models) for place, models in servers),
@@ -103,21 +104,23 @@ def _keys(environ: Mapping[str, str], agent: str, model: str) -> Iterable[api.Mo
     known = dict.fromkeys(profile.key for profile in VENDORS.values() if profile.key)
     for variable in known:
         name = EXAMPLES.get(variable, "")
-        if name and name != model and environ.get(variable, "").strip():
+        if name and name != model and find_key(variable, environ).strip():
             yield api.ModelSource(
                 kind="key", name=variable, address="", models=[name], toml=_agent(agent, name), needs_restart=False
             )
 
 
-def server_setup(place: LocalModelServer, models: list[str], agent: str, taken: Collection[str]) -> api.ModelSource:
-    """Return the configuration for a server that was found; `taken` are the names of models in use."""
+def server_setup(
+    place: LocalModelServer, models: list[str], agent: str, taken: Collection[str], base_url: str = ""
+) -> api.ModelSource:
+    """Return the configuration for a server that was found, or for one at a URL; `taken` are names of models in use."""
     usual = VENDORS[place.vendor].base_url
     is_named = bool(usual) and f":{place.port}" in usual
-    root = f"http://{HOST}:{place.port}"
+    root = base_url or f"http://{HOST}:{place.port}"
     if is_named:
         toml = _agent(agent, f"{place.vendor}:{models[0]}")
     else:
-        base = root if place.vendor == "ollama" else f"{root}/v1"
+        base = root if place.vendor == "ollama" or base_url else f"{root}/v1"
         own = next(name for n in range(1, 999) if (name := f"local-{n}" if n > 1 else "local") not in taken)
         model = _text(f"{place.vendor}:{models[0]}")
         toml = f"[models.{own}]\nmodel = {model}\nbase_url = {_text(base)}\n\n{_agent(agent, own)}"
@@ -140,7 +143,8 @@ def _text(text: str) -> str:
     return msgspec.json.encode(text).decode()
 
 
-async def _servers(places: Sequence[LocalModelServer]) -> list[tuple[LocalModelServer, list[str]]]:
+async def find_servers(places: Sequence[LocalModelServer]) -> list[tuple[LocalModelServer, list[str]]]:
+    """Return the local model servers that answer, with their models."""
     model_lists = await asyncio.gather(*(_models(place) for place in places))
     return [(place, models) for place, models in zip(places, model_lists, strict=True) if models]
 

@@ -102,10 +102,10 @@ def read_file(path: File) -> ConfigLayer:
     except tomllib.TOMLDecodeError as error:
         at = _AT_LINE.search(str(error))
         line, column = (int(at[1]), int(at[2])) if at and at[1] else (text.count("\n") + 1, 1)
-        message = f"this is no TOML: {_AT_LINE.sub('', str(error))}"
+        message = f"this is not valid TOML: {_AT_LINE.sub('', str(error))}"
         raise ConfigProblems([ConfigProblem(SourcePosition(str(path), line, column), "", message)]) from None
     except RecursionError:
-        raise ConfigError(f"{path}: this is no TOML: it is nested too deep") from None
+        raise ConfigError(f"{path}: this is not valid TOML: it is nested too deep") from None
     return ConfigLayer(
         tree, {key: SourcePosition(str(path), *place) for key, place in key_positions.items()}, str(path), text
     )

@@ -18,6 +18,7 @@ from everturn.config.layers import SYSTEM_FILE, ConfigTree, load_layers
 from everturn.config.schema import Config
 from everturn.config.toml_positions import KeyPath
 from everturn.core.rules.policy import Rule
+from everturn.core.saved_prompts import SavedPrompt
 
 
 class LoadedConfig(Struct, frozen=True):
@@ -28,6 +29,7 @@ class LoadedConfig(Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
     systems: Mapping[str, str] = {}
     agent_rules: Mapping[str, tuple[Rule, ...]] = {}
+    prompts: tuple[SavedPrompt, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -51,7 +53,7 @@ def load_config(
     checked = check_config(config, reader)
     if reader.problems:
         raise ConfigProblems(reader.problems)
-    return LoadedConfig(config, tree, checked.rules, checked.systems, checked.agent_rules)
+    return LoadedConfig(config, tree, checked.rules, checked.systems, checked.agent_rules, checked.prompts)
 
 
 def describe_config(loaded: LoadedConfig) -> list[str]:

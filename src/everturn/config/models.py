@@ -11,10 +11,13 @@ from everturn.config.schema import ModelTable
 from everturn.core.chunks import Chunk
 from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
+from everturn.core.rate_limits import RateLimit
 from everturn.core.requests import ModelRequest
+from everturn.models.limited import ModelDeployment
 from everturn.models.offline import OFFLINE
 from everturn.models.prices import ModelFacts, facts_of
-from everturn.models.registry import get_model
+from everturn.models.registry import find_key, get_model
+from everturn.models.retry import FallbackModel
 
 DEFAULT_MODELS: Final[Mapping[str, str]] = {
     "ANTHROPIC_API_KEY": "anthropic:claude-opus-5",
@@ -57,15 +60,22 @@ def default_model(environ: Mapping[str, str]) -> str:
     """Return the default model of an installation."""
     if name := environ.get("EVERTURN_MODEL", "").strip():
         return name
-    return next((model for key, model in DEFAULT_MODELS.items() if environ.get(key, "").strip()), OFFLINE)
+    return next((model for key, model in DEFAULT_MODELS.items() if find_key(key, environ).strip()), OFFLINE)
 
 
-def make_model(name: str, table: ModelTable, environ: Mapping[str, str]) -> Model:
-    """Create a model of `[models]`.
+def make_model(
+    name: str,
+    table: ModelTable,
+    environ: Mapping[str, str],
+    tables: Mapping[str, ModelTable] | None = None,
+    rate_limits: Mapping[str, RateLimit] | None = None,
+) -> Model:
+    """Create a model of `[models]`; `tables` are all of them, among which its fallbacks are looked up.
 
     Raises:
         ConfigError: its key cannot be resolved.
     """
+    limits = rate_limits or {}
     key = table.api_key.resolved(environ) if table.api_key else ""
     model = get_model(
         table.model,
@@ -74,6 +84,33 @@ def make_model(name: str, table: ModelTable, environ: Mapping[str, str]) -> Mode
         price=table.price,
         window=table.window,
         tool_format=table.tool_format,
+        retry=table.retry,
+        rate_limit=limits.get(table.rate_limit),
+        rate_limit_name=table.rate_limit,
+        deployments=[
+            ModelDeployment(
+                place.model,
+                place.base_url,
+                place.api_key.resolved(environ) if place.api_key else "",
+                limits.get(place.rate_limit),
+                place.rate_limit,
+            )
+            for place in table.deployments
+        ],
         environ=environ,
     )
-    return ConfiguredModel(name, model, table.params)
+    configured = ConfiguredModel(name, model, table.params)
+    if not table.fallback:
+        return configured
+    return FallbackModel(configured, *(_fallback(other, environ, tables or {}, limits) for other in table.fallback))
+
+
+def _fallback(
+    name: str, environ: Mapping[str, str], tables: Mapping[str, ModelTable], rate_limits: Mapping[str, RateLimit]
+) -> Model:
+    table = tables.get(name)
+    if table is None:
+        return get_model(name, environ=environ)
+    return make_model(
+        name, replace(table, fallback=()), environ, None, rate_limits
+    )  # only its own model: two may name each other

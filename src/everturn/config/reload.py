@@ -16,16 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from everturn.access.server_context import ServerContext
+from everturn.base_app import BaseApp
 from everturn.config.build import ensure_accounts, refresh_agents
+from everturn.config.hooks import read_hooks
 from everturn.config.layers import SYSTEM_FILE, user_file
 from everturn.config.load import LoadedConfig, load_config
+from everturn.config.schedules import apply_schedules
 from everturn.errors import ConfigError, StoreUnavailable
 from everturn.running.permissions import Permissions
-from everturn.runtime import Runtime
 
 log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two checks
-LIVE = ("agents", "limits", "permissions", "tenants")
+LIVE = ("agents", "hooks", "limits", "permissions", "prompts", "schedules", "tenants")
 """Tables that are reloaded. A tenant or user that is no longer named stays as it is."""
 
 
@@ -35,14 +37,14 @@ class ConfigReloader:
     def __init__(
         self,
         loaded: LoadedConfig,
-        runtime: Runtime,
+        app: BaseApp,
         context: ServerContext | None,
         model: str,
         named: str | None = None,
         environ: Mapping[str, str] | None = None,
         system: Path = SYSTEM_FILE,
     ) -> None:
-        self.loaded, self._runtime, self._context, self._model = loaded, runtime, context, model
+        self.loaded, self._app, self._context, self._model = loaded, app, context, model
         self._named, self._system = named, system
         self._environ = os.environ if environ is None else environ
         self._seen = self._file_states()
@@ -73,31 +75,35 @@ class ConfigReloader:
         try:
             new = await asyncio.to_thread(load_config, self._named, self._environ, self._system)
             _check_files(self.loaded, new)
+            old, hooks = self.loaded, read_hooks(new.config, self._environ)
             self._apply(new)
             if self._context is not None:
-                await ensure_accounts(self._context.accounts, new, self._runtime.clock.now())
+                self._context.inbound_hooks.replace_all(hooks)
+            if self._context is not None:
+                await ensure_accounts(self._context.accounts, new, self._app.clock.now())
+                await apply_schedules(self._context.schedules, new.config, old.config)
         except ConfigError as error:
             for line in str(error).splitlines():
                 log.error("the configuration is left as it was: %s", line)
             return False
         except StoreUnavailable as error:
-            log.error("new tenants and users are not there yet, for the store does not answer: %s", error)
+            log.error("new tenants, users and schedules are not there yet, for the store does not answer: %s", error)
         return True
 
     def _apply(self, new: LoadedConfig) -> None:
         old = self.loaded
-        if (new.tree.values, new.systems) == (old.tree.values, old.systems):
+        if (new.tree.values, new.systems, new.prompts) == (old.tree.values, old.systems, old.prompts):
             return
         self._check_models(new)
         Permissions(new.rules)  # before anything changes: it may raise
+        agents = self._context.agents if self._context is not None else None
+        refresh_agents(agents, new, self._model, self._app, old, self._environ)  # it raises before it changes anything
+        self._app.permissions.replace(new.rules)
         if self._context is not None:
-            refresh_agents(
-                self._context.agents, new, self._model, self._runtime
-            )  # it raises before it changes anything
-        self._runtime.permissions.replace(new.rules)
+            self._context.saved_prompts = new.prompts
         later = [name for name in type(new.config).__struct_fields__ if name not in LIVE and _differ(old, new, name)]
         self.loaded = new
-        log.info("the configuration was read anew; agents, limits and rules hold from now on")
+        log.info("the configuration was read anew; agents, limits, rules and schedules hold from now on")
         if later:
             log.warning("what has changed under %s needs a restart", ", ".join(f"[{name}]" for name in later))
 
@@ -106,7 +112,7 @@ class ConfigReloader:
         for name, agent in new.config.agents.items():
             for model in filter(None, (agent.model, *agent.models)):
                 try:
-                    self._runtime.model_for(model)
+                    self._app.model_for(model)
                 except ConfigError as error:
                     where = new.tree.where(("agents", name, "model"))
                     reason = "a new model needs a restart" if model in new.config.models else error
@@ -120,6 +126,17 @@ class ConfigReloader:
             Path(self.loaded.tree.where(("agents", name, "system_file")).source).parent / agent.system_file
             for name, agent in self.loaded.config.agents.items()
             if agent.system_file
+        ]
+        files += [
+            Path(self.loaded.tree.where(("agents", name, "instructions", at)).source).parent / part.file
+            for name, agent in self.loaded.config.agents.items()
+            for at, part in enumerate(agent.instructions)
+            if not isinstance(part, str) and part.file
+        ]
+        files += [
+            Path(self.loaded.tree.where(("prompts", name, "file")).source).parent / prompt.file
+            for name, prompt in self.loaded.config.prompts.items()
+            if prompt.file
         ]
         return tuple(_file_state(file) for file in files)
 

@@ -11,9 +11,16 @@ from everturn.access.auth_options import OidcOptions
 from everturn.config.secrets import AddressRef, HeaderRef, SecretRef
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Role
+from everturn.core.compaction import CONTEXT_PATTERN
 from everturn.core.options import Approval, Budget, LatePolicy, Review, ToolHistory
+from everturn.core.rate_limits import Priority, RateLimit
+from everturn.core.schedules import CatchUp, Overlap
+from everturn.core.webhooks import WEBHOOK_EVENTS, WebhookEvent
+from everturn.inbound_hooks.hook import MAX_BYTES, MOST_BYTES, Action
+from everturn.inbound_hooks.signatures import Scheme
 from everturn.mcp.config import Annotation
 from everturn.models.prices import Price
+from everturn.models.retry import RetryPolicy
 
 Seconds = Annotated[float, Meta(ge=0)]
 NO_SECRET = SecretRef("")
@@ -24,7 +31,9 @@ class StoreTable(Struct, frozen=True):
     """`[store]`: where sessions are stored."""
 
     url: AddressRef = NO_ADDRESS  # a file, postgresql://…, or memory; "": a file in the user's data folder
+    engine: Literal["", "inline", "postgres"] = ""  # "": postgres with a PostgreSQL URL, where processes share the work
     retention_days: Annotated[float, Meta(ge=0)] = 0.0  # days after which an idle session is erased; 0: never
+    migrate: bool = True  # upgrade an older schema at start; false: refuse it, see `everturn migrate`
 
 
 class ClusterTable(Struct, frozen=True):
@@ -45,6 +54,35 @@ class ClusterTable(Struct, frozen=True):
     loop_timeout: Annotated[float, Meta(ge=0)] = 5.0  # seconds that a worker's event loop may be blocked; 0: for ever
 
 
+class RateLimitTable(RateLimit, frozen=True, kw_only=True):
+    """`[rate_limits.NAME]`: what may be sent to a provider with one API key."""
+
+    requests_per_minute: Annotated[float, Meta(ge=0)] = 0.0
+    tokens_per_minute: Annotated[float, Meta(ge=0)] = 0.0
+    input_tokens_per_minute: Annotated[float, Meta(ge=0)] = 0.0
+    output_tokens_per_minute: Annotated[float, Meta(ge=0)] = 0.0
+    burst_seconds: Annotated[float, Meta(ge=0, le=30)] = 3.0
+    max_wait: Seconds = 600.0
+    fallback_after: Seconds = 10.0
+
+
+class LimiterTable(Struct, frozen=True):
+    """`[limiter]`: how requests wait for the rate limits of providers."""
+
+    learn: bool = True  # whether limits are learned from the headers of responses
+    breaker_failures: Annotated[int, Meta(ge=1)] = 5  # in a row, after which a deployment is left alone
+    breaker_seconds: Annotated[float, Meta(gt=0)] = 30.0  # for this long; twice as long each time it fails again
+
+
+class DeploymentTable(Struct, frozen=True):
+    """`[[models.NAME.deployments]]`: a further place where a model can be had; what is left out is as in the model."""
+
+    model: str = ""  # vendor:model
+    base_url: str = ""
+    api_key: SecretRef = NO_SECRET
+    rate_limit: str = ""
+
+
 class ModelTable(Struct, frozen=True):
     """`[models.NAME]`: a model with a name of its own."""
 
@@ -55,6 +93,15 @@ class ModelTable(Struct, frozen=True):
     window: Annotated[int, Meta(ge=1)] | None = None
     tool_format: str = ""
     params: dict[str, Any] = {}
+    retry: RetryPolicy | None = None
+    fallback: tuple[str, ...] = ()  # vendor:model, or names under [models]: asked in this order when it has failed
+    rate_limit: str = ""  # a name under [rate_limits]; models and deployments with the same one share it
+    deployments: tuple[DeploymentTable, ...] = ()  # further places where it can be had
+    instructions: str = ""  # of agents that have none of their own
+
+
+ContextPolicy = Annotated[str, Meta(pattern=CONTEXT_PATTERN)]
+"""How a long conversation is fitted into the context window: auto, off, or last_turns(n)."""
 
 
 class RuleTable(Struct, frozen=True):
@@ -65,26 +112,76 @@ class RuleTable(Struct, frozen=True):
     match: dict[str, Any] = {}
 
 
+class PluginEntry(Struct, frozen=True):
+    """An entry of `plugins` with arguments: `{ plugin = "module:Class", options = { … } }`."""
+
+    plugin: str  # module:Class or file.py:Class
+    options: dict[str, Any] = {}  # arguments of the class; texts may have references to secrets
+
+
+class InstructionsPart(Struct, frozen=True):
+    """An entry of `instructions` that is no text: `{ file = "…" }` or `{ function = "module:name" }`."""
+
+    file: str = ""  # inside the folder of the file that names it
+    function: str = ""  # module:function or file.py:function
+    each_step: bool = False  # whether the function is called for each step, not once for a turn
+
+
 class AgentTable(Struct, frozen=True):
-    """`[agents.NAME]`: an agent, the default options of its turns. The first agent is the default."""
+    """`[agents.NAME]`: an agent, as `Agent(…)` is in Python. The first agent is the default."""
 
     description: str = ""
     model: str = ""  # vendor:model, or a name under [models]; "": the default model
     models: tuple[str, ...] = ()
-    system: str = ""
+    instructions: str | tuple[str | InstructionsPart, ...] = ()
+    system: str = ""  # instructions that are one text
     system_file: str = ""  # inside the folder of the file that names it
     tools: tuple[str, ...] | None = None
     groups: tuple[str, ...] = ()
+    subagents: tuple[str, ...] = ()  # agents that are its tools
+    handoffs: tuple[str, ...] = ()  # agents that it can hand the conversation to
+    deps: str = ""  # the factory of its dependencies: module:function or file.py:function
+    output_type: str | dict[str, Any] | None = None  # a JSON Schema, or module:Type
+    output_retries: Annotated[int, Meta(ge=0)] = 1
+    plugins: tuple[str | PluginEntry, ...] = ()
     permissions: tuple[RuleTable, ...] = ()
     budget: Budget = Budget()
     max_steps: Annotated[int, Meta(ge=1)] = 10
     tool_history: ToolHistory = "full"
+    context: ContextPolicy = "auto"
     late: LatePolicy = "inject"
     review: Review = "never"
     manual: tuple[str, ...] = ()
     timeout: Seconds = 0.0
     gate_timeout: Seconds = 0.0
+    timezone: str = "local"  # of the date in the system prompt: Europe/Berlin, local, or "" for no date
+    reasoning: str = ""  # how much the model thinks first: low, medium, high, …
     params: dict[str, Any] = {}
+
+
+class PromptTable(Struct, frozen=True):
+    """`[prompt]`: texts around the instructions of every agent, in the order in which they are sent."""
+
+    header: str = ""  # before everything else
+    workspace: str = ""  # what every agent here should know of the place it works in
+    custom: str = ""  # what the person who runs this wants of every agent
+    privacy: str = ""  # at the end: what must not be said
+
+
+class PromptArgumentTable(Struct, frozen=True):
+    """`[prompts.NAME.arguments.ARGUMENT]`: an argument of a saved prompt."""
+
+    description: str = ""
+    default: str | None = None  # without one, the person has to give a value
+
+
+class SavedPromptTable(Struct, frozen=True):
+    """`[prompts.NAME]`: a text that people use by its name; `{{argument}}` stands for the value of an argument."""
+
+    text: str = ""
+    file: str = ""  # inside the folder of the file that names it
+    description: str = ""
+    arguments: dict[str, PromptArgumentTable] = {}
 
 
 class FilesTable(Struct, frozen=True):
@@ -101,6 +198,13 @@ class ShellTable(Struct, frozen=True):
     approval: Approval | None = None  # None: "ask"; in a server "always"
 
 
+class MemoryTable(Struct, frozen=True):
+    """`[tools.memory]` with more options than `true`."""
+
+    approval: Approval = "ask"  # of changes
+    read_only: bool = False  # only people write
+
+
 class ToolsTable(Struct, frozen=True):
     """`[tools]`: the available tools. All tenants share them: a folder here is visible to all of them."""
 
@@ -110,6 +214,23 @@ class ToolsTable(Struct, frozen=True):
     code: bool = False
     shell: str | bool | ShellTable = False  # true, DIR or DIR:rw
     web: bool = False
+    todos: bool = False  # write_todos: the steps of a task, shown to the person
+    memory: bool | MemoryTable = False
+    recall: bool | Literal["sessions"] = False  # "sessions": also in the user's other sessions, with leave
+    search_above: Annotated[int, Meta(ge=0)] = 40  # with more tools, most are found with find_tools; 0: never
+
+
+class AssistantTable(Struct, frozen=True):
+    """`[assistant]`: what `everturn` in a folder may do there."""
+
+    folder: bool = True  # false: `everturn` is a chat without the tools of the folder
+    mode: Literal["plan", "ask", "auto_edit"] = "ask"  # the permission mode of new sessions
+    max_steps: Annotated[int, Meta(ge=1, le=1000)] = 100  # of a turn; the terminal then asks whether to continue
+    shell: bool = True
+    git: Literal["ask", "commit", "off"] = "ask"  # whether the shell may change the repository
+    network: tuple[str, ...] = ()  # domains that fetch_url may read without asking; "*": it asks for any other
+    search: Literal["", "searxng", "brave", "tavily"] = ""  # the service of web_search; "": there is no such tool
+    search_url: str = ""  # the address of the SearXNG server
 
 
 class McpTable(Struct, frozen=True):
@@ -129,6 +250,66 @@ class McpTable(Struct, frozen=True):
     login_hosts: tuple[str, ...] = ()
     type: str = ""
     disabled: bool = False
+
+
+class ScheduleTable(Struct, frozen=True):
+    """`[[schedules]]`: a message that is sent to an agent at planned times."""
+
+    id: str
+    text: str
+    cron: str = ""  # minute hour day month weekday, in wall-clock time of `timezone`
+    at: str = ""  # once, at a time with its offset: 2026-12-01T09:00:00+01:00
+    timezone: str = "UTC"  # an IANA name
+    agent: str = ""  # "": the first one
+    session: str = ""  # of all its turns; "": a new one for each
+    catch_up: CatchUp = "once"  # of planned times that passed while no process ran
+    max_catch_up: Annotated[int, Meta(ge=1, le=100)] = 10  # with catch_up "all"
+    overlap: Overlap = "queue"  # while a turn of the session is running
+    until: str = ""  # no run is planned after this time; "": for ever
+    metadata: dict[str, Any] = {}
+    priority: Priority = "background"  # of its turns, where requests wait for a rate limit
+    tenant: str = "local"
+    by: str = ""  # a user of the tenant, whose authority its turns have; "": nobody's
+
+
+class WebhookEndpointTable(Struct, frozen=True):
+    """`[[webhooks.endpoints]]`: a URL that is told of events."""
+
+    id: str  # letters, digits, - and _
+    url: str
+    events: tuple[WebhookEvent, ...] = WEBHOOK_EVENTS
+    description: str = ""
+    tenant: str = "local"
+
+
+class WebhooksTable(Struct, frozen=True):
+    """`[webhooks]`: outbound webhooks."""
+
+    allow: tuple[str, ...] = ()  # receivers that the egress policy would refuse: host:port
+    endpoints: tuple[WebhookEndpointTable, ...] = ()
+
+
+class HookTable(Struct, frozen=True):
+    """`[hooks.NAME]`: an inbound hook, at which another system delivers signed requests."""
+
+    scheme: Scheme  # standard (Standard Webhooks), github or slack
+    secret: SecretRef
+    old_secret: SecretRef = NO_SECRET  # also accepted, while the secret is being replaced
+    action: Action = "send"
+    when: dict[str, str | tuple[str, ...]] = {}  # path of the payload = value, or values; "*": any
+    max_bytes: Annotated[int, Meta(ge=1, le=MOST_BYTES)] = MAX_BYTES  # of a delivery
+    text: str = ""  # the message; {{path}} is a field of the payload
+    agent: str = ""  # "": the first one
+    session: str = ""  # key of the session, such as {{issue.id}}; "": a new session for each delivery
+    fields: tuple[str, ...] = ()  # paths of the payload that the model reads; empty: all of it
+    priority: Priority = "background"
+    tenant: str = "local"
+    by: str = ""  # a user of the tenant, whose authority its turns have; "": nobody's
+    token: str = ""  # of action "complete": path of the token
+    value: str = ""  # path of the value; "": the whole payload
+    answer: str = ""  # of action "answer": path of what the button contains
+    user: str = ""  # path of the sender's id of the user
+    users: dict[str, str] = {}  # that id = a user of the tenant
 
 
 class UserTable(Struct, frozen=True):
@@ -176,14 +357,24 @@ class TelemetryTable(Struct, frozen=True):
 class Config(Struct, frozen=True):
     """The whole configuration."""
 
+    plugins: tuple[str | PluginEntry, ...] = ()  # module:Class, in the order of their hooks
+    small_model: str = ""  # vendor:model, or a name under [models], for summaries; "": the model of the turn
+    prompt: PromptTable = PromptTable()
+    prompts: dict[str, SavedPromptTable] = {}
     server: ServerOptions = ServerOptions()
     store: StoreTable = StoreTable()
     cluster: ClusterTable = ClusterTable()
     models: dict[str, ModelTable] = {}
+    rate_limits: dict[str, RateLimitTable] = {}
+    limiter: LimiterTable = LimiterTable()
     agents: dict[str, AgentTable] = {}
     permissions: tuple[RuleTable, ...] = ()
     tools: ToolsTable = ToolsTable()
+    assistant: AssistantTable = AssistantTable()
     mcp: dict[str, McpTable] = {}
+    schedules: tuple[ScheduleTable, ...] = ()
+    webhooks: WebhooksTable = WebhooksTable()
+    hooks: dict[str, HookTable] = {}
     tenants: dict[str, TenantTable] = {}
     limits: TenantLimits = TenantLimits()
     auth: AuthTable = AuthTable()

@@ -18,7 +18,7 @@ REFERENCE: Final = re.compile(r"\$\{(env|file):([^{}]+)\}")
 _LOOSE: Final = re.compile(r"\$\{[^}]*\}?")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SIZE_LIMIT = 64 * 1024  # bytes of a file with a secret
-LITERAL = 'a secret stands here by reference, "${env:NAME}" or "${file:/run/secrets/name}", and never itself'
+LITERAL = 'give a secret by reference: "${env:NAME}" or "${file:/run/secrets/name}"'
 
 
 class SecretStr(str):

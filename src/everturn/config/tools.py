@@ -1,4 +1,4 @@
-"""Configured tools: creates the tools, plugins and tool sources of `[tools]` and `[mcp]`.
+"""Configured tools: creates the tools, plugins and tool sources of `[tools]`, `[mcp]` and `plugins`.
 
 Naming a module runs it: the author of the configuration trusts it as any program. All tenants share these tools.
 """
@@ -6,23 +6,20 @@ Naming a module runs it: the author of the configuration trusts it as any progra
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
 import logging
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
-from zlib import crc32
 
 from msgspec import Struct, field
 
 from everturn.config.load import LoadedConfig
-from everturn.config.schema import FilesTable, ShellTable
+from everturn.config.modules import load_module
+from everturn.config.plugins import create_plugins
+from everturn.config.schema import FilesTable, MemoryTable, ShellTable
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.globs import escape_glob
 from everturn.core.sandbox import GUARANTEES
@@ -44,7 +41,7 @@ def create_tools(loaded: LoadedConfig, environ: Mapping[str, str], is_personal: 
     """Create everything that is configured. It inspects this machine, so it takes a moment.
 
     For a single user (`is_personal`: a terminal, a run), the shell asks unless a rule or a grant allows the command. A
-    server has several users: there it asks every time, unless `tools.shell.approval` says otherwise.
+    server has several users: there it always requires approval, unless `tools.shell.approval` says otherwise.
 
     Raises:
         ConfigError: something is not available here.
@@ -65,10 +62,24 @@ def create_tools(loaded: LoadedConfig, environ: Mapping[str, str], is_personal: 
         from everturn.tools.web import fetch_url
 
         configured.tools.append(fetch_url())
+    if table.todos:
+        from everturn.tools.todo_tool import todos
+
+        configured.tools.append(todos())
+    if table.memory:
+        from everturn.tools.memory_tools import memory
+
+        chosen = table.memory if isinstance(table.memory, MemoryTable) else MemoryTable()
+        configured.tools.append(memory(approval=chosen.approval, read_only=chosen.read_only).enabled())
+    if table.recall:
+        from everturn.tools.recall_tools import recall
+
+        configured.tools.append(recall(sessions=table.recall == "sessions").enabled())
     if folders:
         _snapshots(folders, configured, environ)
     if loaded.config.mcp:
         configured.tools.append(_servers(loaded, environ))
+    configured.plugins += create_plugins(loaded, environ)
     return configured
 
 
@@ -81,7 +92,7 @@ def load_tools(word: str, folder: Path | None) -> list[Any]:
     place, colon, name = word.rpartition(":")
     if not colon or not name.isidentifier():
         place, name = word, ""
-    tools = {key: thing for key, thing in vars(_module(place, folder)).items() if _is_tool(thing)}
+    tools = {key: thing for key, thing in vars(load_module(place, folder)).items() if _is_tool(thing)}
     if name and name not in tools:
         raise ConfigError(f"{name!r} is no tool of {place}; there are: {', '.join(tools) or 'none'}")
     if not tools:
@@ -91,38 +102,6 @@ def load_tools(word: str, folder: Path | None) -> list[Any]:
         if not any(thing is other for other in unique):
             unique.append(thing)
     return unique
-
-
-def _module(place: str, folder: Path | None) -> ModuleType:
-    try:
-        if not place.endswith(".py"):
-            return importlib.import_module(place)
-        if folder is None and not os.path.isabs(place):
-            raise ConfigError("a file is named beside a file; in the environment by its whole path")
-        return _run((folder or Path("/")) / place)
-    except ConfigError:
-        raise
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{place}: there is no module {error.name}") from None
-    except (Exception, SystemExit) as error:
-        raise ConfigError(f"{place} cannot be loaded: {type(error).__name__}: {error}") from None
-
-
-def _run(path: Path) -> ModuleType:
-    name = f"everturn_tools_{path.stem}_{crc32(os.fsencode(path.resolve())):x}"
-    if name in sys.modules:  # a file that is named twice runs once
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigError(f"there is no file {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # annotations are resolved there
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def _is_tool(thing: Any) -> bool:

@@ -9,12 +9,12 @@ import asyncio
 import os
 from typing import Any, Final
 
-from everturn.config.build import configured_telemetry, runtime_factory
+from everturn.app import App
+from everturn.config.build import app_factory, configured_telemetry
 from everturn.config.load import load_config
 from everturn.config.models import default_model
 from everturn.config.reload import ConfigReloader
 from everturn.config.retention_job import run_maintenance
-from everturn.runtime import Runtime
 from everturn.telemetry import logs
 from everturn.telemetry.service_gauges import watch_services
 
@@ -23,7 +23,7 @@ TARGET: Final = "everturn.config.worker:make"
 _tasks: set[asyncio.Task[None]] = set()  # asyncio may collect a task without a reference
 
 
-def make(**ports: Any) -> Runtime:
+def make(**ports: Any) -> App:
     """Return the runtime of the file that the environment names; its rules are reloaded when they change.
 
     Raises:
@@ -32,15 +32,15 @@ def make(**ports: Any) -> Runtime:
     named = os.environ.get(FILE) or None
     loaded, model = load_config(named), default_model(os.environ)
     logs.setup(loaded.config.telemetry.logs, loaded.config.telemetry.level.upper())
-    runtime = runtime_factory(loaded, model, os.environ, configured_telemetry(loaded, os.environ))(**ports)
-    reloading = ConfigReloader(loaded, runtime, None, model, named)
+    app = app_factory(loaded, model, os.environ, configured_telemetry(loaded, os.environ))(**ports)
+    reloading = ConfigReloader(loaded, app, None, model, named)
     loop = asyncio.get_running_loop()
     for work in (
         reloading.watch(),
-        run_maintenance(runtime, loaded.config.store.retention_days),
-        watch_services(runtime),
+        run_maintenance(app, loaded.config.store.retention_days),
+        watch_services(app),
     ):
         task = loop.create_task(work)
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
-    return runtime
+    return app

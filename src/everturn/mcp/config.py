@@ -156,6 +156,15 @@ def _tables(path: Path) -> tuple[str, dict[str, Any]]:
     return key, cast("dict[str, Any]", document[key])
 
 
+def read_server(path: Path, key: str, name: str, table: Any, environ: Mapping[str, str]) -> ServerSpec | None:
+    """Read one server that another file defines at `key`; None if it is disabled. A `cwd` is relative to the folder of `path`.
+
+    Raises:
+        ConfigError: it is invalid.
+    """
+    return _spec(path, key, name, table, environ)
+
+
 class _ServerEntry(Struct, forbid_unknown_fields=True):
     """A server as written in a file, with the field names that other MCP clients use as well."""
 

@@ -19,7 +19,7 @@ CLOSING = 5.0  # seconds for all servers to stop
 
 
 class McpServers:
-    """Source of the tools of MCP servers.
+    """The tools of MCP servers: connects to the servers and gives their tools to a chat, an agent or an app.
 
     `timeout` is how long `open` waits for the servers; slower ones publish their tools when they are connected.
     `trust` decides which servers may be started, and which tools are unchanged; by default servers are trusted because
@@ -50,10 +50,10 @@ class McpServers:
         """The origins whose tools this source publishes."""
         return [f"mcp:{spec.name}" for spec in self.specs]
 
-    @property
-    def is_opening(self) -> bool:
-        """Whether the first connection attempt of a server is still under way."""
-        return not self._connections or not all(link.first_attempt_done.is_set() for link in self._connections.values())
+    async def wait_until_open(self) -> None:
+        """Wait until the first attempt to connect to each server has succeeded or failed."""
+        for link in list(self._connections.values()):
+            await link.first_attempt_done.wait()
 
     async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:
         """Start connecting, and wait a little for fast servers."""

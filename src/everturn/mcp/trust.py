@@ -223,6 +223,24 @@ class TrustOnFirst(TrustFile):
         return super().tools(server, hashes)
 
 
+class TrustFirstTools(TrustFile):
+    """Starts what a person has trusted, and trusts the tools of its first list; later only exactly those.
+
+    For servers that a person has agreed to start before their tools could be seen.
+    """
+
+    def tools(self, server: str, hashes: Mapping[str, str]) -> set[str]:
+        """Return the tools of the first list that are unchanged."""
+        launched = self._launched.get(server, "")
+        with lock_file(self.path):
+            records = self._read()
+            known = records.fitting(server, launched)
+            if known is not None and known.launch == launched and not known.is_listed and hashes:
+                known.tools, known.is_listed = {name: _TrustedTool(hash) for name, hash in hashes.items()}, True
+                self._write(records)
+        return super().tools(server, hashes)
+
+
 def default_trust_path(environ: Mapping[str, str] | None = None) -> Path:
     """Return the default path of a user's trust file."""
     variables = os.environ if environ is None else environ

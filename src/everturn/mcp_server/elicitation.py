@@ -20,10 +20,10 @@ from everturn.permissions.explain import escape_invisible
 BY = "mcp client"
 LONGEST = 20_000  # characters of a form; a longer one is not shown, and the gate is denied
 HEADINGS: Final = {
-    "call": "{tool} asks to run",
-    "egress": "{tool} asks to run, and its arguments are sent outside",
-    "loop": "{tool} asks to run once more",
-    "manual": "{tool} is for you to do; say what came of it",
+    "call": "{tool} needs approval",
+    "egress": "{tool} needs approval: it sends its arguments outside",
+    "loop": "{tool} needs approval to repeat",
+    "manual": "Your turn: {tool}. Enter the result",
     "result": "{tool} has run, and the model waits to read what came of it",
     "question": "{tool} asks you something",
     "form": "{tool} asks you something",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from everturn import EverturnError, __version__
+from everturn.app import App
 from everturn.chat.session import Chat
 from everturn.chat.turn import Turn
 from everturn.core.canonical_json import JsonObject
@@ -40,7 +41,6 @@ from everturn.mcp_server.elicitation import (
 )
 from everturn.mcp_server.turn_progress import TurnProgress
 from everturn.running.permissions import Permissions
-from everturn.runtime import Runtime
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -77,7 +77,7 @@ class AgentServer:
 
     def __init__(
         self,
-        runtime: Runtime,
+        app: App,
         *,
         model: str = "",
         name: str = "everturn",
@@ -89,12 +89,12 @@ class AgentServer:
             raise ConfigError("`everturn mcp` needs the mcp library: pip install 'everturn[mcp]'")
         from mcp.server import Server
 
-        self._runtime, self._model = runtime, model
+        self._app, self._model = app, model
         self._options = options or TurnOptions()
         self._permits = Permissions(rules)
         self._under_way = 0
         self.is_stopping = False  # this process is stopping; another one continues unfinished turns
-        runtime.add_model(ClientModel())  # before the runtime starts, because unfinished calls continue with it
+        app.add_model(ClientModel())  # before the runtime starts, because unfinished calls continue with it
         self.server: Server[Any] = Server(
             name,
             version=__version__,
@@ -106,11 +106,11 @@ class AgentServer:
     @property
     def ask_name(self) -> str:
         """Name of the tool that takes tasks."""
-        return "ask" if "ask" not in self._runtime.tools else "ask_agent"
+        return "ask" if "ask" not in self._app.tools else "ask_agent"
 
     def specs(self) -> dict[str, ToolSpec]:
         """Return the agent's tools, without those that are denied outright."""
-        enabled = self._runtime.registry.enabled(self._options.tools)
+        enabled = self._app.registry_of(self._options.agent).enabled(self._options.tools)
         return {spec.name: spec for spec in self._permits.offered_tools(enabled, self._options)}
 
     async def _list(self, ctx: Any, params: Any) -> types.ListToolsResult:
@@ -176,33 +176,33 @@ class AgentServer:
         unknown = set(arguments) - {"task", "session"}
         if unknown or not isinstance(task, str) or not isinstance(session, str) or not (task.strip() or session):
             raise ConfigError(f"{self.ask_name} takes a task, in words, and the session of an earlier answer or none")
-        chat = await self._open_session(session, True) if session else self._chat(self._runtime.ids.new("mcp"), True)
+        chat = await self._open_session(session, True) if session else self._chat(self._app.ids.new("mcp"), True)
         if task.strip():
             return chat, await chat.send(task)
-        waiting = await self._runtime.store.open_turns(session)
+        waiting = await self._app.store.open_turns(session)
         if not waiting:
             raise ConfigError(f"nothing waits in session {session}; say a task")
-        await self._runtime.start()
+        await self._app.start()
         return chat, chat.turn(waiting[0])
 
     async def _begin(self, tool: str, arguments: JsonObject) -> tuple[Chat, Turn]:
-        chat = self._chat(self._runtime.ids.new("mcp"), False, tool)
+        chat = self._chat(self._app.ids.new("mcp"), False, tool)
         return chat, await chat.send(encode_call(tool, arguments))
 
     async def _open_session(self, session: str, is_ask: bool, tool: str = "") -> Chat:
         try:
             if SESSION.fullmatch(session) is None:
                 raise UnknownSession(session)
-            await self._runtime.store.info(session)
+            await self._app.store.info(session)
         except UnknownSession:
             raise UnknownSession(NO_SESSION.format(session=session)) from None
         return self._chat(session, is_ask, tool)
 
     def _chat(self, session: str, is_ask: bool, tool: str = "") -> Chat:
         if is_ask:
-            return Chat(self._model, runtime=self._runtime, session=session, options=self._options)
+            return Chat(self._model, app=self._app, session=session, options=self._options)
         options = replace(self._options, tools=(tool,), max_steps=2)
-        return Chat(CLIENT_MODEL_NAME, runtime=self._runtime, session=session, options=options)
+        return Chat(CLIENT_MODEL_NAME, app=self._app, session=session, options=options)
 
 
 class _ClientCall:
@@ -305,7 +305,7 @@ class _ClientCall:
     async def _call_result(self) -> Any:
         import mcp_types as types
 
-        entries = await self._chat.runtime.store.events(self._chat.session, turn=self._turn.id)
+        entries = await self._chat.app.store.events(self._chat.session, turn=self._turn.id)
         finished = [entry.event for entry in entries if isinstance(entry.event, CallFinished)]
         if not finished:
             await self._turn  # raises the failure of the turn

@@ -39,14 +39,14 @@ class TurnProgress:
 
     async def __aenter__(self) -> TurnProgress:
         """Start reading."""
-        self._chat.runtime.listeners.append(self._on_snapshot)
+        self._chat.app.listeners.append(self._on_snapshot)
         self._wakeup.set()
         self._reading = asyncio.get_running_loop().create_task(self._read())
         return self
 
     async def __aexit__(self, *error: object) -> None:
         """Stop reading. The turn continues."""
-        self._chat.runtime.listeners.remove(self._on_snapshot)
+        self._chat.app.listeners.remove(self._on_snapshot)
         if self._reading is not None:
             self._reading.cancel()
             with suppress(asyncio.CancelledError):

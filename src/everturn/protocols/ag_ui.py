@@ -19,10 +19,12 @@ from everturn.core.events import (
     FilesChanged,
     GateOpened,
     GateResolved,
+    InputRefused,
     LateResultReceived,
     LimitReached,
     MessageAdded,
     NestedCallRequested,
+    OutputRejected,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -90,6 +92,8 @@ class AgUiEncoder:
         if isinstance(shown, Delta):
             return self._encode_events(self._delta(shown), not self._open_items.is_silent)
         if isinstance(shown, CallProgress):
+            if not shown.call:  # of the model request: the protocol has no place for it
+                return b""
             return self._encode_events(
                 [_activity(shown.call, state="running", text=shown.text)], not self._open_items.is_silent
             )
@@ -183,7 +187,7 @@ class AgUiEncoder:
         step, self._step = self._step, ""
         return [*self._end_parts(), *([{"type": "STEP_FINISHED", "stepName": step}] if step else [])]
 
-    def _restart_step(self, event: StepRestarted) -> list[Wire]:
+    def _restart_step(self, event: StepRestarted | OutputRejected) -> list[Wire]:
         discarded, self._parent = {"messages": list(self._open), "calls": list(self._calls)}, ""
         return [*self._end_parts(), _custom("restarted", step=event.step, void=discarded)]
 
@@ -270,6 +274,9 @@ class AgUiEncoder:
     def _reach_limit(self, event: LimitReached) -> list[Wire]:
         return [_custom("notice", kind="limit", limit=event.limit, text=event.text)]
 
+    def _refuse_input(self, event: InputRefused) -> list[Wire]:
+        return [_custom("notice", kind="refused", message=event.message, text=event.text, by=event.by)]
+
     def _change_files(self, event: FilesChanged) -> list[Wire]:
         return [_custom("files", **files_facts(event))]
 
@@ -291,8 +298,10 @@ class AgUiEncoder:
         TurnStarted: _start_turn,
         AnswerStarted: _open_answer,
         MessageAdded: _add_message,
+        InputRefused: _refuse_input,
         StepStarted: _start_step,
         StepRestarted: _restart_step,
+        OutputRejected: _restart_step,
         StepFinished: _end_step,
         StepInterrupted: _end_step,
         GateOpened: _open_gate,

@@ -19,10 +19,12 @@ from everturn.core.events import (
     FilesChanged,
     GateOpened,
     GateResolved,
+    InputRefused,
     LateResultReceived,
     LimitReached,
     MessageAdded,
     NestedCallRequested,
+    OutputRejected,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -200,7 +202,7 @@ class AiSdkEncoder:
         was_in, self._is_in_step = self._is_in_step, False
         return [*self._end_parts(), {"type": "finish-step"}] if was_in else []
 
-    def _restart_step(self, event: StepRestarted) -> list[Chunk]:
+    def _restart_step(self, event: StepRestarted | OutputRejected) -> list[Chunk]:
         discarded = {call: self._names.pop(call) for call in self._streaming}
         self._streaming.clear()
         if self._level > 6:
@@ -337,6 +339,10 @@ class AiSdkEncoder:
     def _reach_limit(self, event: LimitReached) -> list[Chunk]:
         return [self._data("notice", event.limit, {"kind": "limit", "limit": event.limit, "text": event.text})]
 
+    def _refuse_input(self, event: InputRefused) -> list[Chunk]:
+        notice = {"kind": "refused", "message": event.message, "text": event.text, "by": event.by}
+        return [self._data("notice", f"{event.message}.refused", notice)]
+
     def _change_files(self, event: FilesChanged) -> list[Chunk]:
         return [self._data("files", f"{event.step}.{event.after}", files_facts(event))]
 
@@ -365,8 +371,10 @@ class AiSdkEncoder:
         TurnStarted: _start_turn,
         AnswerStarted: _open_answer,
         MessageAdded: _add_message,
+        InputRefused: _refuse_input,
         StepStarted: _start_step,
         StepRestarted: _restart_step,
+        OutputRejected: _restart_step,
         StepFinished: _end_step,
         StepInterrupted: _end_step,
         GateOpened: _open_gate,

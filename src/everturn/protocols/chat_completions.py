@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from everturn.core.deltas import Delta, ReasoningDelta, TextDelta, TurnItem
 from everturn.core.events import (
+    AgentSwitched,
     AnswerStarted,
     Event,
+    OutputRejected,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -20,6 +22,7 @@ from everturn.core.events import (
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
+    TurnStarted,
     TurnSuspended,
 )
 from everturn.core.gates import Gate
@@ -56,7 +59,9 @@ class ChatCompletionsEncoder:
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._before = (0, 0)  # number of texts and thoughts before this step
+        self._holds_text = False  # until its step is finished
         self._needs_separator = False  # the next text belongs to another step
+        self._continues = False  # the text of the next step belongs to that of the last one
         self._reason = "stop"
         self._head: dict[str, Any] = {"id": f"chatcmpl-{turn}-{segment}", "created": int(created), "model": model}
 
@@ -80,6 +85,10 @@ class ChatCompletionsEncoder:
         """Encode text and reasoning as they arrive, and the finish reason at the end."""
         if isinstance(shown, TextDelta | ReasoningDelta):
             return self._delta(shown) if self.segments.is_mine(shown) else b""
+        if isinstance(shown, TurnStarted | AgentSwitched):
+            # A typed output may be rejected, and streamed text cannot be taken back in this protocol.
+            is_typed = shown.options.needs_agent and "output_schema" in (shown.options.params or {})
+            self._holds_text = self._is_stream and is_typed
         if not isinstance(shown, Event):
             return b""  # the arguments of a call, and progress: tools that run on the server are not shown
         if not self.segments.apply(shown):
@@ -125,7 +134,7 @@ class ChatCompletionsEncoder:
         text = BETWEEN_STEPS + delta.text if self._needs_separator else delta.text
         self._needs_separator = False
         self._texts.append(text)
-        return self._chunk({"content": text})
+        return b"" if self._holds_text else self._chunk({"content": text})
 
     def _event(self, event: Event) -> bytes:
         self.is_waiting = (
@@ -133,19 +142,22 @@ class ChatCompletionsEncoder:
         )
         match event:
             case AnswerStarted(message=message):
-                self.message = message.id
+                self.message, self._continues = message.id, False
             case StepStarted():
                 self._before = (len(self._texts), len(self._thoughts))
-                self._needs_separator = bool(self._texts)
-            case StepRestarted():
+                self._needs_separator = bool(self._texts) and not self._continues
+            case StepRestarted() | OutputRejected():
                 # Streamed text cannot be taken back in this protocol, so the client has it twice.
-                if not self._is_stream:
+                if self._holds_text or not self._is_stream:
                     texts, thoughts = self._before
                     del self._texts[texts:], self._thoughts[thoughts:]
-                self._needs_separator = bool(self._texts)
+                self._needs_separator = bool(self._texts) and not self._continues
             case StepFinished(usage=usage, finish=finish) | StepInterrupted(usage=usage, finish=finish):
                 self.usage += usage
                 self._reason = _REASONS.get(finish, "stop")
+                self._continues = isinstance(event, StepFinished) and event.continues
+                if self._holds_text and (held := "".join(self._texts[self._before[0] :])):
+                    return self._chunk({"content": held})
             case TurnSuspended() if self.segments.is_suspended:
                 self.calls = self.segments.calls
                 return self._finish()

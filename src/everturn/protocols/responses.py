@@ -20,6 +20,7 @@ from everturn.core.events import (
     CallStarted,
     Event,
     GateOpened,
+    OutputRejected,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -192,7 +193,7 @@ class ResponsesEncoder:
         match event:
             case StepStarted():
                 self._step = {}
-            case StepRestarted():  # what was sent of the step is void, and is not in the response
+            case StepRestarted() | OutputRejected():  # what was sent of the step is void, and is not in the response
                 dropped = list(self._step.values())
                 data = self._close_step("incomplete")
                 self._items = [item for item in self._items if item not in dropped]

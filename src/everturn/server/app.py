@@ -37,13 +37,14 @@ from everturn.server.protocols.openai.routes import openai_error
 from everturn.server.rate_limit import UNKNOWN_CREDENTIAL_BURST, UNKNOWN_CREDENTIAL_RATE, AnonymousRateLimit
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.router import RouteTable
-from everturn.server.routes import accounts, admin
+from everturn.server.routes import accounts, admin, callbacks, hooks, schedules, webhooks
 from everturn.server.routes import api as api_routes
 from everturn.server.routes.public import is_browser_visit, not_found_page, public_routes
 from everturn.server.streams.open import StreamEndpoints
 from everturn.server.streams.response import SlowReader
 from everturn.telemetry import metrics
 from everturn.telemetry.service_gauges import poll_services
+from everturn.telemetry.trace_context import caller_trace
 
 SEND_CHUNK: Final = 64 * 1024
 THREAD_DECODE_BYTES: Final = 128 * 1024  # bytes of JSON; longer bodies are decoded in a thread
@@ -91,7 +92,16 @@ class Application:
             options,
         )
         self.is_leaving = False
-        own = [*api_routes.ROUTES, *admin.ROUTES, *accounts.ROUTES, *public_routes(self), *self._documents(render)]
+        own = [
+            *api_routes.ROUTES,
+            *admin.ROUTES,
+            *accounts.ROUTES,
+            *schedules.ROUTES,
+            *webhooks.ROUTES,
+            *hooks.ROUTES,
+            *callbacks.ROUTES,
+        ]
+        own += [*public_routes(self), *self._documents(render)]
         self.table = RouteTable([*own, *extra])
         self._document = b""  # built at the first request for it
         self._bodies, self._answers = BodyReader(options), MemoryBudget()
@@ -109,9 +119,9 @@ class Application:
             return Response(self._document, media_type="application/json")
 
         async def measures(context: HttpRequestContext) -> Response:
-            if self.server_context.runtime.clock.now() > self.gauges_polled_at + GAUGE_INTERVAL:
-                self.gauges_polled_at = self.server_context.runtime.clock.now()
-                await poll_services(self.server_context.runtime)
+            if self.server_context.app.clock.now() > self.gauges_polled_at + GAUGE_INTERVAL:
+                self.gauges_polled_at = self.server_context.app.clock.now()
+                await poll_services(self.server_context.app)
             return Response(render(), media_type=metrics.TEXT_FORMAT)
 
         return [
@@ -204,16 +214,17 @@ class Application:
             raise RequestError("leaving")
         query = read_query(scope["query_string"], route.query, is_strict=route.needs is not None)
         _check_key(request)
-        body = await self._read(request, receive, route, principal)
+        body = await self._read(request, receive, route, principal, ids)
         scope["path_params"] = ids
         try:
             value = body
             if route.takes == "json":
                 value = await _decode_value(body or b"{}", route.body) if route.body is not None else None
             access = Access(self.server_context, principal) if principal is not None else None
-            answer = await route.handler(
-                HttpRequestContext(request, self.server_context, self.streams, access, value, query)
-            )
+            with caller_trace(request.headers.get("traceparent", "")):
+                answer = await route.handler(
+                    HttpRequestContext(request, self.server_context, self.streams, access, value, query)
+                )
         finally:
             self._bodies.release(body, principal.tenant if principal is not None else "")
         if isinstance(answer, Response):
@@ -266,7 +277,14 @@ class Application:
             if not await self.authenticator.is_csrf(principal, request.headers.get("x-csrf-token", "")):
                 raise RequestError("csrf")
 
-    async def _read(self, request: Request, receive: Receive, route: Route, principal: Principal | None) -> bytes:
+    async def _read(
+        self,
+        request: Request,
+        receive: Receive,
+        route: Route,
+        principal: Principal | None,
+        ids: dict[str, str | None],
+    ) -> bytes:
         length = request.headers.get("content-length")
         has_body = "transfer-encoding" in request.headers or length not in (None, "0")
         check_content_type(route, request.headers.get("content-type"), has_body)
@@ -275,7 +293,9 @@ class Application:
         limit = self.options.body
         if route.upload and principal is not None:
             limit = self.server_context.agents.limits(principal.tenant).uploads or limit
-        return await self._bodies.read(receive, length, limit, principal.tenant if principal is not None else "")
+        anonymous = route.body_limit(self.server_context, ids) if route.body_limit is not None else 0
+        tenant = principal.tenant if principal is not None else ""
+        return await self._bodies.read(receive, length, limit, tenant, anonymous)
 
     def _problem(self, error: Exception, route: Route | None, scope: Scope) -> Response:
         error_body, path = error_response(error), str(scope["path"])

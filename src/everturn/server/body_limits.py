@@ -83,13 +83,16 @@ class BodyReader:
     def __init__(self, options: ServerOptions) -> None:
         self._options, self.memory = options, MemoryBudget()
 
-    async def read(self, receive: Receive, length: str | None, limit: int, tenant: str = "") -> bytes:
-        """Read a whole body. The caller releases it with `release`. An empty `tenant` means an unauthenticated caller.
+    async def read(
+        self, receive: Receive, length: str | None, limit: int, tenant: str = "", anonymous: int = 0
+    ) -> bytes:
+        """Read a whole body. The caller releases it with `release`. An empty `tenant` means an unauthenticated caller;
+        `anonymous` is then the limit of its route, if that takes more than a little.
 
         Raises:
             RequestError: `too_large`, `too_slow`, or `busy` (other bodies use all the memory there is).
         """
-        limit = limit if tenant else min(limit, ANONYMOUS_BODY_LIMIT)
+        limit = limit if tenant else anonymous or min(limit, ANONYMOUS_BODY_LIMIT)
         if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
             raise RequestError("too_large", f"at most {limit} bytes are taken here", headers=CLOSE)
         pieces: list[bytes] = []

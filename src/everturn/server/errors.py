@@ -64,18 +64,27 @@ _OURS = ErrorRow(500, "internal")
 
 ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
     # for the person
-    errors.NotRecognised: ErrorRow(401, "not_recognised", "show who you are: Authorization: Bearer <key>, or log in"),
+    errors.NotRecognised: ErrorRow(
+        401,
+        "not_recognised",
+        "missing or invalid credentials: send Authorization: Bearer <key>, or log in; `everturn keys add` makes a key",
+    ),
     errors.Forbidden: ErrorRow(403, "forbidden"),
     errors.UnknownSession: ErrorRow(404, "unknown_session", "there is no such session"),
     errors.UnknownTurn: ErrorRow(404, "unknown_turn", "there is no such turn"),
     errors.UnknownMessage: ErrorRow(404, "unknown_message", "there is no such message"),
     errors.UnknownGate: ErrorRow(404, "unknown_gate", "there is no such gate"),
+    errors.UnknownCallback: ErrorRow(404, "unknown_callback", "nothing waits for this callback"),
     errors.UnknownGrant: ErrorRow(404, "unknown_grant", "there is no such grant"),
     errors.UnknownFile: ErrorRow(404, "unknown_file", "there is no such file"),
     errors.UnknownKey: ErrorRow(404, "unknown_key", "there is no such key"),
     errors.UnknownServer: ErrorRow(404, "unknown_server", "there is no such server"),
+    errors.UnknownSchedule: ErrorRow(404, "unknown_schedule", "there is no such schedule"),
+    errors.UnknownWebhook: ErrorRow(404, "unknown_webhook", "there is no such webhook"),
+    errors.HookRefused: ErrorRow(401, "hook_refused"),
     errors.UnknownAgent: ErrorRow(422, "unknown_agent"),
     errors.KeyConflict: ErrorRow(409, "key_conflict"),
+    errors.CallbackConflict: ErrorRow(409, "callback_conflict"),
     errors.SessionBusy: ErrorRow(409, "session_busy"),
     errors.GateClosed: ErrorRow(409, "gate_closed"),
     errors.AnsweredOtherwise: ErrorRow(409, "answered_otherwise"),
@@ -92,6 +101,7 @@ ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
     errors.TurnError: ErrorRow(409, "turn_error"),
     errors.HookError: ErrorRow(409, "turn_error"),
     # for the model: these become results of calls; a tool that is called through the API reports them to a person
+    errors.OutputRetry: ErrorRow(422, "output_retry"),
     errors.ToolError: ErrorRow(422, "tool_error"),
     errors.UnknownTool: ErrorRow(422, "unknown_tool"),
     errors.ToolChanged: ErrorRow(409, "tool_changed"),
@@ -99,6 +109,8 @@ ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
     errors.ToolTimeout: ErrorRow(503, "tool_timeout"),
     errors.BadOutput: ErrorRow(422, "bad_output"),
     errors.OutcomeUnknown: ErrorRow(409, "outcome_unknown"),
+    errors.NotResumable: ErrorRow(422, "not_resumable"),
+    errors.ExternalTimeout: ErrorRow(503, "tool_timeout"),
     errors.AddressRefused: ErrorRow(422, "address_refused", "nobody may go there from here"),
     errors.FetchFailed: ErrorRow(503, "fetch_failed", "it could not be fetched"),
     # for the operator: these texts name machines and files, so people are told only to retry
@@ -120,6 +132,9 @@ ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
     errors.UnreadableLog: _OURS,
     errors.InvalidEvent: _OURS,
     errors.TurnClosed: _OURS,
+    errors.HookMisused: _OURS,
+    errors.NoOutput: _OURS,
+    errors.StillWaiting: _OURS,
 }
 
 
@@ -151,7 +166,7 @@ def error_response(error: Exception) -> ErrorBody:
 
 
 def _headers(row: ErrorRow, error: Exception) -> dict[str, str]:
-    if row.status == 401:
+    if row.status == 401 and row.code != "hook_refused":  # a login would not help
         return {"www-authenticate": 'Bearer realm="everturn"'}
     if row.status == 429 and isinstance(error, errors.TooMuch):
         return {"retry-after": str(max(1, math.ceil(min(error.retry_after, 86_400))))}

@@ -91,6 +91,9 @@ class Route(Struct, frozen=True, kw_only=True):
     is_cheap: bool = False  # exempt from the rate limit for unauthenticated requests: nothing is looked up for it
     is_secret: bool = False  # the response contains a token of the caller, and is never compressed
     upload: bool = False  # the body may be as large as an uploaded file
+    body_limit: Callable[[ServerContext, dict[str, str | None]], int] | None = (
+        None  # bytes that are read of an unauthenticated body, if not as few as usual; 0: as usual
+    )
     tag: str = "native"
     calls: Callable[..., Any] | None = (
         None  # the method of `Access`, or of a resource of it, that it calls; its role is the route's

@@ -168,7 +168,7 @@ async def _leave(
     server.should_exit = True
     await streams.aclose(options.drain * FINISH_SHARE)
     await asyncio.wait({serving}, timeout=max(0.1, until - time.monotonic()))
-    await server_context.runtime.drain(max(0.1, until - time.monotonic()))
+    await server_context.app.drain(max(0.1, until - time.monotonic()))
 
 
 async def _abort_stalled_connections(server: uvicorn.Server) -> None:

@@ -64,7 +64,7 @@ async def running_turn(access: Access, session: str) -> str | None:
 
 async def resume_turn(context: HttpRequestContext, session: str) -> ContinuedTurn | None:
     """The running turn, from its beginning."""
-    now = context.server_context.runtime.clock.now()
+    now = context.server_context.app.clock.now()
     turn = await running_turn(context.access, session)
     if turn is None:
         return None
@@ -80,9 +80,7 @@ async def answer_open_gates(
     Raises:
         Forbidden: the caller may not answer this gate.
     """
-    now = (
-        context.server_context.runtime.clock.now()
-    )  # before the gates are read: a gate that opens later is not history
+    now = context.server_context.app.clock.now()  # before the gates are read: a gate that opens later is not history
     views = (await context.access.gates.page(session)).gates
     answered_gates: dict[str, Gate] = {}
     for gate in (view.gate for view in views if view.session == session):

@@ -6,6 +6,10 @@ Most routes are one line each: method, path, the method of `Access` they call, a
 - `api`: sessions, messages, turns, gates, files and event streams, for members and viewers
 - `admin`: rules, grants, MCP servers and the model, for operators
 - `accounts`: users, API keys, tenants and the audit log, for owners
+- `schedules`: messages that start turns at planned times
+- `webhooks`: URLs that are told of events, for owners
+- `hooks`: signed deliveries to inbound hooks, and their list
+- `callbacks`: results that external systems deliver to waiting calls
 - `web_ui`: the built web UI and its assets
 - `js_sandbox`: the sandboxed frame in which the web UI runs code
 """

@@ -6,6 +6,7 @@ from typing import Final
 
 from everturn import api
 from everturn.access.accounts import AccountAccess
+from everturn.access.memory import MemoryAccess
 from everturn.server.route import Param, Route
 from everturn.server.routes.api import LIMIT, route_for
 
@@ -21,6 +22,15 @@ ROUTES: Final[list[Route]] = [
         lambda a: a.access.accounts.put_user(a.ids["user"], a.body),
         body=api.PutUser,
         answer=api.UserView,
+    ),
+    route_for(
+        "DELETE",
+        "/api/users/{user}/memory",
+        MemoryAccess.erase_user,
+        "Erase all memory files of a user.",
+        lambda a: a.access.memory.erase_user(a.ids["user"]),
+        name="erase_memory",
+        status=204,
     ),
     route_for(
         "GET", "/api/keys", AccountAccess.keys, "Credentials.", lambda a: a.access.accounts.keys(), answer=api.KeyList

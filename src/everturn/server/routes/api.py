@@ -16,8 +16,11 @@ from everturn.access.accounts import AccountAccess
 from everturn.access.files import FileAccess
 from everturn.access.gates import GateAccess
 from everturn.access.log import PAGE, LogAccess
+from everturn.access.memory import MemoryAccess
+from everturn.access.prompts import PromptAccess
 from everturn.access.roles import role_of
 from everturn.access.sessions import SessionAccess
+from everturn.core.context_report import ContextReport
 from everturn.core.deltas import SEQ_LIMIT
 from everturn.core.session_reader import TEXT_LIMIT
 from everturn.errors import UnreadableLog
@@ -37,6 +40,7 @@ SEQ: Final = {"type": "integer", "minimum": 0, "maximum": SEQ_LIMIT}
 TEXT: Final = {"type": "string", "maxLength": 1000}
 SEARCH_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 1000}
 TIME: Final = {"type": "number", "minimum": 0}
+MEMORY_PATH: Final = Param("path", SEARCH_TEXT, "of the file, relative to `/memories`", is_needed=True)
 
 CURSOR: Final = {"type": "string", "maxLength": TEXT_LIMIT}
 AFTER: Final = Param("after", CURSOR, "the cursor of the last message that was seen; `Last-Event-ID` says the same")
@@ -187,6 +191,19 @@ ROUTES: Final[list[Route]] = [
     ),
     route_for(
         "GET",
+        SESSION + "/log/tail",
+        LogAccess.tail,
+        "The last turns of the log: what a client shows first, before it follows the stream.",
+        lambda a: a.access.log.tail(a.ids["session"], **a.query),
+        name="log_tail",
+        answer=api.LogTail,
+        query=(
+            Param("turns", PAGE_LIMIT, "how many turns; a page with much in it has fewer"),
+            Param("before", SEQ, "the `start` of the page that was read last, for the turns before it"),
+        ),
+    ),
+    route_for(
+        "GET",
         SESSION + "/queue",
         LogAccess.queue,
         "Messages that wait until the turn before them is over.",
@@ -197,11 +214,33 @@ ROUTES: Final[list[Route]] = [
         "POST",
         SESSION + "/messages/{message}/rerun",
         SessionAccess.rerun,
-        "Another answer.",
+        "Answer a message again, with the same model or another one.",
         lambda a: a.access.sessions.rerun(a.ids["session"], a.ids["message"], a.body, a.key),
         body=api.RegenerateAnswer,
         answer=api.MessageReceipt,
         status=202,
+    ),
+    route_for(
+        "POST",
+        SESSION + "/compact",
+        SessionAccess.compact,
+        "Summarise the earlier part of the selected branch.",
+        lambda a: a.access.sessions.compact(a.ids["session"], a.body, a.key),
+        body=api.CompactSession,
+        answer=api.MessageReceipt,
+        status=202,
+    ),
+    route_for(
+        "GET",
+        SESSION + "/context",
+        SessionAccess.context,
+        "What fills the context window of the selected branch, or of that which ends at `at`.",
+        lambda a: a.access.sessions.context(a.ids["session"], **a.query),
+        answer=ContextReport,
+        query=(
+            Param("at", MESSAGE),
+            Param("model", TEXT, "the model of the next message; the agent's, if it is left out"),
+        ),
     ),
     route_for(
         "POST",
@@ -232,6 +271,16 @@ ROUTES: Final[list[Route]] = [
         name="select",
         body=api.SelectBranch,
         status=204,
+    ),
+    route_for(
+        "POST",
+        SESSION + "/agent",
+        SessionAccess.switch_agent,
+        "Hand the session to another agent.",
+        lambda a: a.access.sessions.switch_agent(a.ids["session"], a.body, a.key),
+        name="switch_agent",
+        body=api.SwitchAgent,
+        answer=api.SessionView,
     ),
     route_for(
         "GET",
@@ -276,7 +325,7 @@ ROUTES: Final[list[Route]] = [
         "GET",
         "/api/events",
         Access.inbox,
-        "What waits for somebody, and what moves: a snapshot, and then what changes.",
+        "Pending approvals and running sessions: a snapshot, and then what changes.",
         lambda a: a.streams.inbox(a.access),
         answer=api.InboxItem,
         gives="events",
@@ -339,7 +388,7 @@ ROUTES: Final[list[Route]] = [
         "POST",
         SESSION + "/revert",
         FileAccess.revert,
-        "Let files be what they were.",
+        "Revert files to an earlier step.",
         lambda a: a.access.files.revert(a.ids["session"], a.body),
         body=api.RevertFiles,
         answer=api.RevertView,
@@ -398,6 +447,112 @@ ROUTES: Final[list[Route]] = [
         answer=api.SessionView,
         status=201,
         upload=True,
+    ),
+    route_for(
+        "GET",
+        "/api/memory",
+        MemoryAccess.list,
+        "The caller's memory files.",
+        lambda a: a.access.memory.list(),
+        name="memory",
+        answer=api.MemoryList,
+    ),
+    route_for(
+        "GET",
+        "/api/memory/file",
+        MemoryAccess.read,
+        "A memory file of the caller.",
+        lambda a: a.access.memory.read(**a.query),
+        name="read_memory",
+        answer=api.MemoryFileView,
+        query=(MEMORY_PATH,),
+    ),
+    route_for(
+        "PUT",
+        "/api/memory/file",
+        MemoryAccess.write,
+        "Write a whole memory file of the caller.",
+        lambda a: a.access.memory.write(a.body),
+        name="write_memory",
+        body=api.PutMemory,
+        answer=api.MemoryFileView,
+    ),
+    route_for(
+        "DELETE",
+        "/api/memory/file",
+        MemoryAccess.delete,
+        "Delete a memory file of the caller, or a directory with its files.",
+        lambda a: a.access.memory.delete(**a.query),
+        name="delete_memory",
+        query=(MEMORY_PATH,),
+        status=204,
+    ),
+    route_for(
+        "GET",
+        "/api/prompts",
+        PromptAccess.list,
+        "Saved prompts: of the configuration, the tenant and the caller.",
+        lambda a: a.access.prompts.list(),
+        name="prompts",
+        answer=api.PromptList,
+    ),
+    route_for(
+        "PUT",
+        "/api/prompts",
+        PromptAccess.write,
+        "Write a saved prompt of the caller, or of the tenant.",
+        lambda a: a.access.prompts.write(a.body),
+        name="write_prompt",
+        body=api.PutPrompt,
+        answer=api.PromptView,
+    ),
+    route_for(
+        "DELETE",
+        "/api/prompts",
+        PromptAccess.delete,
+        "Delete a saved prompt of the caller, or of the tenant.",
+        lambda a: a.access.prompts.delete(**a.query),
+        name="delete_prompt",
+        query=(
+            Param("name", SEARCH_TEXT, "of the prompt", is_needed=True),
+            Param("shared", {"type": "boolean"}, "the tenant's, not the caller's"),
+        ),
+        status=204,
+    ),
+    route_for(
+        "GET",
+        "/api/instructions",
+        PromptAccess.instructions,
+        "The instructions of a new session, layer by layer.",
+        lambda a: a.access.prompts.instructions(**a.query),
+        answer=api.InstructionsView,
+        query=(Param("agent", TEXT, "the agent of the session; the default agent if left out"),),
+    ),
+    route_for(
+        "PUT",
+        "/api/instructions",
+        PromptAccess.write_instructions,
+        "Write the instructions of the caller, or of the tenant.",
+        lambda a: a.access.prompts.write_instructions(a.body),
+        body=api.PutInstructions,
+        answer=api.InstructionsView,
+    ),
+    route_for(
+        "GET",
+        f"{SESSION}/instructions",
+        PromptAccess.session_instructions,
+        "The instructions of the next turn of a session, layer by layer.",
+        lambda a: a.access.prompts.session_instructions(a.ids["session"]),
+        answer=api.InstructionsView,
+    ),
+    route_for(
+        "PUT",
+        f"{SESSION}/instructions",
+        PromptAccess.write_session_instructions,
+        "Set the instructions of a session, for later messages.",
+        lambda a: a.access.prompts.write_session_instructions(a.ids["session"], a.body, a.key),
+        body=api.PutSessionInstructions,
+        answer=api.InstructionsView,
     ),
     route_for(
         "GET",

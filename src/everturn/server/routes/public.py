@@ -19,6 +19,7 @@ from everturn.access.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal
 from everturn.errors import EverturnError, NotRecognised, UnknownSession
+from everturn.localization import load_group
 from everturn.server.errors import RequestError
 from everturn.server.middleware import AllowedHosts, Scope, cookie_name, find_cookies
 from everturn.server.route import Handler, HttpRequestContext, Param, Route
@@ -79,11 +80,6 @@ def html_page(
 API_PREFIXES: Final = ("/api/", "/v1/", "/auth/")
 """Paths for programs: an error below these is never an HTML page, whatever the client accepts."""
 
-NOT_FOUND_TEXTS: Final = {
-    "en": ("Page not found", "There is nothing at this address.", "Go to the start page"),
-    "zh": ("找不到页面", "此地址没有内容。", "前往首页"),
-}
-
 
 def is_browser_visit(scope: Scope) -> bool:
     """Whether a person opened this address in a browser: no script and no program asks for HTML first."""
@@ -95,8 +91,9 @@ def is_browser_visit(scope: Scope) -> bool:
 def not_found_page(scope: Scope) -> Response:
     """The 404 page: the same for all callers, logged in or not."""
     language = "zh" if _header(scope, b"accept-language").lower().startswith("zh") else "en"
-    title, text, link = NOT_FOUND_TEXTS[language]
-    return html_page(title, f'<p>{text}</p><p><a href="/">{link}</a></p>', 404, language=language)
+    texts = load_group("server.not_found", language)
+    inner = f'<p>{texts["text"]}</p><p><a href="/">{texts["link"]}</a></p>'
+    return html_page(texts["title"], inner, 404, language=language)
 
 
 def _header(scope: Scope, name: bytes) -> str:
@@ -164,7 +161,7 @@ class _PublicHandlers:
     async def _check_store(self) -> None:
         try:
             async with asyncio.timeout(READY_TIMEOUT):
-                await self._site.server_context.runtime.store.head("readyz")
+                await self._site.server_context.app.store.head("readyz")
         except UnknownSession:
             pass  # the store has answered
         except (EverturnError, TimeoutError, OSError):
@@ -190,7 +187,7 @@ class _PublicHandlers:
         with_provider = ' Or <a href="/oidc/login">log in with your provider</a>.' if self._site.options.oidc else ""
         return (
             "<p>Open the link that <code>everturn serve</code> printed when it started; "
-            f"<code>everturn login</code>, on the machine of the server, prints another.{with_provider}</p>"
+            f"<code>everturn login</code>, on the server, prints another.{with_provider}</p>"
         )
 
     async def login_page(self, context: HttpRequestContext) -> Response:
@@ -204,8 +201,8 @@ class _PublicHandlers:
             f"<p>This logs this browser in to <b>{escape(self._origin(context))}</b>.</p>"
             '<form method="post" action="/login">'
             f'<input type="hidden" name="token" value="{token}"><button autofocus>Log in</button></form>'
-            '<p class="small">The link opens once. Use only one that you asked for: with a link of somebody else you '
-            "would be writing where they can read it.</p>"
+            '<p class="small">The link works once. Only use a link that you requested: a link from someone else would sign '
+            "you in to their account.</p>"
         )
         return html_page("Log in to Everturn", form)
 
@@ -220,10 +217,10 @@ class _PublicHandlers:
                 secret, _ = await self._site.authenticator.log_in(token[:1000], seconds)
         except NotRecognised:
             text = (
-                "<p>It was used before, or is older than ten minutes. <code>everturn login</code>, on the machine of the "
-                'server, prints a new one.</p><p>If it was you who used it, <a href="/">go on</a>.</p>'
+                "<p>It was used before, or is older than ten minutes. <code>everturn login</code>, on the "
+                'server, prints a new one.</p><p>If you used it yourself, <a href="/">continue</a>.</p>'
             )
-            return html_page("This link opens no more", text, 401, {"www-authenticate": "Bearer"})
+            return html_page("This link has expired", text, 401, {"www-authenticate": "Bearer"})
         headers = {
             "set-cookie": login_cookie(self._site.options, self._cookie_name(context), secret, seconds),
             "location": "/",

@@ -60,7 +60,7 @@ class InboxFeed:
         name = stream.principal.tenant
         tenant = self._tenants.get(name)
         if tenant is None:
-            tenant = self._tenants[name] = _WatchedTenant(self._server_context.runtime.clock.now())
+            tenant = self._tenants[name] = _WatchedTenant(self._server_context.app.clock.now())
         tenant.streams[stream] = is_redacted
 
     def detach(self, stream: EventStreamResponse) -> None:
@@ -81,9 +81,9 @@ class InboxFeed:
                     log.warning("what moves in tenant %s could not be seen, and is looked at again: %r", name, error)
 
     async def _poll(self, name: str, tenant: _WatchedTenant) -> None:
-        store = self._server_context.runtime.store
+        store = self._server_context.app.store
         # By our own clock: the time in a log may be wrong, and a session with a time in the future is listed at every poll.
-        since, tenant.since = tenant.since - CLOCK_SKEW, self._server_context.runtime.clock.now()
+        since, tenant.since = tenant.since - CLOCK_SKEW, self._server_context.app.clock.now()
         page = sessions = await store.session_page(name, limit=PAGE, since=since)
         while len(page) == PAGE:
             page = await store.session_page(name, limit=PAGE, since=since, before=(page[-1].touched, page[-1].id))
@@ -116,7 +116,7 @@ class InboxFeed:
 
     async def _view(self, session: str) -> SessionView | None:
         try:
-            store = self._server_context.runtime.store
+            store = self._server_context.app.store
             info = await with_title(store, await store.info(session))
         except UnknownSession:
             return None

@@ -33,13 +33,13 @@ class StreamEndpoints:
     def __init__(
         self, server_context: ServerContext, options: ServerOptions, standing: CredentialCheck | None = None
     ) -> None:
-        runtime = server_context.runtime
+        app = server_context.app
         self._registry = StreamRegistry(
-            standing or check_with_accounts(server_context.accounts, runtime.clock),
+            standing or check_with_accounts(server_context.accounts, app.clock),
             lambda tenant: server_context.agents.limits(tenant).streams,
             options.keep_alive,
         )
-        self.hub = StreamHub(runtime.store, runtime.bus, runtime.log_poll, options.merge, runtime.explain_not_driven)
+        self.hub = StreamHub(app.store, app.bus, app.log_poll, options.merge, app.explain_not_driven)
         self._inbox = InboxFeed(server_context)
 
     @property
@@ -114,7 +114,7 @@ class StreamEndpoints:
         first = await access.inbox()
 
         async def begin(stream: EventStreamResponse) -> None:
-            # Before the snapshot is sent, which may take a while: a change that the snapshot already has does no harm.
+            # Before the snapshot is sent, which may take a while: a change that the snapshot already has is harmless.
             self._inbox.attach(stream, access.scope.is_redacted)
             stream.on_leave = lambda: self._inbox.detach(stream)
             await stream.write(encode_message(InboxItem(snapshot=first)))

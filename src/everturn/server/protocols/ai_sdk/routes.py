@@ -133,7 +133,7 @@ async def _continue_after_other(
     context: HttpRequestContext, session: str, last: UIMessage, shown: frozenset[str]
 ) -> ContinuedTurn | None:
     """The running turn, if another client has answered the gates that this one was shown; its stream continues then."""
-    now, turn = context.server_context.runtime.clock.now(), await running_turn(context.access, session)
+    now, turn = context.server_context.app.clock.now(), await running_turn(context.access, session)
     if turn is None or not shown:
         return None
     views = (await context.access.gates.page(session)).gates

@@ -63,7 +63,7 @@ async def _chat(
     seat: StreamSlot,
 ) -> Response:
     response_id = await (_submit_results(context, new) if new.results else _send_message(context, body, new, before))
-    is_stream, now = bool(body.stream), context.server_context.runtime.clock.now()
+    is_stream, now = bool(body.stream), context.server_context.app.clock.now()
     encoder = ChatCompletionsEncoder(
         response_id.session,
         response_id.turn,
@@ -144,7 +144,7 @@ async def _copy_session(context: HttpRequestContext, session: str) -> str:
         copy = (await context.access.sessions.import_file(file)).id
     if context.key:
         await accounts.put_fingerprint(
-            principal.tenant, name, ConversationFingerprint(copy, ""), context.server_context.runtime.clock.now()
+            principal.tenant, name, ConversationFingerprint(copy, ""), context.server_context.app.clock.now()
         )
     return copy
 
@@ -181,7 +181,7 @@ async def _save_fingerprints(
     principal, accounts, now = (
         context.access.principal,
         context.server_context.accounts,
-        context.server_context.runtime.clock.now(),
+        context.server_context.app.clock.now(),
     )
     for name in encoder.call_names:
         fingerprint = ConversationFingerprint(response_id.session, f"{response_id.turn} {response_id.segment}")

@@ -136,9 +136,7 @@ async def feed_rest(context: HttpRequestContext, response_id: ResponseId, encode
     with suppress(TimeoutError):
         async with (
             asyncio.timeout(seconds),
-            aclosing(
-                context.server_context.runtime.follow(response_id.session, TurnReader(response_id.turn))
-            ) as reading,
+            aclosing(context.server_context.app.follow(response_id.session, TurnReader(response_id.turn))) as reading,
         ):
             async for shown in reading:
                 encoder.feed(_redacted(shown, is_redacted))

@@ -81,7 +81,7 @@ async def _create(context: HttpRequestContext, body: ResponsesBody, seat: Stream
         response_id.session,
         response_id.turn,
         body.model,
-        context.server_context.runtime.clock.now(),
+        context.server_context.app.clock.now(),
         response_id.segment,
         body.previous_response_id or "",
         body.metadata or {},
@@ -133,7 +133,7 @@ async def _load_response(context: HttpRequestContext, after: int = -1) -> tuple[
     )
     started = segments.started
     agent = started.options.agent if started else ""
-    created = started.at if started else context.server_context.runtime.clock.now()
+    created = started.at if started else context.server_context.app.clock.now()
     about = ResponseHeader(
         response_id.id, response_id.session, response_id.turn, agent, created, response_id.segment, previous
     )

@@ -79,7 +79,7 @@ async def load_segments(
 async def read_turn_log(context: HttpRequestContext, response_id: ResponseId) -> list[Entry]:
     """The log of a turn that is known to belong to the caller."""
     with context.access.scope.tenant_scope():
-        return list(await context.server_context.runtime.store.events(response_id.session, turn=response_id.turn))
+        return list(await context.server_context.app.store.events(response_id.session, turn=response_id.turn))
 
 
 # Answers ---------------------------------------------------------------------------------------------------------------

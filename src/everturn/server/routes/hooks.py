@@ -1,0 +1,60 @@
+"""Inbound hook routes: signed deliveries of other systems, and the list of hooks.
+
+The signature is the authority of a delivery; there is no login.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import PlainTextResponse, Response
+
+from everturn import api
+from everturn.access.hooks import HookAccess
+from everturn.access.server_context import ServerContext
+from everturn.server.route import HttpRequestContext, Route
+from everturn.server.routes.api import route_for
+
+MEDIA: Final = ("application/json", "application/x-www-form-urlencoded")
+
+
+def _body_limit(context: ServerContext, ids: dict[str, str | None]) -> int:
+    return context.inbound_hooks.body_limit(ids["hook"] or "")
+
+
+async def _receive(context: HttpRequestContext) -> api.HookReceiptView | Response:
+    hooks, request = context.server_context.inbound_hooks, context.request
+    receipt = await hooks.receive(context.ids["hook"], request.headers, context.body)
+    if receipt.outcome == "challenge":
+        return PlainTextResponse(receipt.challenge)
+    if receipt.outcome == "answered":  # Slack shows the body of any other response to a button
+        return Response(status_code=200)
+    return api.HookReceiptView(
+        outcome=receipt.outcome, session=receipt.session, turn=receipt.turn, is_new=receipt.is_new
+    )
+
+
+ROUTES: Final[list[Route]] = [
+    route_for(
+        "GET",
+        "/api/hooks",
+        HookAccess.list,
+        "Inbound hooks.",
+        lambda a: a.access.hooks.list(),
+        name="hooks",
+        answer=api.HookList,
+    ),
+    Route(
+        method="POST",
+        path="/api/hooks/{hook}",
+        name="receive_hook",
+        needs=None,
+        about="Deliver a signed request of another system.",
+        handler=_receive,
+        takes="bytes",
+        answer=api.HookReceiptView,
+        media=MEDIA,
+        status=202,
+        body_limit=_body_limit,
+    ),
+]

@@ -1,0 +1,85 @@
+"""Webhook routes: URLs that are told of events, and their deliveries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everturn import api
+from everturn.access.webhooks import WebhookAccess
+from everturn.server.route import Param, Route
+from everturn.server.routes.api import LIMIT, route_for
+
+STATE: Final = {"type": "string", "enum": ["pending", "delivered", "dead"]}
+WEBHOOK: Final = "/api/webhooks/{webhook}"
+
+ROUTES: Final[list[Route]] = [
+    route_for(
+        "GET",
+        "/api/webhooks",
+        WebhookAccess.list,
+        "URLs that are told of events.",
+        lambda a: a.access.webhooks.list(),
+        name="webhooks",
+        answer=api.WebhookList,
+    ),
+    route_for(
+        "POST",
+        "/api/webhooks",
+        WebhookAccess.create,
+        "Tell a URL of events; its secret is in this answer alone.",
+        lambda a: a.access.webhooks.create(a.body),
+        name="create_webhook",
+        body=api.NewWebhook,
+        answer=api.WebhookWithSecret,
+        status=201,
+        is_secret=True,
+    ),
+    route_for(
+        "GET",
+        WEBHOOK,
+        WebhookAccess.get,
+        "A webhook.",
+        lambda a: a.access.webhooks.get(a.ids["webhook"]),
+        name="webhook",
+        answer=api.WebhookView,
+    ),
+    route_for(
+        "DELETE",
+        WEBHOOK,
+        WebhookAccess.delete,
+        "Delete a webhook and its deliveries.",
+        lambda a: a.access.webhooks.delete(a.ids["webhook"]),
+        name="delete_webhook",
+        status=204,
+    ),
+    route_for(
+        "POST",
+        f"{WEBHOOK}/secret",
+        WebhookAccess.rotate_secret,
+        "Make a new secret; for a day deliveries are signed with both.",
+        lambda a: a.access.webhooks.rotate_secret(a.ids["webhook"]),
+        name="rotate_webhook_secret",
+        answer=api.WebhookWithSecret,
+        is_secret=True,
+    ),
+    route_for(
+        "GET",
+        f"{WEBHOOK}/deliveries",
+        WebhookAccess.deliveries,
+        "Deliveries in a state, newest first.",
+        lambda a: a.access.webhooks.deliveries(a.ids["webhook"], **a.query),
+        name="webhook_deliveries",
+        answer=api.DeliveryList,
+        query=(Param("state", STATE, "`dead` by default"), Param("limit", LIMIT)),
+    ),
+    route_for(
+        "POST",
+        f"{WEBHOOK}/replay",
+        WebhookAccess.replay,
+        "Send all dead deliveries again, or that of one event.",
+        lambda a: a.access.webhooks.replay(a.ids["webhook"], a.body),
+        name="replay_webhook",
+        body=api.ReplayDeliveries,
+        answer=api.ReplayedDeliveries,
+    ),
+]
