@@ -13,9 +13,9 @@ from tests.helpers.cli_run import plain
 from tests.helpers.pseudo_terminal import Terminal
 
 from everturn.cli.first_run import list_model_choices, render_config, write_config
-from everturn.cli.first_run_texts import MESSAGES
 from everturn.config.discovery import LocalModelServer
 from everturn.config.load import load_config
+from everturn.localization import load_group
 
 pytestmark = pytest.mark.timeout(180)  # it starts processes, and a machine may be busy
 KEY = "sk-very-secret"
@@ -43,6 +43,29 @@ def ollama() -> Iterator[int]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+class ModelServer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        is_list = self.path == "/v1/models"
+        body = b'{"data": [{"id": "tiny-model"}]}' if is_list else b"not here"
+        self.send_response(200 if is_list else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def models_at() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), ModelServer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
 
@@ -137,10 +160,41 @@ def test_what_cannot_be_written_is_said_in_a_line(begin: Begin, tmp_path: Path) 
     first = begin()
     first.until(WHICH)
     first.type("\n")
-    assert first.end() == 2
+    first.until(PROMPT)  # the chat starts all the same
     assert "cannot be written" in first.text
-    assert "everturn chat --model offline:demo" in first.text
+    assert "the next one asks again" in first.text
     assert "Traceback" not in first.text
+
+
+def test_a_pasted_url_is_the_model_server(begin: Begin, tmp_path: Path, models_at: str) -> None:
+    first = begin()
+    first.until(WHICH)
+    first.type(f"{models_at}\n")
+    first.until(PROMPT)
+    assert "tiny-model" in file_of(tmp_path).read_text(encoding="utf-8")
+    assert f'base_url = "{models_at}/v1"' in file_of(tmp_path).read_text(encoding="utf-8")
+    assert checked(tmp_path).returncode == 0
+
+
+def test_a_url_where_nobody_answers_is_said_and_asked_again(begin: Begin) -> None:
+    first = begin()
+    first.until(WHICH)
+    first.type("http://127.0.0.1:9/v1\n")
+    first.until(WHICH)
+    assert "no model server answers there" in first.text
+
+
+def test_a_pasted_key_is_stored_for_its_owner_alone_and_not_in_the_configuration(begin: Begin, tmp_path: Path) -> None:
+    first = begin(https_proxy="http://127.0.0.1:9")  # no network: the key cannot be checked
+    first.until(WHICH)
+    first.type("sk-ant-0123456789abcdef\n")
+    first.until("It could not be checked")
+    first.until(PROMPT)
+    stored = file_of(tmp_path).with_name("keys.json")
+    assert "sk-ant-0123456789abcdef" in stored.read_text(encoding="utf-8")
+    assert stored.stat().st_mode & 0o777 == 0o600
+    assert "sk-ant" not in file_of(tmp_path).read_text(encoding="utf-8")
+    assert 'model = "anthropic:' in file_of(tmp_path).read_text(encoding="utf-8")
 
 
 def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
@@ -164,7 +218,7 @@ def test_every_way_makes_a_file_that_makes_sense(tmp_path: Path, ollama: int) ->
     names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY")
     environ = {"HOME": str(tmp_path), **dict.fromkeys(names, KEY)}
     places = (LocalModelServer("Ollama", ollama, "ollama", "/api/tags"), LocalModelServer("LM Studio", 1, "compatible"))
-    for at, way in enumerate(list_model_choices(environ, MESSAGES["en"], places)):
+    for at, way in enumerate(list_model_choices(environ, load_group("first_run", "en"), places)):
         file = tmp_path / f"{at}.toml"
         write_config(file, render_config(way, environ))
         loaded = load_config(str(file), {})

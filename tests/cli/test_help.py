@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from everturn.cli import COMMANDS, main
-from everturn.cli.args.commands import GROUPS, make_parser
+from everturn.cli.args.commands import FIRST_GROUPS, GROUPS, make_parser
 from everturn.cli.args.parser import subcommands, wrap_help_text
 
 ROOT = Path(__file__).parent.parent.parent
@@ -66,8 +66,8 @@ def test_the_first_page_fits_and_groups_the_commands(
     told = help_of((), capsys)
 
     heads = [line for line in told.splitlines() if line in GROUPS]
-    assert heads == list(GROUPS)
-    above = told.partition("examples:")[0].partition("Talk")[2]
+    assert heads == list(FIRST_GROUPS)
+    above = told.partition("examples:")[0].partition("Daily use")[2]
     assert [line for line in above.splitlines() if len(line) > int(columns)] == []
     assert len(told.partition("examples:\n")[2].partition("\n\n")[0].splitlines()) >= 3
 
@@ -75,7 +75,17 @@ def test_the_first_page_fits_and_groups_the_commands(
 @pytest.mark.parametrize("words", [[], ["help"], ["--help"], ["-h"]])
 def test_nothing_said_where_nobody_sits_is_the_help(words: list[str], capsys: pytest.CaptureFixture[str]):
     assert main(words) == 0
-    assert "Set up" in capsys.readouterr().out
+    assert "Daily use" in capsys.readouterr().out
+
+
+def test_words_of_servers_are_on_the_second_page_only(capsys: pytest.CaptureFixture[str]):
+    first = help_of((), capsys)
+    assert main(["help", "all"]) == 0
+    every = capsys.readouterr().out
+
+    assert re.findall(r"serve|server|worker|tenant|cluster|admin|HTTP", first) == []
+    assert [line for line in every.splitlines() if line in GROUPS] == list(GROUPS)
+    assert all(f"\n  {name} " in every for names in GROUPS.values() for name in names)
 
 
 def test_help_may_be_asked_for_in_front(capsys: pytest.CaptureFixture[str]):

@@ -5,24 +5,44 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import everturn
 
+LAZY = ["", ".events", ".tools", ".models", ".plugins", ".stores", ".engine", ".bus"]
 
-def test_what_a_type_checker_reads_is_where_a_name_is_found():
-    tree = ast.parse(Path(everturn.__file__).read_text(encoding="utf-8"))
+
+@pytest.mark.parametrize("name", LAZY)
+def test_what_a_type_checker_reads_is_where_a_name_is_found(name: str):
+    module = import_module(f"everturn{name}")
+    tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
     read = {
         alias.name: node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("everturn")
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
 
-    assert read == everturn._HOMES
-    assert sorted(read) == sorted(everturn.__all__)
+    assert read == module._HOMES
+    assert sorted(read) == sorted(module.__all__)
+
+
+@pytest.mark.parametrize("name", LAZY[1:])
+def test_a_public_module_imports_nothing_before_it_is_asked(name: str):
+    look = (
+        f"import sys, everturn{name} as module\n"
+        "assert not any(name in vars(module) for name in module.__all__)\n"
+        "assert 'pydantic' not in sys.modules and 'aiohttp' not in sys.modules\n"
+        "assert all(getattr(module, name) is not None for name in module.__all__)\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", look], check=True)
+    with pytest.raises(AttributeError, match=f"module 'everturn{name}' has no attribute 'Caht'"):
+        getattr(import_module(f"everturn{name}"), "Caht")  # noqa: B009
 
 
 def test_every_name_is_there_before_it_was_asked_for():

@@ -19,6 +19,6 @@ def test_the_reference_is_written_from_the_parser():
 
 
 def test_the_guide_speaks_of_every_command():
-    guide = (ROOT / "docs" / "guides" / "command-line.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "terminal" / "command-line.md").read_text(encoding="utf-8")
 
     assert [name for names in GROUPS.values() for name in names if f"everturn {name}" not in guide] == []

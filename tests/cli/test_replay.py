@@ -64,7 +64,7 @@ def test_a_turn_is_shown_and_is_the_same(run: Run, lunch: Path) -> None:
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "> Ask Ada to lunch"
-    assert '? mail {"text":"Lunch?","to":"ada@example.org"}: mail asks every time' in lines
+    assert '? mail {"text":"Lunch?","to":"ada@example.org"}: mail always requires approval' in lines
     assert "! allowed by person" in lines
     assert "Ada knows." in lines
     assert lines[-1] == f"the same, event for event: {len(Recording.read(lunch).events)} events"
@@ -136,7 +136,7 @@ def test_a_new_rule_is_held_against_an_old_turn(run: Run, lunch: Path, tmp_path:
     assert code == 1
     call, was, now = out.splitlines()[:3]
     assert call.endswith(' mail {"text":"Lunch?","to":"ada@example.org"}')
-    assert was == "  was asked about: mail asks every time"
+    assert was == "  was asked about: mail always requires approval"
     assert now.startswith("  would be denied by ")
     assert "new.toml:1: " in now
     assert "-sent to ada@example.org" in out

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from tests.helpers.cli_run import PATIENCE, RUN, TOOLS, Here, did, plain, run, start
 
-from everturn import TextDelta, TurnCancelled, TurnCompleted, wire
+from everturn import wire
 from everturn.cli.commands.run import STOP_SIGNALS, _on_stop_signal
 from everturn.core.events import GateOpened, StepFinished, TurnSuspended
 from everturn.core.parts import TextPart
+from everturn.events import TextDelta, TurnCancelled, TurnCompleted
 from everturn.stores.registry import get_store
 from everturn.testing.provider import Call, Hang, Provider, Say, Status
 
@@ -139,7 +140,7 @@ async def test_what_goes_wrong_is_one_line_and_a_code(provider: Provider, tmp_pa
         "bad.toml:2:": ["--config", "bad.toml", "Hi"],
         "key.toml:2:": ["--config", "key.toml", "Hi"],
         "OPENAI_API_KEY": ["--config", "key.toml", "Hi"],
-        "--store": [*words, "Hi", "--wait"],
+        "--no-save": [*words, "Hi", "--wait", "--no-save"],
         "--allow x(y": [*words, "Hi", "--allow", "x(y"],
         "assistant": [*words, "Hi", "--agent", "b"],
         "EVERTURN_TOKEN": ["--connect", "https://example.org", "Hi"],
@@ -281,7 +282,7 @@ async def test_who_lists_sessions_afterwards_finds_none_that_runs(
     listed = await run(tmp_path, "sessions", "--store", "a.db", command=RUN[:-1])
     assert ("bar" in listed.out, "running" in listed.out) == (True, False)
     driven = await run(tmp_path, "ps", "--store", "a.db", command=RUN[:-1])
-    assert "0 sessions" in driven.out
+    assert "0 active sessions" in driven.out
 
 
 async def test_a_cancellation_that_comes_after_the_end_of_its_turn_is_waited_for(

@@ -1,12 +1,14 @@
 """`everturn run` beside other things: a terminal that is asked, a core without extras, a server that does it."""
 
 import asyncio
+import contextlib
 import fcntl
 import io
 import json
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import sys
 import termios
@@ -16,8 +18,8 @@ from pathlib import Path
 import pytest
 from tests.helpers.cli_run import PATIENCE, RUN, plain, run
 
-from everturn import TextDelta
 from everturn.cli.run.output import JsonOutput
+from everturn.events import TextDelta
 
 pytestmark = pytest.mark.timeout(180)  # it starts processes, and a machine may be busy
 OFFLINE = ["--model", "offline:demo"]
@@ -84,9 +86,9 @@ def answer(home: Path, typed: bytes, *words: str) -> tuple[bytes, bytes]:
 @pytest.mark.parametrize(("typed", "said"), [(b"y\n", "noted: it rains"), (b"n\nnot today\n", "not today")])
 def test_with_ask_the_terminal_is_asked_though_there_are_pipes(tmp_path: Path, typed: bytes, said: str) -> None:
     shown, out = answer(tmp_path, typed, *OFFLINE)
-    assert b"take_note asks to run" in shown
+    assert b"take_note needs approval" in shown
     assert said in out.decode()
-    assert b"asks to run" not in out
+    assert b"needs approval" not in out
 
 
 def test_on_a_terminal_nothing_that_it_says_can_be_obeyed(tmp_path: Path) -> None:
@@ -177,6 +179,16 @@ async def test_a_server_does_it(server: str, tmp_path: Path) -> None:
     assert (parked.code, server in parked.err) == (5, True)
     assert (again.code, again.out) == (0, keyed.out)
     shown, out = await asyncio.to_thread(answer, tmp_path, b"y\n", "--connect", server)
-    assert b"take_note asks to run" in shown
+    assert b"take_note needs approval" in shown
     assert b"there is no tool of this name" not in shown
     assert b"noted: it rains" in out
+
+
+def test_the_folder_of_a_turn_is_the_one_that_it_was_started_in(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    words = [*RUN, "hello", *OFFLINE, "--store", str(tmp_path / "talks.db")]
+    done = subprocess.run(words, cwd=tmp_path / "project", env=plain(tmp_path), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with contextlib.closing(sqlite3.connect(tmp_path / "talks.db")) as base:
+        (body,) = base.execute("SELECT body FROM events ORDER BY seq LIMIT 1").fetchone()
+    assert json.loads(body)["event"]["options"]["folder"] == str(tmp_path / "project")

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from tests.helpers.server_process import Node
 
-from everturn import Chat, GateOpened, tool
+from everturn import Chat, tool
 from everturn.cli import main
 from everturn.cli.commands import sessions
 from everturn.cli.connect_token import load_connect_token
 from everturn.errors import ConfigError
+from everturn.events import GateOpened
 from everturn.stores.registry import get_store, without_password
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -69,13 +70,13 @@ def test_they_are_listed_with_what_they_are_doing(store: str, capsys: pytest.Cap
     lines = done(capsys, "sessions", "--store", store).splitlines()
 
     assert ("waiting" in lines[0], "tea" in lines[0]) == (True, True)
-    assert ("at rest" in lines[1], "lunch  When is lunch?" in lines[1]) == (True, True)
+    assert ("idle" in lines[1], "lunch  When is lunch?" in lines[1]) == (True, True)
     assert main(["sessions", "--store", store, "--limit", "1"]) == 0
     page = capsys.readouterr()
     assert len(page.out.splitlines()) == 1
     assert page.err.startswith("older ones: everturn sessions --before ")
     listed = [json.loads(line) for line in done(capsys, "sessions", "--json", "--store", store).splitlines()]
-    assert [(one["id"], one["state"]) for one in listed] == [("tea", "waiting"), ("lunch", "at rest")]
+    assert [(one["id"], one["state"]) for one in listed] == [("tea", "waiting"), ("lunch", "idle")]
     assert "no sessions yet" in done(capsys, "sessions", "--store", store, "--tenant", "other")
 
 

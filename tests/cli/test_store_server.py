@@ -237,10 +237,10 @@ async def test_a_store_that_a_program_has_without_serving_it_is_not_taken_from_i
     monkeypatch.setattr("everturn.cli.store.connection.RELEASE_TIMEOUT", 0.2)
     monkeypatch.setattr("everturn.cli.store.handover.RELEASE_TIMEOUT", 0.2)
     async with open_server(load_config(None), CommandLineOverrides(store=str(store))):
-        with pytest.raises(StoreBusy, match="drives what is in this store"):
+        with pytest.raises(StoreBusy, match="already uses this store"):
             async with open_chat_server(said("chat", "--store", str(store))):
                 pass
-        with pytest.raises(StoreBusy, match="drives what is in this store"):
+        with pytest.raises(StoreBusy, match="already uses this store"):
             async with serve_beside(store):
                 pass
 

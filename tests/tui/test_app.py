@@ -74,7 +74,7 @@ async def test_it_is_drawn_in_any_size_and_says_where_it_cannot_be(rig: Rig) -> 
             if side.display:
                 await one.until(lambda side=side: side.query_one(OptionList).option_count, "the sessions")
             assert len(one.screen.splitlines()) <= height
-            assert "Ctrl+Q Leave" in one.screen
+            assert "Ctrl+Q Quit" in one.screen
             for action in ("help", "sessions", "pick", "branches", "usage", "settings", "files"):
                 await one.app.run_action(action)
                 await one.until(lambda: one.app.screen is not one.app.chat_screen, action)
@@ -133,7 +133,7 @@ async def test_a_file_is_attached_and_goes_along(rig: Rig, tmp_path: Path) -> No
     async with person(rig) as one:
         one.app.chat_screen.composer.write(f"/attach {file}")
         await one.press("enter")
-        await one.reads("1 file goes with it: notes of mine.txt")
+        await one.reads("1 file attached: notes of mine.txt")
         await one.say("what is in it")
         await one.idle()
         assert not one.app.attached

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class Alone(App[None]):
         self.heard: list[Any] = []
 
     def compose(self) -> ComposeResult:
-        yield Composer(COMMANDS, lambda word: ["big", "small"] if word == "/model" else [])
+        yield Composer(lambda: COMMANDS, lambda word: ["big", "small"] if word == "/model" else [])
 
     def on_mount(self) -> None:
         self.query_one(ComposerInput).focus()
@@ -128,3 +129,37 @@ async def test_much_text_is_pasted_as_it_is() -> None:
         assert app.composer.text == much
         await pilot.press("enter")
         assert app.heard == [(much, False)]
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
+
+
+async def test_the_path_of_an_image_is_attached_beside_what_is_written(tmp_path: Path) -> None:
+    image, other = tmp_path / "shot.png", tmp_path / "notes.txt"
+    image.write_bytes(PNG)
+    other.write_text("x")
+    app = Alone()
+    async with app.run_test() as pilot:
+        await pilot.press("a")
+        app.post_message(events.Paste(str(image)))
+        await pilot.pause()
+        assert (app.heard, app.composer.text) == ([[image]], "a")
+        app.post_message(events.Paste(f" {other}"))  # a path that somebody writes about
+        await pilot.pause()
+        assert (app.heard, app.composer.text) == ([[image]], f"a {other}")
+
+
+async def test_an_image_that_is_pasted_as_data_is_attached() -> None:
+    app = Alone()
+    async with app.run_test() as pilot:
+        app.post_message(events.Paste(f"data:image/png;base64,{base64.b64encode(PNG).decode()}"))
+        await pilot.pause()
+        [[path]] = app.heard
+        assert path.read_bytes() == PNG
+        assert path.stat().st_mode & 0o077 == 0
+        path.unlink()
+        for text in ("data:image/png;base64,!!!", "data:image/png;base64,aGVsbG8=", "data:text/html;base64,aGk="):
+            app.post_message(events.Paste(text))
+            await pilot.pause()
+        assert len(app.heard) == 1
+        assert app.composer.text.startswith("data:image/png;base64,!!!")

@@ -140,7 +140,7 @@ async def test_a_form_of_a_running_tool_is_filled_in_and_shown_before_it_is_sent
         assert "needed" in desk.line
         screen.query_one(Select).value = 1
         await desk.press("ctrl+s")
-        await desk.until(lambda: "Your answer, exactly this" in desk.text)
+        await desk.until(lambda: "Your answer, exactly as it is sent" in desk.text)
         assert '"size": "M"' in desk.text
         await desk.until(lambda: screen.accepts_keys)
         await desk.press("y")

@@ -43,7 +43,7 @@ async def test_y_runs_it_once_with_exactly_what_is_shown(rig: Rig) -> None:
         session, screen = await desk.asked("mail")
         assert "ann@example.org" in body(screen)
         assert "function:" in body(screen)  # where the tool is from
-        assert "asks every time" in body(screen)
+        assert "always requires approval" in body(screen)
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)
@@ -132,7 +132,7 @@ async def test_everywhere_is_for_owners(rig: Rig) -> None:
         await desk.press("a")
         found: AlwaysPanel = await panel(desk, screen, AlwaysPanel)
         await desk.press("w")
-        assert not found.is_everywhere
+        assert found.scope == "here"
         await desk.press("escape", "escape")
         assert await desk.gone() is False
     async with at(rig, user="owner") as desk:
@@ -154,8 +154,8 @@ async def test_a_command_is_not_allowed_everywhere_and_that_is_said_before_it_is
         found: AlwaysPanel = await panel(desk, screen, AlwaysPanel)
         assert "w where" not in desk.text
         await desk.press("w")
-        assert not found.is_everywhere
-        assert "a command is allowed in this conversation only" in " ".join(desk.text.split())
+        assert found.scope == "here"
+        assert "a shell command can only be allowed in this conversation" in " ".join(desk.text.split())
         await desk.press("escape", "escape")
         assert await desk.gone() is False
 
@@ -209,8 +209,8 @@ async def test_a_command_line_has_hints_and_hidden_characters_are_counted(rig: R
         _, screen = await desk.asked("hidden")
         assert r"safe\u202egnp.exe\u202c" in body(screen)
         assert r"a\u200bb\xa0c" in body(screen)
-        assert "4 characters cannot be seen" in body(screen)
-        assert "mixes letters of several alphabets" in body(screen)
+        assert "4 invisible characters" in body(screen)
+        assert "mixes letters from several alphabets" in body(screen)
 
 
 async def test_nobody_answers_in_time(rig: Rig) -> None:
@@ -221,7 +221,7 @@ async def test_nobody_answers_in_time(rig: Rig) -> None:
         await desk.until(lambda: not rig.gates(session))
         await desk.app.look()
         assert await desk.gone() is False
-        assert "time to answer this is over" in desk.app.told[-1]
+        assert "time to answer this has expired" in desk.app.told[-1]
 
 
 async def test_somebody_else_was_faster(rig: Rig) -> None:
@@ -231,7 +231,7 @@ async def test_somebody_else_was_faster(rig: Rig) -> None:
         await desk.app.server.answer(screen.summary.view, deny="by another")
         await desk.press("y")  # before anybody has told the dialog
         assert await desk.gone() is False
-        assert "Somebody else answered" in desk.app.told[-1]
+        assert "Someone else has already answered" in desk.app.told[-1]
         assert len(rig.deeds("mail")) == before
 
 
@@ -300,13 +300,13 @@ async def test_what_ends_below_the_palette_closes_itself_and_not_the_palette(rig
 async def test_whoever_may_not_answer_is_told_so(rig: Rig, role: str) -> None:
     async with at(rig, user=role) as desk:
         session, screen = await desk.asked("mail")
-        assert "takes the role of an approver" in desk.text
+        assert "Only approvers can answer this" in desk.text
         assert [key for key, _ in screen.query_one(KeyBar).keys] == ["?", "escape"]
         await desk.press("y", "a", "n", "e", "r")
         assert screen.panel is None
         assert rig.gates(session)
         _, screen = await desk.asked("review")
-        assert "shown to approvers only" in body(screen)
+        assert "Only approvers see the result" in body(screen)
         assert "hunter2" not in desk.text
 
 
@@ -376,7 +376,7 @@ async def test_arguments_are_edited_in_a_form_and_shown_again_before_they_run(ri
         await desk.until(lambda: isinstance(screen.focused, Input))
         await desk.press("end", *"!")
         await desk.press("ctrl+s")
-        await desk.until(lambda: "With your changes" in body(screen), "the changes")
+        await desk.until(lambda: "with your changes" in body(screen), "the changes")
         assert "ann@example.org!" in body(screen)
         assert rig.gates(session)
         await desk.until(lambda: screen.accepts_keys)
@@ -428,3 +428,25 @@ async def test_arguments_are_edited_as_json_and_what_is_wrong_is_said(rig: Rig) 
         assert did["to"] == "bob@example.org"
         assert did["subject"] == "safe\u202egnp.exe\u202c"
         assert did["body"] == "a\u200bb\u00a0c"
+
+
+async def test_a_rule_may_be_for_the_folder_of_the_server(rig: Rig) -> None:
+    async with at(rig, user="owner") as desk:
+        session, screen = await desk.asked('call write_file {"path": "in-folder.txt", "content": "x"}')
+        gate = screen.summary.view.gate
+        assert gate.folder, "the server has a folder"
+        await desk.press("a")
+        found: AlwaysPanel = await panel(desk, screen, AlwaysPanel)
+        scopes = []
+        for _ in range(3):
+            await desk.press("w")
+            scopes.append(found.scope)
+        assert scopes == ["folder", "everywhere", "here"]
+        await desk.press("w")
+        await desk.until(lambda: "in the folder" in desk.text)
+        await desk.press("y")
+        assert await desk.gone() is True
+        await desk.idle(session)
+        (view,) = [one for one in await desk.app.server.grants() if one.grant.folder]
+        assert (view.grant.session, view.grant.folder) == ("", gate.folder)
+        await desk.app.server.revoke(view.grant.id)

@@ -20,6 +20,7 @@ from everturn.core.rules.policy import Rule
 from everturn.terminal.tui.gates.answer_keys import keys_for_gate
 from everturn.terminal.tui.gates.confusables import find_lookalikes, has_mixed_direction
 from everturn.terminal.tui.gates.diff import diff_rows, diff_texts, is_diff, parse_diff
+from everturn.terminal.tui.gates.panels import DenyPanel
 from everturn.terminal.tui.gates.redaction import MARK, Redaction
 from everturn.terminal.tui.gates.rows import rows_text
 from everturn.terminal.tui.gates.summary import GateSummary, editable_json, gate_rows, gate_title, result_rows
@@ -94,9 +95,9 @@ def test_a_hundred_kilobytes_are_shown_whole() -> None:
 def test_hidden_characters_are_counted_and_written_out() -> None:
     text = shown(asked({"subject": "safe\u202egnp.exe\u202c", "to": "\u0430nn@example.org"}))
     assert r"safe\u202egnp.exe\u202c" in text
-    assert "2 characters cannot be seen" in text
-    assert "“\u0430nn” mixes letters of several alphabets" in text
-    assert "cannot be seen" not in shown(asked({"subject": "plain\nlines"}))
+    assert "2 invisible characters" in text
+    assert "“\u0430nn” mixes letters from several alphabets" in text
+    assert "invisible character" not in shown(asked({"subject": "plain\nlines"}))
 
 
 def test_words_that_look_like_others() -> None:
@@ -227,7 +228,7 @@ def test_both_languages_say_the_same_things(area: Any, get_texts: Callable[[str]
 
 
 def test_chinese_heads_are_as_wide_as_they_look_and_usual_reasons_are_translated() -> None:
-    one = asked({"a": 1}, why="no rule says anything of this call of run")
+    one = asked({"a": 1}, why="no rule covers this call of run")
     rows = gate_rows(one, gates.ZH, 30)
     assert "没有规则提到run的这次调用" in re.sub(r"\s", "", rows_text(rows))
     starts = {cell_len(row[0][0]) for row in rows[:2]}
@@ -239,3 +240,16 @@ def test_chinese_heads_are_as_wide_as_they_look_and_usual_reasons_are_translated
 def test_a_question_is_shown_whole(kind: GateKind) -> None:
     text = "Shall it be so? " + "word " * 60 + "and not otherwise"
     assert "and not otherwise" in " ".join(shown(asked(text, kind=kind)).split())
+
+
+@pytest.mark.parametrize("texts", [gates.EN, gates.ZH])
+def test_a_call_is_denied_and_a_result_is_withheld_also_where_the_turn_stops(texts: gates.GateTexts) -> None:
+    cases: tuple[tuple[GateKind, str, str], ...] = (
+        ("call", texts.k_deny, texts.k_stop),
+        ("result", texts.k_withhold, texts.k_withhold_stop),
+    )
+    for kind, does, stops in cases:
+        gate = Gate("gate", "turn", "call", "look", "{}", "h", kind=kind)
+        keys = DenyPanel(gate, texts, is_for_all=False, may_all=False).keys
+        assert keys[:2] == [("enter", does.rstrip(" …")), ("ctrl+t", stops)]
+    assert texts.k_withhold_stop != texts.k_stop

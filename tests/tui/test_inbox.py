@@ -27,14 +27,14 @@ async def shown(desk: Desk) -> InboxScreen:
 async def test_what_waits_is_listed_opened_and_answered_and_what_is_answered_goes(rig: Rig) -> None:
     async with at(rig) as desk:
         screen = await shown(desk)
-        await desk.until(lambda: "Nothing waits" in desk.text)
+        await desk.until(lambda: "Nothing is pending" in desk.text)
         first, second = rig.say("mail: the first")["session"], rig.say("mail: the second")["session"]
         one, two = await desk.gate(first), await desk.gate(second)
         desk.app.inbox_gates = [one, two]
-        await desk.until(lambda: "2 questions" in desk.text)
+        await desk.until(lambda: "2 pending" in desk.text)
         table = screen.query_one(RowTable)
         assert table.names == [one.gate.id, two.gate.id]
-        assert "send_mail asks to run" in desk.text
+        assert "Allow send_mail?" in desk.text
         assert "Take a coat." in desk.text
         await desk.press("down", "o")
         await desk.until(lambda: desk.app.opened == [second])
@@ -45,7 +45,7 @@ async def test_what_waits_is_listed_opened_and_answered_and_what_is_answered_goe
         await desk.press("y")
         await desk.until(lambda: isinstance(desk.app.screen, InboxScreen))
         desk.app.inbox_gates = [two]
-        await desk.until(lambda: "1 question," in desk.text)
+        await desk.until(lambda: "1 pending," in desk.text)
         await desk.app.server.answer(two, deny=True)
 
 

@@ -49,7 +49,7 @@ async def test_a_key_and_what_it_does_stay_on_one_line() -> None:
         ("Enter opens · Ctrl+E exports · Esc closes", 16, "ctrl+e"),
         ("Enter opens · Ctrl+E exports · Esc closes", 1, "enter"),
         ("回车打开 · Esc 关闭", 1, "enter"),
-        ("a: to after it · Esc closes", 0, "a"),
+        ("a: restore to after it · Esc closes", 0, "a"),
     ],
 )
 async def test_a_click_is_the_key(text: str, at: int, key: str) -> None:

@@ -27,7 +27,7 @@ async def test_rules_tools_and_explanations_are_shown(rig: Rig) -> None:
         screen = await shown(desk)
         await desk.until(lambda: 'path = "private/**"' in desk.text)
         await desk.press("2")
-        await desk.until(lambda: "denied outright" in desk.text)
+        await desk.until(lambda: "always denied" in desk.text)
         assert "send_mail" in screen.query_one("#about", ScrolledRows).text
         await desk.press("4")
         await desk.until(lambda: isinstance(screen.focused, Input))

@@ -7,27 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everturn import api
 from everturn.core.events import (
     CallFinished,
     CallStarted,
     PermissionDecided,
     Problem,
+    RequestRetried,
     StepFinished,
     StepRestarted,
     TurnCancelled,
-    TurnCompleted,
     TurnFailed,
     TurnFinishing,
 )
-from everturn.core.parts import Output, TextPart, ToolPart, Usage
+from everturn.core.parts import ContextPart, Output, TextPart, ToolPart
 from everturn.terminal.tui.render.blocks import Block, BlockList
 from everturn.terminal.tui.render.canvas import Canvas
 from everturn.terminal.tui.render.markdown import draw_markdown
 from everturn.terminal.tui.render.markdown_split import MarkdownPiece, MarkdownSplitter, split_markdown
 from everturn.terminal.tui.render.text import escape_text, line_text, runs_width, truncate, wrap, wrap_anywhere
-from everturn.terminal.tui.status import context_usage
-from everturn.terminal.tui.texts.chat import EN, ZH
+from everturn.terminal.tui.texts.chat import EN, ZH, ChatTexts
 from tests.helpers.scripted_server import texts
 from tests.helpers.transcript_app import Writing, text_delta
 
@@ -137,6 +135,40 @@ def test_a_step_that_begins_again_is_read_anew() -> None:
     assert found == ["Another, and longer than before.", "End"]
 
 
+def rows_of(writing: Writing, kind: str, now: float = 0.0) -> list[str]:
+    canvas = Canvas(width=80, texts=EN, now=now)
+    blocks = BlockList().blocks(writing.state)
+    return [line_text(line) for block in blocks if block.kind == kind for line in block.draw(canvas)]
+
+
+@pytest.mark.parametrize(
+    ("now", "text"), [(8.0, "Retrying in 12 s (attempt 2 of 5): too many"), (20.0, "Attempt 2 of 5: too many")]
+)
+def test_a_request_that_is_retried_says_when_and_why(now: float, text: str) -> None:
+    writing = Writing()
+    writing.said("t", "Go on.")
+    problem = Problem("rate", "too many")
+    writing.event(RequestRetried(turn="t", at=8.0, step=1, attempt=2, attempts=5, seconds=12.0, problem=problem))
+    assert text in "\n".join(rows_of(writing, "foot", now))
+    writing.delta(text_delta("t", 0, "Here"))
+    assert "too many" not in "\n".join(rows_of(writing, "foot", now))
+
+
+def test_an_answer_of_another_model_bears_its_name() -> None:
+    writing = Writing()
+    writing.said("t", "Go on.")
+    other = "second\x1b[2J"
+    problem = Problem("rate", "too many")
+    writing.event(RequestRetried(turn="t", at=1.0, step=1, attempt=2, attempts=2, problem=problem, model=other))
+    assert "Asking second" in "\n".join(rows_of(writing, "foot", 2.0))
+    writing.event(StepFinished(turn="t", step=1, parts=(TextPart("Here."),), finish="stop", at=3.0, model=other))
+    assert "\x1b" not in "".join(rows_of(writing, "badge") + rows_of(writing, "step"))
+    assert "second" in rows_of(writing, "badge")[0]
+    assert "scripted" not in rows_of(writing, "badge")[0]
+    assert "The request was retried after an error." in rows_of(writing, "step")[0]
+    assert "written by second" in rows_of(writing, "step")[1]
+
+
 def test_a_turn_that_was_stopped_says_that_its_tool_still_runs() -> None:
     writing = call("running")
     writing.event(TurnFinishing(turn="t", outcome="cancelled"))
@@ -145,7 +177,7 @@ def test_a_turn_that_was_stopped_says_that_its_tool_still_runs() -> None:
     foot = BlockList().blocks(writing.state)[-1]
     assert foot.kind == "foot"
     assert EN.stopped in lines(foot)
-    assert "One tool still runs." in lines(foot)
+    assert "1 tool is still running." in lines(foot)
 
 
 @pytest.mark.parametrize(
@@ -176,16 +208,20 @@ def test_a_stream_that_broke_off_is_reported_as_one() -> None:
     assert any(EN.error in lines(block) for block in BlockList().blocks(writing.state))
 
 
-def test_a_request_that_failed_does_not_empty_the_context() -> None:
-    writing, models = Writing(), [api.ModelView(name="m", badge="scripted", context=1_000)]
-    writing.said("t", "Go on.")
-    used = Usage(input=300, output=20)
-    writing.event(StepFinished(turn="t", step=1, parts=(TextPart("One."),), finish="stop", usage=used, at=3.0))
-    writing.event(TurnFinishing(turn="t", outcome="completed"))
-    writing.event(TurnCompleted(turn="t", usage=used))
-    assert context_usage(writing.state, models) == (320, 1_000)
-    writing.said("u", "And on.", "t-out")
-    writing.answered("u", [], "error")
-    writing.event(TurnFinishing(turn="u", outcome="error"))
-    writing.event(TurnFailed(turn="u", problem=Problem("context", "It does not fit")))
-    assert context_usage(writing.state, models) == (320, 1_000)
+@pytest.mark.parametrize(("texts", "kind"), [(EN, "page"), (ZH, "页面")])
+def test_attached_context_is_a_line_under_the_message_and_its_text_when_unfolded(texts: ChatTexts, kind: str) -> None:
+    writing = Writing()
+    page = ContextPart("page", "Locks are\x1b[31m old.\n" * 3, title="Lo\u202ecks", source="https://example.com")
+    writing.said("t", "Sum it up.", None, page, ContextPart("ticket", "x", title="T-1"))
+    block = next(block for block in BlockList().blocks(writing.state) if block.kind == "said")
+    folded = [line_text(line) for line in block.draw(Canvas(60, texts=texts))]
+    assert len(folded) == 3
+    assert folded[0].endswith("Sum it up.")
+    assert f"{kind} Lo" in folded[1]
+    assert "\u202e" not in folded[1]
+    assert "ticket T-1" in folded[2]
+    assert block.folds
+    unfolded = "\n".join(line_text(line) for line in block.draw(Canvas(60, texts=texts, is_open=True)))
+    assert unfolded.count("Locks are") == 3
+    assert "\x1b" not in unfolded
+    assert all(runs_width(line) <= 24 for line in block.draw(Canvas(24, texts=texts)))

@@ -47,9 +47,9 @@ async def test_a_session_that_waits_is_marked_and_counted(rig: Rig) -> None:
     async with person(rig) as one:
         session = rig.say("mail")["session"]
         await one.until(lambda: any(gate.session == session for gate in one.app.inbox_gates), "the question")
-        await one.reads(f"{len(one.app.inbox_gates)} wait")
+        await one.reads(f"{len(one.app.inbox_gates)} pending")
         await opened(one)
-        await one.reads("waits for you")
+        await one.reads("needs your answer")
 
 
 async def test_a_session_is_exported_and_erased(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ async def test_a_call_is_allowed_with_other_arguments(rig: Rig) -> None:
         field = next(field for field in screen.query(Input) if field.value == "ann@example.org")
         field.value = "bob@example.org"
         await one.press("ctrl+s")
-        await one.reads("With your changes")
+        await one.reads("with your changes")
         await one.gate("send_mail")
         await one.press("y")
         await one.closed()
@@ -116,7 +116,7 @@ async def test_a_question_does_not_open_while_somebody_types(rig: Rig, monkeypat
         await one.say("mail")
         await one.type("wait")
         monkeypatch.setattr(chat, "IDLE_BEFORE_GATE", 0.0)
-        await one.reads("send_mail asks")
+        await one.reads("send_mail needs approval")
         await one.pilot.pause(3 * chat.TICK)
         assert one.app.screen is one.app.chat_screen
         assert one.app.chat_screen.composer.text == "wait"

@@ -59,11 +59,11 @@ async def test_a_server_that_is_killed_loses_no_letter(own: Rig) -> None:
         session = await one.say("plain 400 pace 10")
         await one.sees("word20")
         await asyncio.to_thread(own.kill)
-        await one.reads("not heard")
+        await one.reads("connection lost")
         await asyncio.to_thread(own.serve)
         await one.idle()
         stored = own.stored_text(session)
         assert stored == texts.plain(400)
         await one.sees(stored)
         assert one.text.count("word399") == 1
-        assert "not heard" not in one.screen
+        assert "connection lost" not in one.screen

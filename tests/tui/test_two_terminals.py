@@ -21,7 +21,7 @@ import pytest
 from tests.tui.terminal_emulator import PATIENCE, Terminal, environment
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(420)]
-BEGUN = r"What is it about\?"
+BEGUN = r"Ask anything"
 
 
 class Watched(Terminal):
@@ -172,7 +172,7 @@ def test_nothing_is_lost_when_the_process_that_has_the_store_is_killed(tmp_path:
         other.sees("take_note")
 
         os.kill(owner.pid, signal.SIGKILL)
-        other.sees("this terminal has them now")
+        other.sees("The other everturn process")
         assert owner_of(store) == other.pid
         gate = browser.gate(shared)  # at the same address, with the same cookie
         answer = {"allow": "once", "hash": gate["hash"]}
@@ -197,11 +197,11 @@ def test_nothing_is_lost_when_the_process_that_has_the_store_is_killed(tmp_path:
             third.sees("connected to it")
             other.types("\x11")
             assert other.ends() == 0
-            third.sees("this terminal has them now")
+            third.sees("The other everturn process")
             browser.send(own, "zeta from the browser")
             assert browser.said(own) == ["gamma is mine", "zeta from the browser"]
             found = listed(tmp_path)
-            assert set(found.values()) == {"at rest"}
+            assert set(found.values()) == {"idle"}
             assert len(found) == 4
             third.types("\x11")
             assert third.ends() == 0

@@ -10,8 +10,10 @@ Sub-packages and modules, in the order of the flow:
 - `run`: input, output, gates and the local or remote chat of `everturn run`
 - `store`: the store or server that a command works on, and store sharing between processes
 - `doctor`: the checks of `everturn doctor`
+- `model_option`: the vendor of a bare `--model` name
 - `first_run`: bare `everturn` on a machine without a configuration: choose a model, write the configuration, chat
 - `first_run_texts`: messages and configuration template of the first run, in English and Chinese
+- `folder_start`: `everturn` in a folder: the questions of trust, and which session it continues
 - `early_input`: keys typed while the full-screen UI starts
 - `config_options`: the configuration file and the store that the options of a command name
 - `connect_token`: the token for `--connect URL`
@@ -37,23 +39,36 @@ BROKEN_PIPE = 141  # and that the reader of its output closed the pipe
 COMMANDS: Final[Mapping[str, str]] = {
     "chat": "everturn.cli.commands.chat:chat",
     "run": "everturn.cli.commands.run:run",
+    "logs": "everturn.cli.commands.logs:logs",
+    "acp": "everturn.cli.commands.acp:acp",
     "demo": "everturn.cli.commands.version:demo",
     "serve": "everturn.cli.commands.serve:serve",
     "worker": "everturn.cli.commands.worker:worker",
     "sessions": "everturn.cli.commands.sessions:sessions",
+    "schedules": "everturn.cli.commands.schedules:schedules",
+    "webhooks": "everturn.cli.commands.webhooks:webhooks",
+    "hooks": "everturn.cli.commands.hooks:hooks",
     "ps": "everturn.cli.commands.worker:ps",
     "replay": "everturn.cli.commands.replay:replay",
     "permissions": "everturn.cli.commands.permissions:permissions",
     "version": "everturn.cli.commands.version:version",
     "export": "everturn.cli.commands.sessions:export",
     "import": "everturn.cli.commands.sessions:import_session",
+    "admin": "everturn.cli.commands.admin:admin",
+    "backup": "everturn.cli.commands.backup:backup",
+    "migrate": "everturn.cli.commands.migrate:migrate",
     "login": "everturn.cli.commands.accounts:run_account_command",
     "keys": "everturn.cli.commands.accounts:run_account_command",
     "users": "everturn.cli.commands.accounts:run_account_command",
+    "auth": "everturn.cli.commands.auth:auth",
+    "models": "everturn.cli.commands.models:models",
     "completion": "everturn.cli.commands.completion:completion",
 }
 """Command name → "module:function" of the function that runs it; that function takes the parsed options and returns the
 exit code."""
+
+USES_MODELS: Final = frozenset(("run", "serve", "worker", "doctor"))
+"""Commands that look for keys of models; `chat` does so itself."""
 
 USER_ERRORS: Final = (
     errors.ConfigError,
@@ -65,6 +80,9 @@ USER_ERRORS: Final = (
     errors.UnknownSession,
     errors.UnknownTurn,
     errors.UnknownAgent,
+    errors.UnknownSchedule,
+    errors.UnknownWebhook,
+    errors.HookRefused,
     errors.SessionBusy,
     errors.KeyConflict,
     errors.UnreadableLog,
@@ -112,9 +130,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    if not words:
-        return _start_without_arguments()
+    if not words or (words[0].startswith("-") and not _is_root_option(words[0])):
+        return _start_without_command(words)
     if words[0] == "help":  # as git and others have it
+        if words[1:] == ["all"]:
+            return _help(shows_all=True)
         words = [*words[1:], "--help"]
     try:
         if words[:1] == ["mcp"]:  # it has its own parser, because `everturn mcp --model …` means `mcp serve`
@@ -124,20 +144,40 @@ def _dispatch(words: list[str]) -> int:
         return system_exit.code if isinstance(system_exit.code, int) else 0
     if options.command is None:
         return _help()
+    if options.command in USES_MODELS:
+        import_module("everturn.config.key_store").use_stored_keys()
     if options.command in ("doctor", "config"):
         return {"doctor": _doctor, "config": _config}[options.command](options)
     return _load_function(COMMANDS[options.command])(options)
 
 
-def _start_without_arguments() -> int:
-    """Bare `everturn`: start the chat, after choosing a model on the first run; without a terminal, print the help."""
+def _is_root_option(word: str) -> bool:
+    """Whether a word is an option of `everturn` itself, or a misspelt one; all others are options of `everturn chat`."""
+    from difflib import get_close_matches
+
+    return word in ("-h", "--help", "--version") or bool(get_close_matches(word, ("--help", "--version"), cutoff=0.8))
+
+
+def _start_without_command(words: list[str]) -> int:
+    """`everturn` without a command: the assistant in this folder, after choosing a model on the first run.
+
+    Without a terminal, bare `everturn` prints the help; options are then those of `everturn chat`.
+    """
+    try:
+        options = _parser().parse_args(["chat", "--here", *words])
+    except SystemExit as system_exit:  # argparse has printed the error
+        return system_exit.code if isinstance(system_exit.code, int) else 0
     if is_terminal(sys.stdin) and is_terminal(sys.stdout):
-        return import_module("everturn.cli.first_run").start_first_run()
-    return _help()
+        if options.model or options.config or options.connect:
+            return _load_function(COMMANDS["chat"])(options)
+        return import_module("everturn.cli.first_run").start_first_run(words)
+    if not words:
+        return _help()
+    return print_error("there is no terminal to talk on; `everturn run` answers in a pipe", 2)
 
 
-def _help() -> int:
-    _parser().print_help()
+def _help(*, shows_all: bool = False) -> int:
+    _parser(shows_all=shows_all).print_help()
     return 0
 
 

@@ -12,25 +12,31 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from getpass import getpass
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
 
 from everturn import api
-from everturn.cli.first_run_texts import CONFIG_TEMPLATE, MESSAGES, MODEL_COMMENTS, detect_language
-from everturn.config.discovery import LOCAL_SERVERS, LocalModelServer, discover_models, server_setup
+from everturn.cli.first_run_texts import CONFIG_TEMPLATE, MODEL_COMMENTS, detect_language
+from everturn.config.available_models import check_vendor_key, list_server_models
+from everturn.config.discovery import EXAMPLES, LOCAL_SERVERS, LocalModelServer, discover_models, server_setup
+from everturn.config.key_store import KEY_VARIABLES, KeyStore, check_key, guess_key_vendor, use_stored_keys
 from everturn.config.layers import SYSTEM_FILE, user_file
 from everturn.config.load import LoadedConfig, load_config
 from everturn.config.models import default_model, make_model
 from everturn.config.tools import data_folder
 from everturn.errors import ConfigError
+from everturn.localization import load_group
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model
+from everturn.models.vendors import VENDORS
 from everturn.terminal.text.screen import escape_unprintable
 
 AGENT: Final = "assistant"
 MAX_MODELS_PER_SERVER: Final = 5  # models offered per server
+SHORTEST_KEY: Final = 16  # characters
 UNUSABLE, INTERRUPTED = 2, 130
 
 
@@ -43,18 +49,19 @@ class ModelChoice(Struct, frozen=True):
     toml: str
 
 
-def start_first_run() -> int:
-    """Ask which model to use if none is configured, then start the chat; return the exit code."""
-    words, environ = MESSAGES[detect_language(os.environ)], os.environ
+def start_first_run(arguments: Sequence[str] = ()) -> int:
+    """Ask which model to use if none is configured, then start the chat with these arguments; return the exit code."""
+    words, environ = load_group("first_run", detect_language(os.environ)), os.environ
     file = user_file(environ)
     if is_configured(file, environ):
-        return _chat()
+        return _chat(arguments)
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         return _complain(words["no_terminal"].format(file=file or "~/.config/everturn/everturn.toml"))
     if file is None:
         return _complain(words["no_place"])
     try:
-        choice = _choose(list_model_choices(environ, words, LOCAL_SERVERS), words, file)
+        keys = use_stored_keys(environ)
+        choice = _choose(list_model_choices(environ, words, LOCAL_SERVERS), words, file, keys)
     except EOFError:
         print(f"\n{words['left']}")
         return 0
@@ -67,9 +74,11 @@ def start_first_run() -> int:
         pass  # another first run was faster, and its configuration counts
     except OSError as error:
         reason = error.strerror or str(error)
-        return _complain(words["unwritable"].format(file=file, why=reason, model=choice.model))
+        print(words["unwritable"].format(file=file, why=reason, model=choice.model))
+        os.environ["EVERTURN_MODEL"] = choice.model  # for this start; it is asked again
+        return _chat(arguments)
     print(words["written"].format(file=file))
-    return _chat()
+    return _chat(arguments)
 
 
 def is_configured(file: Path | None, environ: Mapping[str, str]) -> bool:
@@ -101,16 +110,85 @@ def list_model_choices(
     return [*choices, ModelChoice(words["demo"], OFFLINE, MODEL_COMMENTS["demo"], demo)]
 
 
-def _choose(choices: Sequence[ModelChoice], words: Mapping[str, str], file: Path) -> ModelChoice:
+def _choose(choices: Sequence[ModelChoice], words: Mapping[str, str], file: Path, keys: KeyStore) -> ModelChoice:
     print(words["welcome"])
     for number, choice in enumerate(choices, 1):
         print(f"  {number}  {choice.line}")
+    print(f"  k  {words['paste_key']}\n  u  {words['paste_url']}")
     print(words["again"].format(file=file))
     while True:
         reply = input(words["which"].format(count=len(choices))).strip() or "1"
         if reply.isdecimal() and len(reply) < 4 and 1 <= int(reply) <= len(choices):
             return choices[int(reply) - 1]
+        try:
+            if choice := _choose_other(reply, words, keys):
+                return choice
+        except ConfigError as error:
+            print(escape_unprintable(str(error)))
+            continue
         print(words["none"].format(said=escape_unprintable(reply), count=len(choices)))
+
+
+def _choose_other(reply: str, words: Mapping[str, str], keys: KeyStore) -> ModelChoice | None:
+    """Return the model of a key or a URL, which may be pasted at once; None: the reply is neither.
+
+    Raises:
+        ConfigError: the key is refused, or the server does not answer.
+    """
+    if reply.lower() == "k":
+        return choose_by_key(getpass(words["key_prompt"]), words, keys)
+    if reply.lower() == "u":
+        reply = input(words["url_prompt"]).strip()
+    if reply.lower().startswith(("http://", "https://")):
+        return choose_by_url(reply, words)
+    return choose_by_key(reply, words, keys) if len(reply) >= SHORTEST_KEY and " " not in reply else None
+
+
+def choose_by_key(text: str, words: Mapping[str, str], keys: KeyStore) -> ModelChoice:
+    """Store a pasted key, and return the usual model of its vendor.
+
+    Raises:
+        ConfigError: it is no key, its vendor refuses it, or it cannot be stored.
+    """
+    key = check_key(text)
+    vendor = guess_key_vendor(key)
+    names = [vendor for vendor in KEY_VARIABLES.values() if VENDORS[vendor].key in EXAMPLES]
+    if not vendor:
+        vendor = input(words["whose"].format(vendors=", ".join(names))).strip().lower()
+        if vendor not in names:
+            raise ConfigError(words["no_vendor"].format(vendor=vendor))
+    check = check_vendor_key(vendor, key)
+    if check.is_refused:
+        raise ConfigError(words["refused"].format(vendor=vendor))
+    variable = VENDORS[vendor].key
+    print(words["stored"].format(vendor=vendor, place=keys.save(variable, key)))
+    if not check.models:
+        print(words["unchecked"].format(why=check.problem))
+    model = EXAMPLES[variable]
+    about = MODEL_COMMENTS["stored"].format(vendor=vendor)
+    return ModelChoice(model, model, about, f'[agents.{AGENT}]\nmodel = "{model}"\n')
+
+
+def choose_by_url(url: str, words: Mapping[str, str]) -> ModelChoice:
+    """Return the first model of an OpenAI-compatible server; `/v1` is added where it is missing.
+
+    Raises:
+        ConfigError: nothing that has models answers there.
+    """
+    url = url.rstrip("/")
+    problem: object = ""
+    for base in dict.fromkeys((url, f"{url}/v1")):
+        try:
+            names = list_server_models(base)
+        except (OSError, ValueError, MsgspecError) as error:
+            problem = getattr(error, "reason", None) or error
+            continue
+        if names:
+            place = LocalModelServer(base, 0, "compatible")
+            toml = server_setup(place, names[:1], AGENT, (), base_url=base).toml
+            print(words["server_models"].format(url=base, models=", ".join(names[:MAX_MODELS_PER_SERVER])))
+            return ModelChoice(names[0], names[0], MODEL_COMMENTS["url"].format(address=base), toml)
+    raise ConfigError(words["no_server"].format(url=url, why=problem or words["no_models"]))
 
 
 def render_config(choice: ModelChoice, environ: Mapping[str, str]) -> str:
@@ -146,7 +224,7 @@ def write_config(file: Path, text: str) -> None:
             partial.unlink()
 
 
-def _chat() -> int:
+def _chat(arguments: Sequence[str]) -> int:
     """Start the configured chat: full-screen where possible, else line by line."""
     from everturn.cli.args.commands import make_parser
     from everturn.cli.commands import chat
@@ -156,7 +234,7 @@ def _chat() -> int:
     except ConfigError as error:
         return _complain(str(error))
     if not chat.find_tui_obstacle(make_parser().parse_args(["chat"])):
-        return chat.start_default_chat()
+        return chat.start_default_chat(arguments)
     return chat.chat(make_parser().parse_args(["chat", *model_arguments]))
 
 

@@ -99,3 +99,9 @@ def _show_elapsed(text: str, timeout: float, is_done: threading.Event, out: Text
     if width:
         out.write(f"\r{'':<{width}}\r")
         out.flush()
+
+
+def count_nouns(**counts: int) -> str:
+    """Return numbers with their nouns, in the singular and with underscores as spaces: `1 session, 2 open turns`."""
+    parts = [f"{number:,} {noun.replace('_', ' ')}{'' if number == 1 else 's'}" for noun, number in counts.items()]
+    return ", ".join(parts)

@@ -9,6 +9,7 @@ These modules only declare options; the commands themselves are in `cli.commands
 - `run`: `everturn run`, and the options that `permissions explain` shares with it
 - `server`: `serve`, `worker`, `ps`, `config`, `login`, `keys` and `users`
 - `sessions`: `sessions`, `export` and `import`
+- `schedules`: `everturn schedules`
 - `replay`: `everturn replay`
 - `mcp`: `everturn mcp`
 """

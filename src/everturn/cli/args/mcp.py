@@ -8,12 +8,11 @@ from typing import Any, Final
 from everturn.cli.args.parser import Parser, add_command, make_epilog, parse_port
 
 ABOUT: Final = """\
-Serve an agent over MCP, or look after the MCP servers that a file names.
+Serve an agent over MCP, or manage the MCP servers that a file lists.
 
-Without a command it serves. stdout carries the protocol and nothing else; what there is to say goes to stderr. What asks
-a person is put to the client; where that cannot ask anybody it is denied, and a rule can allow it. With --http it
-listens on this machine only, for clients that have the token in EVERTURN_MCP_TOKEN; without one a new one is made, and
-said on stderr.
+`serve` writes only the protocol to stdout; messages go to stderr. A call that needs approval is sent to the client as a
+question; if the client cannot ask, the call is denied, unless a rule allows it. With --http it listens on this machine
+only, for clients with the token in EVERTURN_MCP_TOKEN; without that variable a token is made and printed on stderr.
 """
 EXAMPLES: Final = {
     "serve": "everturn mcp serve --model openai:gpt-5.2 --tools mytools.py --store talks.db",
@@ -23,24 +22,24 @@ EXAMPLES: Final = {
 }
 CODES: Final = """\
 exit codes:
-  0  all is well, and as it was trusted
-  1  of list: a server is not well
-  2  there is no such file, server or model
-  3  of list: a server is not trusted, or has changed since it was
-  4  of trust: you did not agree
+  0  success
+  1  list: a server is not working
+  2  no such file, server or model
+  3  list: a server is not trusted, or has changed since it was trusted
+  4  trust: you declined
 """
 SERVE: Final = {
-    "--model": ("NAME", "such as openai:gpt-5.2; or EVERTURN_MODEL in the environment"),
-    "--base-url": ("URL", "a server of your own; its key is read from EVERTURN_API_KEY"),
-    "--system": ("TEXT", "what the model is told before every task"),
-    "--store": ("FILE", "keep sessions in a file such as talks.db: what waits for an answer outlives the server"),
-    "--permissions": ("FILE", "rules for tools, in TOML"),
-    "--budget": ("LIMITS", "how much a task may use, such as cost=1.00,calls=40"),
-    "--name": ("NAME", "what clients are told this is; everturn"),
+    "--model": ("NAME", "model, such as openai:gpt-5.2; or EVERTURN_MODEL"),
+    "--base-url": ("URL", "OpenAI-compatible server; its key is EVERTURN_API_KEY"),
+    "--system": ("TEXT", "system prompt"),
+    "--store": ("FILE", "store sessions in a file such as talks.db; pending approvals survive a restart"),
+    "--permissions": ("FILE", "permission rules (TOML)"),
+    "--budget": ("LIMITS", "limits of a task, such as cost=1.00,calls=40"),
+    "--name": ("NAME", "server name that clients see (default: everturn)"),
 }
 MANAGE: Final = {
-    "list": "say how the servers of a file are, whether they are trusted, and what tools they have",
-    "trust": "show what a server would run and what has changed, and trust it as it is now",
+    "list": "list the servers of a file: state, trust and tools",
+    "trust": "show what a server runs and what has changed, and trust it",
     "login": "log in to a server",
 }
 
@@ -63,18 +62,23 @@ def _fill(parser: argparse.ArgumentParser, dest: str) -> None:
     serve = add_command(commands, "serve", "serve an agent and its tools", examples=(EXAMPLES["serve"],))
     for option, (metavar, about) in SERVE.items():
         serve.add_argument(option, metavar=metavar, default="", help=about)
-    serve.add_argument("--tools", metavar="FILE[:NAME]", action="append", default=[], help="tools; may be given again")
     serve.add_argument(
-        "--http", metavar="PORT", type=parse_port, help="listen on this machine, instead of stdio; 0: any port"
+        "--tools", metavar="FILE[:NAME]", action="append", default=[], help="Python file with tools; repeatable"
+    )
+    serve.add_argument(
+        "--http",
+        metavar="PORT",
+        type=parse_port,
+        help="listen on a port of this machine instead of stdio; 0: any free port",
     )
     for name, about in MANAGE.items():
         command = add_command(commands, name, about, examples=(EXAMPLES[name],))
-        command.add_argument("file", metavar="FILE", help="a list of MCP servers, in JSON or TOML")
+        command.add_argument("file", metavar="FILE", help="file with MCP servers (JSON or TOML)")
         if name != "list":
-            command.add_argument("server", metavar="NAME", help="one of them")
-        command.add_argument("--trust-file", metavar="FILE", default="", help="where trust is kept")
+            command.add_argument("server", metavar="NAME", help="name of the server")
+        command.add_argument("--trust-file", metavar="FILE", default="", help="file that stores the trust")
         if name == "trust":
             command.add_argument("--yes", action="store_true", help="do not ask")
-            command.add_argument("--forget", action="store_true", help="trust it no more")
+            command.add_argument("--forget", action="store_true", help="remove the trust")
         if name == "login":
             command.add_argument("--open", action="store_true", help="open the browser")

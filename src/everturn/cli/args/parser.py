@@ -12,9 +12,9 @@ INDENT: Final = 2  # columns in front of an example
 NARROWEST: Final = 24  # columns; prose is unreadable on fewer
 
 
-TOOLS: Final = "a Python file or module with tools, or one of them; it is run; may be given again"
-RULES: Final = "rules for tools, in TOML: what is allowed, asked and denied"
-NO_COLOR: Final = "plain text; so does NO_COLOR in the environment"
+TOOLS: Final = "Python file or module with tools, or one tool in it; the file is executed; repeatable"
+RULES: Final = "permission rules (TOML): what to allow, ask for and deny"
+NO_COLOR: Final = "no colors; or set NO_COLOR"
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -73,7 +73,7 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             word = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
             if not word.startswith("-"):
-                self.error(f"{word!r} is one word too many")
+                self.error(f"{word!r} is an unexpected argument")
             self.error(f"there is no option {word!r}{suggest_nearest(word, self._option_string_actions)}")
         return options, unknown
 
@@ -150,7 +150,7 @@ def parse_port(text: str) -> int:
     """Parse a port number."""
     number = parse_int(text)
     if not 0 <= number <= 65_535:
-        raise argparse.ArgumentTypeError(f"{text} is no port; one is from 0 (any that is free) to 65535")
+        raise argparse.ArgumentTypeError(f"{text} is not a port; use 0 (any free port) to 65535")
     return number
 
 
@@ -158,7 +158,7 @@ def parse_positive_int(text: str) -> int:
     """Parse an integer of at least 1."""
     number = parse_int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is too few; at least 1")
+        raise argparse.ArgumentTypeError(f"{text} is too small; use at least 1")
     return number
 
 
@@ -167,4 +167,4 @@ def parse_int(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None

@@ -8,32 +8,35 @@ from typing import Any, Final
 from everturn.cli.args.parser import add_command, parse_port, parse_positive_int
 
 SERVE: Final = """\
-Serve sessions over HTTP, to many: an API with streams of events, OpenAI's and other protocols, logins and keys, and a
-page for the browser.
+Serve agents over HTTP: a REST API with event streams, OpenAI-compatible and other protocols, logins and API keys, and the
+web UI.
 
-Without a configuration it keeps sessions in a file of yours, listens on this machine alone, and answers with the model
-of EVERTURN_MODEL, or of a key that is in the environment, or by itself (offline:demo).
+Without a configuration it stores sessions in a file in your home folder, listens on this machine only, and uses the model
+of EVERTURN_MODEL, or of an API key in the environment, or the offline demo (offline:demo).
 """
-WORKER: Final = """Drive sessions beside other workers. PostgreSQL keeps them, Restate says who drives, NATS shows what is being written.
+WORKER: Final = """\
+Run turns beside other workers. PostgreSQL stores the sessions; Restate and NATS are optional.
 """
-CONFIG: Final = """Look at the configuration. Later ones win: built-in defaults, /etc/everturn/everturn.toml,
-~/.config/everturn/everturn.toml, the environment (EVERTURN_SERVER__PORT=8001). A FILE that is named takes the place of
-both files. A file in the current folder is not read unless it is named.
+CONFIG: Final = """\
+Inspect the configuration. Later sources override earlier ones: built-in defaults, /etc/everturn/everturn.toml,
+~/.config/everturn/everturn.toml, environment variables (EVERTURN_SERVER__PORT=8001). A FILE replaces both files. A file in
+the current folder is not read unless you name it.
 """
-PS: Final = """Say what runs, what waits and for whom, and what is quarantined, in a store. Nothing is changed by it, and it may be asked
-beside a server or workers that are running.
+PS: Final = """\
+Show running turns, pending approvals and quarantined sessions of a store. It changes nothing, and you can run it beside a
+server or workers.
 """
-SERVED: Final = "exit codes: 0 it was told to leave, and left; 2 it could not begin: one line says why"
-DONE: Final = "exit codes: 0 it is done; 2 there is no such store, user or key"
+SERVED: Final = "exit codes: 0 stopped by a signal; 2 it could not start; stderr has the reason"
+DONE: Final = "exit codes: 0 done; 2 no such store, user or key"
 CLUSTER_ADDRESSES: Final = {
     "database": ("URL", "postgresql://user@host/database"),
-    "restate": ("URL", "the ingress of Restate, http://127.0.0.1:8080"),
-    "admin": ("URL", "the admin API of Restate, http://127.0.0.1:9070"),
-    "nats": ("URL", "nats://127.0.0.1:4222"),
-    "listen": ("HOST:PORT", "where Restate calls these workers, 127.0.0.1:9080"),
-    "advertise": ("URL", "the address of these workers as Restate sees it, where it is another"),
+    "restate": ("URL", "ingress of Restate, http://127.0.0.1:8080 (default: PostgreSQL is the engine)"),
+    "admin": ("URL", "admin API of Restate, http://127.0.0.1:9070"),
+    "nats": ("URL", "NATS server, nats://127.0.0.1:4222 (default: PostgreSQL is the bus)"),
+    "listen": ("HOST:PORT", "address address address where Restate calls these workers, 127.0.0.1:9080"),
+    "advertise": ("URL", "address of these workers as Restate sees it, if it differs"),
 }
-FILE = "a configuration, in TOML; it takes the place of the usual files. Or EVERTURN_CONFIG"
+FILE = "configuration file (TOML), instead of the default files; or EVERTURN_CONFIG"
 ROLES: Final = ("viewer", "member", "approver", "owner", "operator")
 
 
@@ -44,14 +47,18 @@ def add_server_commands(commands: Any) -> None:
     ps = add_command(
         commands,
         "ps",
-        "say what runs, what waits and for whom, and what is quarantined",
+        "show running turns, pending approvals and quarantined sessions",
         PS,
         examples=("everturn ps", "everturn ps --store talks.db", "everturn ps --store postgresql://user@host/database"),
-        codes="exit codes: 0 it was said, 2 there is no such store",
+        codes="exit codes: 0 done, 2 no such store",
     )
-    ps.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
-    ps.add_argument("--limit", metavar="N", type=int, default=100, help="lines at most (default: 100; 0: all)")
-    ps.add_argument("--after", metavar="CURSOR", default="", help="the next ones: what the page before has told")
+    ps.add_argument("--store", metavar="FILE", default="", help="store: a file such as talks.db, or a database URL")
+    ps.add_argument(
+        "--limit", metavar="N", type=int, default=100, help="maximum number of lines (default: 100; 0: all)"
+    )
+    ps.add_argument(
+        "--after", metavar="CURSOR", default="", help="cursor of the next page, as the last page printed it"
+    )
     ps.add_argument("--config", metavar="FILE", help=FILE)
     _add_config(commands)
     _add_accounts(commands)
@@ -61,7 +68,7 @@ def _add_serve(commands: Any) -> None:
     serve = add_command(
         commands,
         "serve",
-        "serve sessions over HTTP, with a page for the browser",
+        "start the HTTP server with the web UI",
         SERVE,
         examples=(
             "everturn serve",
@@ -75,23 +82,25 @@ def _add_serve(commands: Any) -> None:
     serve.add_argument(
         "--port", metavar="N", type=parse_port, help="port to listen on (default: 8000; 0: any free port)"
     )
-    serve.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
-    serve.add_argument("--model", metavar="NAME", default="", help="of agents that name none, such as openai:gpt-5.2")
+    serve.add_argument("--store", metavar="FILE", default="", help="store: a file such as talks.db, or a database URL")
     serve.add_argument(
-        "--cluster", action="store_true", help="be a node of a cluster, whose workers drive; see `everturn worker`"
+        "--model", metavar="NAME", default="", help="model of agents that have none, such as openai:gpt-5.2"
+    )
+    serve.add_argument(
+        "--cluster", action="store_true", help="serve the API only; workers run the turns (see `everturn worker`)"
     )
     for name, (what, help) in CLUSTER_ADDRESSES.items():
         if name not in ("listen", "advertise"):
             serve.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
-    serve.add_argument("--json-logs", action="store_true", help="log lines as JSON")
-    serve.add_argument("--no-reload", action="store_true", help="do not read a changed configuration until SIGHUP")
+    serve.add_argument("--json-logs", action="store_true", help="write logs as JSON")
+    serve.add_argument("--no-reload", action="store_true", help="reload a changed configuration only on SIGHUP")
 
 
 def _add_worker(commands: Any) -> None:
     worker = add_command(
         commands,
         "worker",
-        "drive sessions beside other workers, in a cluster",
+        "run turns beside other workers",
         WORKER,
         examples=(
             "everturn worker --config /etc/everturn/everturn.toml --workers 4",
@@ -104,11 +113,15 @@ def _add_worker(commands: Any) -> None:
         metavar="MODULE:FUNCTION",
         nargs="?",
         default="",
-        help="makes the Runtime; given store, bus and engine",
+        help="function that makes the App from store, bus and engine",
     )
-    worker.add_argument("--config", metavar="FILE", help=f"{FILE}. Without MODULE:FUNCTION the Runtime is made of it")
+    worker.add_argument("--config", metavar="FILE", help=f"{FILE}. Without MODULE:FUNCTION the App is made from it")
     worker.add_argument(
-        "--workers", type=parse_positive_int, default=1, metavar="N", help="processes, one by one started again"
+        "--workers",
+        type=parse_positive_int,
+        default=1,
+        metavar="N",
+        help="number of processes; one that exits is restarted",
     )
     for name, (what, help) in CLUSTER_ADDRESSES.items():
         worker.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
@@ -117,7 +130,7 @@ def _add_worker(commands: Any) -> None:
         type=parse_positive_int,
         default=0,
         metavar="N",
-        help="the log format to write while older workers still run",
+        help="log format version to write while older workers still run",
     )
 
 
@@ -125,25 +138,51 @@ def _add_config(commands: Any) -> None:
     config = add_command(
         commands,
         "config",
-        "check the configuration, or show where each value comes from",
+        "check, show, edit or set the configuration",
         CONFIG,
         examples=("everturn config check", "everturn config show", "everturn config check ./everturn.toml"),
-        codes="exit codes: 0 it makes sense, 2 it does not: a line for each thing, with its place",
+        codes="exit codes: 0 valid, 2 invalid: one line per problem, with its position",
     )
-    kinds = config.add_subparsers(dest="about", metavar="check|show", required=True)
+    kinds = config.add_subparsers(dest="about", metavar="check|show|path|edit|set", required=True)
     check = add_command(
         kinds,
         "check",
-        "say what is wrong in the configuration, each with its line",
+        "list problems in the configuration, with their lines",
         examples=("everturn config check", "everturn config check ./everturn.toml"),
-        codes="exit codes: 0 it makes sense, 2 it does not",
+        codes="exit codes: 0 valid, 2 invalid",
     )
     show = add_command(
         kinds,
         "show",
-        "show every value, and where it comes from; secrets are the references that are written",
+        "show every value and its source; secrets are shown as references",
         examples=("everturn config show",),
     )
+    path = add_command(
+        kinds, "path", "print the file that is edited: the one that is read last", examples=("everturn config path",)
+    )
+    edit = add_command(
+        kinds,
+        "edit",
+        "open the file in $VISUAL or $EDITOR, and check it afterwards",
+        examples=("everturn config edit",),
+        codes="exit codes: 0 it is valid, 1 the editor failed, 2 it is not valid",
+    )
+    change = add_command(
+        kinds,
+        "set",
+        "set one value; nothing is written that is not valid",
+        examples=(
+            "everturn config set agents.assistant.model openai:gpt-5.2",
+            "everturn config set assistant.git commit",
+            "everturn config set assistant.network '[\"docs.python.org\"]'",
+        ),
+        codes="exit codes: 0 it is set, 2 it is not: the line says why",
+    )
+    change.add_argument("key", metavar="KEY", help="such as assistant.git, with a dot between the tables")
+    change.add_argument("value", metavar="VALUE", help="a TOML value; anything else is a text")
+    change.add_argument("--config", metavar="FILE", help=FILE)
+    for command in (path, edit):
+        command.add_argument("config", metavar="FILE", nargs="?", help=FILE)
     for command in (check, show):
         command.add_argument("config", metavar="FILE", nargs="?", help=FILE)
 
@@ -152,46 +191,46 @@ def _add_accounts(commands: Any) -> None:
     login = add_command(
         commands,
         "login",
-        "make a link that logs a browser in, once, within ten minutes",
+        "print a login link for a browser; valid once, for ten minutes",
         examples=("everturn login", "everturn login --user anna --url https://chat.example.org"),
         codes=DONE,
     )
-    login.add_argument("--user", metavar="ID", default="local", help="who logs in (default: the local operator)")
+    login.add_argument("--user", metavar="ID", default="local", help="user that logs in (default: the local operator)")
     login.add_argument(
-        "--url", metavar="URL", default="", help="where the server is, if the configuration does not say"
+        "--url", metavar="URL", default="", help="address of the server, if the configuration does not have it"
     )
     for command in (login, *_add_keys(commands), *_add_users(commands)):
         command.add_argument("--tenant", metavar="ID", default="local", help="tenant (default: local)")
-        command.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
+        command.add_argument(
+            "--store", metavar="FILE", default="", help="store: a file such as talks.db, or a database URL"
+        )
         command.add_argument("--config", metavar="FILE", help=FILE)
 
 
 def _add_keys(commands: Any) -> list[argparse.ArgumentParser]:
     lines = ("everturn keys add anna --name laptop --days 90", "everturn keys list", "everturn keys revoke KEY")
-    keys = add_command(commands, "keys", "make, list and revoke keys for the API", examples=lines, codes=DONE)
+    keys = add_command(commands, "keys", "create, list and revoke API keys", examples=lines, codes=DONE)
     kinds = keys.add_subparsers(dest="about", metavar="add|list|revoke", required=True)
-    create = add_command(kinds, "add", "make a key, and show it this once", examples=lines[:1], codes=DONE)
-    create.add_argument("user", metavar="USER", help="whose it is; see `everturn users`")
-    create.add_argument("--name", metavar="TEXT", default="", help="what it is for")
-    create.add_argument("--role", choices=ROLES, default="member", help="at most this, whatever the user may do")
+    create = add_command(kinds, "add", "create an API key and print it once", examples=lines[:1], codes=DONE)
+    create.add_argument("user", metavar="USER", help="user of the key; see `everturn users`")
+    create.add_argument("--name", metavar="TEXT", default="", help="description")
+    create.add_argument("--role", choices=ROLES, default="member", help="maximum role of the key")
     create.add_argument(
         "--days", metavar="N", type=parse_positive_int, default=0, help="days until it expires (default: until revoked)"
     )
-    list_keys = add_command(
-        kinds, "list", "list the keys of a tenant; the keys themselves nobody has", examples=lines[1:2]
-    )
-    revoke = add_command(kinds, "revoke", "let a key hold no more", examples=lines[2:], codes=DONE)
-    revoke.add_argument("key", metavar="ID", help="as `everturn keys list` shows it")
+    list_keys = add_command(kinds, "list", "list the API keys of a tenant, without their secrets", examples=lines[1:2])
+    revoke = add_command(kinds, "revoke", "revoke an API key", examples=lines[2:], codes=DONE)
+    revoke.add_argument("key", metavar="ID", help="key id, key id, key id, as `everturn keys list` shows it")
     return [create, list_keys, revoke]
 
 
 def _add_users(commands: Any) -> list[argparse.ArgumentParser]:
     lines = ("everturn users add anna --role approver", "everturn users list")
-    users = add_command(commands, "users", "make and list the users of a tenant", examples=lines, codes=DONE)
+    users = add_command(commands, "users", "create and list the users of a tenant", examples=lines, codes=DONE)
     kinds = users.add_subparsers(dest="about", metavar="add|list", required=True)
-    create = add_command(kinds, "add", "make a user, or give one another role", examples=lines[:1], codes=DONE)
+    create = add_command(kinds, "add", "create a user, or change the role of one", examples=lines[:1], codes=DONE)
     create.add_argument("user", metavar="ID", help="such as anna")
-    create.add_argument("--name", metavar="TEXT", default="", help="as people call them")
+    create.add_argument("--name", metavar="TEXT", default="", help="display name")
     create.add_argument("--role", choices=ROLES, help="their role (default: unchanged; member for a new user)")
     create.add_argument("--origin", metavar="ISSUER", help="issuer of their tokens (default: unchanged)")
     return [create, add_command(kinds, "list", "list the users of a tenant", examples=lines[1:])]

@@ -9,22 +9,22 @@ from everturn.cli.args.parser import add_command, parse_positive_int
 from everturn.cli.args.server import FILE
 
 SESSIONS: Final = """\
-List the conversations, those touched last first: when, what they are doing, their ids and titles.
+List conversations, most recent first, with their state, id and title.
 
-They are those of the store that `everturn serve` and `everturn chat` would use here, of a --store, or of a server
-(--connect). A server wants to be shown an API key: in EVERTURN_TOKEN, or, on this machine, the operator's own token.
+They come from the store that `everturn serve` and `everturn chat` use here, from --store, or from a server (--connect).
+A server needs an API key in EVERTURN_TOKEN; on the same machine, the operator's token is used automatically.
 """
-WHERE: Final = "a file such as talks.db, or a database"
-CONNECT: Final = "ask a server instead, such as http://127.0.0.1:8000; its key is read from EVERTURN_TOKEN"
+WHERE: Final = "store: a file such as talks.db, or a database URL"
+CONNECT: Final = "use a server, such as http://127.0.0.1:8000; its API key is EVERTURN_TOKEN"
 EXPORT: Final = """\
-Write a conversation to one file: its log, what was sent to it, and the files it speaks of. With --turn, one turn of it,
-to be played again with `everturn replay`. What is private in it is in the file, too.
+Write a conversation to one file: its log, its messages and its files. With --turn, export one turn, which
+`everturn replay` can replay. The file contains private values.
 """
 IMPORT: Final = """\
-Make a conversation of a file that `everturn export` wrote. Nothing of it goes on by itself: what was under way is over,
-and what was allowed there is not allowed here.
+Create a conversation from a file that `everturn export` wrote. Nothing in it continues by itself: turns that were running
+are ended, and grants from there do not apply here.
 """
-CODES: Final = "exit codes: 0 it is done, 2 there is no such session, store, file or server; nothing was changed"
+CODES: Final = "exit codes: 0 done, 2 no such session, store, file or server; nothing was changed"
 
 
 def add_session_commands(commands: Any) -> None:
@@ -33,7 +33,7 @@ def add_session_commands(commands: Any) -> None:
     export = add_command(
         commands,
         "export",
-        "write a conversation, or one turn of it, to a file",
+        "export a conversation, or one turn of it, to a file",
         EXPORT,
         examples=(
             "everturn export SESSION",
@@ -43,17 +43,17 @@ def add_session_commands(commands: Any) -> None:
         ),
         codes=CODES,
     )
-    export.add_argument("session", metavar="SESSION", help="its id, as `everturn sessions` shows it")
+    export.add_argument("session", metavar="SESSION", help="session id, as `everturn sessions` shows it")
     export.add_argument(
         "-o", "--output", metavar="FILE", default="", help="file to write (default: SESSION.zip; -: stdout)"
     )
-    export.add_argument("--turn", metavar="TURN", default="", help="one turn alone, by its id; or `last`")
-    export.add_argument("--force", action="store_true", help="write over a file that is there")
+    export.add_argument("--turn", metavar="TURN", default="", help="export one turn: its id, or `last`")
+    export.add_argument("--force", action="store_true", help="overwrite an existing file")
     add_store_options(export)
     import_file = add_command(
         commands,
         "import",
-        "make a conversation of a file that was exported",
+        "import a conversation from an exported file",
         IMPORT,
         examples=(
             "everturn import talk.zip",
@@ -62,10 +62,8 @@ def add_session_commands(commands: Any) -> None:
         ),
         codes=CODES,
     )
-    import_file.add_argument("file", metavar="FILE", help="as `everturn export` wrote it; - is stdin")
-    import_file.add_argument(
-        "--session", metavar="ID", default="", help="session id here (default: the same as before)"
-    )
+    import_file.add_argument("file", metavar="FILE", help="file that `everturn export` wrote; - is stdin")
+    import_file.add_argument("--session", metavar="ID", default="", help="session id here (default: unchanged)")
     add_store_options(import_file)
 
 
@@ -73,7 +71,7 @@ def _add_sessions(commands: Any) -> None:
     sessions = add_command(
         commands,
         "sessions",
-        "list the conversations; read one, search them, erase one",
+        "list, search, show and erase conversations",
         SESSIONS,
         examples=(
             "everturn sessions",
@@ -85,33 +83,35 @@ def _add_sessions(commands: Any) -> None:
         codes=CODES,
     )
     sessions.add_argument(
-        "--search", metavar="WORDS", default="", help="only those with messages that have these words"
+        "--search", metavar="WORDS", default="", help="only conversations with messages that contain these words"
     )
     sessions.add_argument(
-        "--limit", metavar="N", type=parse_positive_int, default=20, help="sessions at most (default: 20)"
+        "--limit", metavar="N", type=parse_positive_int, default=20, help="maximum number of sessions (default: 20)"
     )
-    sessions.add_argument("--before", metavar="CURSOR", default="", help="older ones: what the page before has told")
-    sessions.add_argument("--json", action="store_true", help="as JSON, one object per line")
+    sessions.add_argument(
+        "--before", metavar="CURSOR", default="", help="cursor of the next page, as the last page printed it"
+    )
+    sessions.add_argument("--json", action="store_true", help="print JSON, one object per line")
     add_store_options(sessions)
     kinds = sessions.add_subparsers(dest="about", metavar="show|erase")
     show = add_command(
         kinds,
         "show",
-        "print the messages of a conversation, as text",
+        "print the messages of a conversation",
         examples=("everturn sessions show SESSION | less", "everturn sessions show SESSION --json"),
         codes=CODES,
     )
-    show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as JSON, one message per line")
+    show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON, one message per line")
     erase = add_command(
         kinds,
         "erase",
-        "take everything out of a conversation, for good; you are asked first",
+        "erase a conversation permanently, after a confirmation",
         examples=("everturn sessions erase SESSION", "everturn sessions erase SESSION --yes"),
-        codes="exit codes: 0 it is erased, 1 you did not agree, 2 there is no such session, or a turn is under way in it",
+        codes="exit codes: 0 erased, 1 you declined, 2 no such session, or a turn is running in it",
     )
     erase.add_argument("--yes", action="store_true", help="do not ask")
     for command in (show, erase):
-        command.add_argument("session", metavar="SESSION", help="its id, as `everturn sessions` shows it")
+        command.add_argument("session", metavar="SESSION", help="session id, as `everturn sessions` shows it")
         add_store_options(command, is_below=True)
 
 
@@ -120,7 +120,7 @@ def add_store_options(command: argparse.ArgumentParser, *, is_below: bool = Fals
 
     A subcommand has no defaults of its own, so that it keeps the values given to its parent command.
     """
-    group = command.add_argument_group("where they are")
+    group = command.add_argument_group("storage")
 
     def default(value: Any) -> Any:
         return argparse.SUPPRESS if is_below else value

@@ -10,10 +10,14 @@ to these functions. The options are declared in `cli.args`.
 - `worker`: `everturn worker` and `everturn ps`
 - `mcp`: `everturn mcp serve|list|trust|login`
 - `sessions`: `everturn sessions`, `export` and `import`
+- `schedules`: `everturn schedules`
 - `replay`: `everturn replay`
 - `accounts`: `everturn login`, `keys` and `users`
 - `permissions`: `everturn permissions explain|check`
 - `config`: `everturn config check|show`
+- `config_change`: `everturn config path|edit|set`
+- `auth`: `everturn auth login|list|logout`
+- `models`: `everturn models`
 - `doctor`: `everturn doctor`
 - `completion`: `everturn completion`
 - `version`: `everturn version` and `everturn demo`

@@ -11,13 +11,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
 from everturn.cli.commands.plain_chat import NO_STORE
 from everturn.cli.commands.plain_chat import chat as line_by_line
 from everturn.cli.early_input import TERMINATION_SIGNALS, EarlyInput, capture_early_input
+from everturn.cli.model_option import resolve_model_option
 from everturn.cli.output import is_terminal, print_error
 from everturn.core.canonical_json import replace_surrogates
 
@@ -38,7 +39,14 @@ def chat(options: argparse.Namespace) -> int:
         StoreBusy: another process has the store.
         StoreUnavailable: the store does not answer.
     """
+    resolve_model_option(options)
     reason = find_tui_obstacle(options)
+    if options.goes_on or options.resume or options.mode or options.trust:
+        options.here = True
+    if options.here and not options.connect and (not reason or is_interactive()):
+        from everturn.cli.folder_start import prepare_folder
+
+        options.start = prepare_folder(options)
     if not reason:
         return _full_screen(options)
     if options.connect:
@@ -48,11 +56,11 @@ def chat(options: argparse.Namespace) -> int:
     return line_by_line(options)
 
 
-def start_default_chat() -> int:
-    """Run `everturn chat` without options: what bare `everturn` does once there is a configuration."""
+def start_default_chat(words: Sequence[str] = ()) -> int:
+    """Run `everturn chat --here`: what bare `everturn` does once there is a configuration."""
     from everturn.cli.args.commands import make_parser
 
-    return chat(make_parser().parse_args(["chat"]))
+    return chat(make_parser().parse_args(["chat", "--here", *words]))
 
 
 def find_tui_obstacle(options: argparse.Namespace) -> str:
@@ -109,6 +117,7 @@ async def _run_app(options: argparse.Namespace, early: EarlyInput) -> int:
                 is_here=chat_server.is_own_process,
                 is_in_memory=chat_server.is_in_memory,
                 typed=early.typed,
+                start=getattr(options, "start", None),
             )
             if chat_server.connection is not None:
                 chat_server.connection.on_moved = app.server_moved

@@ -69,14 +69,15 @@ async def serve(model: Any, options: argparse.Namespace) -> int:
 
 
 async def _serve_agent(model: Any, options: argparse.Namespace, wire: StdioTransport | None) -> int:
+    from everturn.app import App
+    from everturn.core.options import Prompt
     from everturn.mcp_server import AgentServer, serve_http, serve_stdio
     from everturn.permissions.rules_file import load_rules
-    from everturn.running.active_turn import Prompt, TurnSettings
-    from everturn.runtime import Runtime
+    from everturn.running.active_turn import TurnSettings
     from everturn.terminal.text.tool_loader import load_tools, parse_budget
 
     rules = load_rules(options.permissions) if options.permissions else []
-    runtime = Runtime(
+    app = App(
         model,
         tools=load_tools(options.tools),
         rules=rules,
@@ -84,9 +85,9 @@ async def _serve_agent(model: Any, options: argparse.Namespace, wire: StdioTrans
         settings=TurnSettings(prompt=Prompt(agent=replace_surrogates(options.system))),
     )
     turn = TurnOptions(budget=parse_budget(options.budget))
-    agent = AgentServer(runtime, model=model.name, name=options.name or "everturn", options=turn, rules=rules)
+    agent = AgentServer(app, model=model.name, name=options.name or "everturn", options=turn, rules=rules)
     try:
-        await runtime.start()
+        await app.start()
         if wire is not None:
             await serve_stdio(agent, wire)
         else:
@@ -98,7 +99,7 @@ async def _serve_agent(model: Any, options: argparse.Namespace, wire: StdioTrans
 
             await serve_http(agent, options.http, http_token, ready)
     finally:
-        await runtime.aclose()
+        await app.aclose()
     return 0
 
 

@@ -36,22 +36,25 @@ def _print_note(text: str) -> None:
 async def explain(options: argparse.Namespace) -> told.PermissionsOutput:
     """Explain a call as `everturn run` would decide it: the same functions assemble tools, rules and options."""
     from everturn.cli.config_options import config_file
-    from everturn.cli.run.local import assemble_run_parts, resolve_agent_options, wait_for_mcp_servers
+    from everturn.cli.run.local import assemble_run_parts, find_agent, make_agents_for, wait_for_mcp_servers
+    from everturn.config.agents import agent_tables
     from everturn.config.load import load_config
     from everturn.models.offline import OFFLINE
     from everturn.models.registry import get_model
 
     loaded = load_config(config_file(options))
-    spec = resolve_agent_options(loaded, replace_surrogates(options.agent))
-    parts = await assemble_run_parts(loaded, spec, options, _print_note, is_demo=spec.model == OFFLINE)
-    runtime = parts.runtime(get_model(OFFLINE), "")  # the model is never called
+    agent, model = find_agent(loaded, replace_surrogates(options.agent)), get_model(OFFLINE)  # it is never called
+    agents = make_agents_for(loaded, agent, model, lambda _: model)
+    is_demo = agent_tables(loaded)[agent].model == OFFLINE
+    parts = await assemble_run_parts(loaded, agents, options, _print_note, is_demo=is_demo)
+    app = parts.app(model, "")
     try:
-        await runtime.start()
+        await app.start()
         await wait_for_mcp_servers(parts.tools, _print_note)
         return await told.explain_call(
             replace_surrogates(options.tool),
             [replace_surrogates(word) for word in options.arguments],
-            runtime,
+            app,
             parts.options,
             subjects=options.subject,
             must_be_there=bool(options.tools),
@@ -59,4 +62,4 @@ async def explain(options: argparse.Namespace) -> told.PermissionsOutput:
             session=replace_surrogates(options.session),
         )
     finally:
-        await runtime.aclose()
+        await app.aclose()

@@ -16,7 +16,11 @@ from everturn.core.canonical_json import replace_surrogates
 from everturn.core.options import Budget, TurnOptions
 
 if TYPE_CHECKING:
+    from everturn.base_app import BaseApp
+    from everturn.config.load import LoadedConfig
+    from everturn.terminal.lines.folder import OpenLineFolder
     from everturn.terminal.lines.turn_view import TextRenderer
+    from everturn.terminal.tui.folder import FolderStart
 
 NO_STORE: Final = "--session names a conversation in a --store; say which, such as --store talks.db"
 
@@ -34,20 +38,27 @@ def chat(options: argparse.Namespace) -> int:
     if options.session and not options.store:
         return print_error(NO_STORE, 2)
     from everturn.cli.config_options import config_file
-    from everturn.cli.run.local import make_model_finder, resolve_agent
+    from everturn.cli.run.local import make_agents_for, make_model_finder, resolve_agent
     from everturn.config.demo_tools import demo_tools
+    from everturn.config.folder.agent import without_own_folders
     from everturn.config.load import load_config
     from everturn.config.tools import create_tools
+    from everturn.config.work_folder import work_folder
     from everturn.models.offline import OFFLINE
     from everturn.permissions.rules_file import load_rules
     from everturn.terminal.lines import chat_loop
 
     loaded = load_config(config_file(options))
-    spec, name = resolve_agent(loaded, "", replace_surrogates(options.model or ""))
+    start = getattr(options, "start", None)
+    if start is not None:  # the tools of the folder are used instead
+        loaded = without_own_folders(loaded)
+    agent, name = resolve_agent(loaded, "", replace_surrogates(options.model or ""))
+    find_model = make_model_finder(loaded, name, options.base_url)
+    agents = make_agents_for(loaded, agent, find_model(name), find_model)
+    spec = agents[0].options("", TurnOptions(folder=work_folder()))
     configured = create_tools(loaded, os.environ, True)
     chat_options = chat_loop.ChatOptions(
         name,
-        replace_surrogates(options.system) or spec.system,
         wants_color(options),
         is_terminal(sys.stdin) and is_terminal(sys.stdout),
         tuple(options.attach),
@@ -68,10 +79,31 @@ def chat(options: argparse.Namespace) -> int:
             (*configured.tools, *(demo_tools() if name == OFFLINE else ())),
             tuple(configured.plugins),
             (*loaded.rules, *(load_rules(options.permissions) if options.permissions else ())),
+            tuple(agents),
+            None if start is None else _make_folder_opener(start, loaded, name),
         ),
         _markdown_renderer(wants_color(options)),
     )
-    return chat_loop.run_chat(chat_options, make_model_finder(loaded, name, options.base_url))
+    return chat_loop.run_chat(chat_options, find_model)
+
+
+def _make_folder_opener(start: FolderStart, loaded: LoadedConfig, model: str) -> OpenLineFolder:
+    """Return a function that makes the agent of the folder in which the chat was started."""
+    from everturn.config.folder.agent import make_folder_agent
+    from everturn.config.folder.extension_tools import list_commands
+    from everturn.config.folder.project import find_project
+    from everturn.config.folder.trust import FolderTrust
+    from everturn.terminal.lines.folder import LineFolder
+
+    def open_folder(app: BaseApp) -> LineFolder:
+        project, trust = find_project(start.path), FolderTrust()
+        definition, notes = make_folder_agent(project, loaded, model, os.environ, app, trust)
+        mode = start.mode or loaded.config.assistant.mode
+        options = definition.options("", TurnOptions(folder=str(project.root), mode=mode))
+        commands = list_commands(trust.extensions(project))
+        return LineFolder(definition, options, project.label, tuple(notes), tuple(commands))
+
+    return open_folder
 
 
 def _turn_options(options: argparse.Namespace, spec: TurnOptions, read_budget: Callable[[str], Budget]) -> TurnOptions:
@@ -79,7 +111,8 @@ def _turn_options(options: argparse.Namespace, spec: TurnOptions, read_budget: C
     overrides: dict[str, Any] = {"review": options.review} if options.review != "never" else {}
     overrides |= {"manual": (*spec.manual, *options.manual)}
     overrides |= {"budget": read_budget(options.budget)} if options.budget else {}
-    return replace(spec, system="", **overrides)  # the chat sets the system prompt itself
+    overrides |= {"system": replace_surrogates(options.system)} if options.system else {}
+    return replace(spec, **overrides)
 
 
 def _markdown_renderer(color: bool) -> Callable[[], TextRenderer] | None:

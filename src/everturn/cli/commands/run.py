@@ -30,9 +30,11 @@ from everturn.cli.run.output import (
     StderrOutput,
     TextOutput,
     TurnOutput,
+    TypedOutput,
     print_note,
 )
 from everturn.cli.run.remote import RemoteChat, attach_to_store_server, open_remote_chat
+from everturn.cli.run.run_store import NEEDS_STORE, choose_store, save_session
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.events import GateOpened, TurnSuspended
 from everturn.core.options import TurnOptions
@@ -49,21 +51,17 @@ from everturn.stores.registry import without_password
 from everturn.terminal.lines.attachments import Attachments
 from everturn.terminal.lines.gate_queue import GatePrompter
 from everturn.terminal.lines.turn_watch import TurnWatch
+from everturn.terminal.text.context import format_gauge
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 CANCEL_TIMEOUT: Final = 20.0  # seconds for a turn to end after its cancellation; a machine may be busy
 BUSY: Final = "a turn is under way in this session; --resume goes on with it, or name another session"
-REQUIRED_OPTIONS: Final[dict[tuple[str, str], str]] = {
-    ("session", "store"): "--session names a session in a --store, or at a server (--connect); say which",
-    (
-        "idempotency_key",
-        "store",
-    ): "--idempotency-key is found again in a --store, or at a server (--connect); say which",
-    ("wait", "store"): "--wait lets a turn wait in a --store, or at a server (--connect); say which",
-    ("resume", "session"): "--resume goes on with a --session in a --store; say which",
+NEEDS_OTHER: Final[dict[tuple[str, str], str]] = {
+    ("resume", "session"): "--resume goes on with a session; say which, with --session NAME or -c",
     ("deltas", "json"): "--deltas is for --json; say both",
 }
 """Pairs (option, other option that it needs) → the error if the other one is missing."""
+FLAGS: Final = {"goes_on": "--continue"}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -98,10 +96,18 @@ def check_options(options: argparse.Namespace) -> None:
     Raises:
         ConfigError: names the option, and the one it needs.
     """
-    for (name, needed), why in REQUIRED_OPTIONS.items():
-        is_there = getattr(options, needed) or (needed == "store" and options.connect)
+    for (name, needed), why in NEEDS_OTHER.items():
+        is_there = getattr(options, needed) or (needed == "session" and options.goes_on)
         if getattr(options, name) and not is_there:
             raise ConfigError(why)
+    for name in ("store", "connect", *NEEDS_STORE):
+        if options.no_save and getattr(options, name):
+            flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+            raise ConfigError(f"{flag} is for a session that is saved; leave --no-save out")
+    if options.goes_on and options.session:
+        raise ConfigError("-c continues the last session, and --session names one; say one of them")
+    if options.output_schema and options.json:
+        raise ConfigError("--output-schema prints the answer, and --json its events; say one of them")
     if options.resume and (options.prompt is not None or options.idempotency_key or options.attach):
         raise ConfigError("--resume sends nothing; leave the prompt out, or --resume")
     if options.ask:
@@ -112,25 +118,42 @@ async def _run(options: argparse.Namespace, prompt: str) -> int:
     if options.connect:
         async with open_remote_chat(options) as remote:
             return await RunCommand(options, remote).send(prompt)
+    is_default = choose_store(options, print_note)
+    store = options.store
     async with AsyncExitStack() as stack:
         try:
             local = await stack.enter_async_context(open_local_chat(options, print_note))
         except StoreBusy as busy:  # such as an open terminal: the turn runs there, and is watched from here
-            remote = await stack.enter_async_context(attach_to_store_server(options, busy))
-            return await RunCommand(options, remote).send(prompt)
-        command = RunCommand(options, local)
+            try:
+                remote = await stack.enter_async_context(attach_to_store_server(options, busy))
+                return await RunCommand(options, remote).send(prompt)
+            except (StoreBusy, ConfigError):
+                if not is_default or any(getattr(options, name) for name in NEEDS_STORE):
+                    raise
+            options.store = options.connect = (
+                ""  # the other process cannot do it: it is done here, and saved afterwards
+            )
+            local = await stack.enter_async_context(open_local_chat(options, print_note))
+            stack.push_async_callback(save_session, local.chat.app, local.chat.session, store, print_note)
+        command = RunCommand(options, local, is_default_store=is_default)
         return await (command.resume() if options.resume else command.send(prompt))
 
 
 class RunCommand:
     """Runs one turn, from the message to the exit code."""
 
-    def __init__(self, options: argparse.Namespace, place: LocalChat | RemoteChat) -> None:
-        self._options, self._place = options, place
+    def __init__(
+        self, options: argparse.Namespace, place: LocalChat | RemoteChat, *, is_default_store: bool = False
+    ) -> None:
+        self._options, self._place, self._is_default_store = options, place, is_default_store
         self._chat: Any = place.chat if isinstance(place, LocalChat) else place
         out, is_terminal = sys.stdout.buffer, sys.stdout.isatty()
         self._output: TurnOutput = (
-            JsonOutput(out, is_terminal, options.deltas) if options.json else TextOutput(out, is_terminal)
+            JsonOutput(out, is_terminal, options.deltas)
+            if options.json
+            else TypedOutput(out, is_terminal)
+            if options.output_schema
+            else TextOutput(out, is_terminal)
         )
         self._files = Attachments(self._chat, self._notify, False, options.save)
         self._non_interactive = NonInteractive(
@@ -186,11 +209,18 @@ class RunCommand:
             return PARKED
         if stderr.problem is not None:
             print_note(stderr.problem.text)
+        if self._options.verbose:
+            await self._print_context()
         is_saved = await self._files.receive(stderr.files)
         code = stderr.code()
         if code == COMPLETED and self._non_interactive.has_denied:
             code = DENIED
         return code if is_saved or code != COMPLETED else FAILED
+
+    async def _print_context(self) -> None:
+        """Print how full the context window is now."""
+        with suppress(EverturnError):  # such as a server that is gone by now
+            print_note(f"context {format_gauge(await self._chat.context())}")
 
     async def _end(self, turn: Any) -> None:
         """Cancel a turn whose output has no reader, and wait until the store no longer says that it runs.
@@ -228,7 +258,8 @@ class RunCommand:
             how = f"answer it at {self._options.connect}, in session {self._chat.session}"
         else:
             store = without_password(self._options.store)  # stderr may end up in a log
-            words = ["everturn", "run", "--store", store, "--session", self._chat.session]
+            where = [] if self._is_default_store else ["--store", store]
+            words = ["everturn", "run", *where, "--session", self._chat.session]
             how = f"answer it with: {shlex.join([*words, '--resume', '--ask'])}"
         self._notify(f"it waits for somebody ({tools}); {how}")
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from everturn.cli.config_options import config_file
+from everturn.cli.store.local_server import OFFLINE_HINT, is_unnamed_demo
 from everturn.cluster import Cluster
-from everturn.cluster.watchdog import LoopWatchdog
 from everturn.cluster.workers import loop_factory
 from everturn.config.build import (
     CommandLineOverrides,
@@ -34,7 +34,9 @@ from everturn.config.worker import FILE, TARGET
 from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
+from everturn.stores.migration import require_current_schema
 from everturn.telemetry import logs
+from everturn.watchdog import LoopWatchdog
 
 if TYPE_CHECKING:
     from everturn.access.server_context import ServerContext
@@ -81,11 +83,13 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
     )
     server = server_options(loaded, overrides, os.environ)
     store = "" if options.cluster else configured_store(loaded, overrides.store, os.environ)
+    if not loaded.config.store.migrate and store != "memory":
+        await require_current_schema(store or configured_cluster(loaded, places, os.environ).database)
     async with AsyncExitStack() as stack:
         takeover, routes = None, list[Route]()
         if store in ("", "memory"):
             context = await stack.enter_async_context(open_server(loaded, overrides))
-            authenticator = Authenticator(context.accounts, context.runtime.clock, server.oidc)
+            authenticator = Authenticator(context.accounts, context.app.clock, server.oidc)
         else:
             takeover = await stack.enter_async_context(
                 take_store(sidecar_path(store, os.environ), lambda: open_server(loaded, overrides))
@@ -101,20 +105,22 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
             raise ConfigError(why) from None
         link = "" if _is_output_logged(options, loaded) else await authenticator.login_link(LOCAL, "local")
         model = overrides.model or default_model(os.environ)
-        reloading = ConfigReloader(loaded, context.runtime, context, model, config_file(options))
+        reloading = ConfigReloader(loaded, context.app, context, model, config_file(options))
         tasks = [asyncio.create_task(reloading.watch(FOREVER if options.no_reload else 1.0))]
         if not options.cluster:  # in a cluster the workers do this
-            tasks.append(asyncio.create_task(run_maintenance(context.runtime, loaded.config.store.retention_days)))
+            tasks.append(asyncio.create_task(run_maintenance(context.app, loaded.config.store.retention_days)))
         server, address_path = fit_connections(server), address_file(token)
 
         def ready(address: str) -> None:
             write_address_file(address_path, address)
             if takeover is not None:
                 takeover.publish_address(local_address(address, server))
-            for line in render_startup_message(address, link, token, context, server.host):
+            is_unnamed = is_unnamed_demo(loaded, overrides.model)
+            for line in render_startup_message(address, link, token, context, server.host, is_unnamed=is_unnamed):
                 print(line, flush=True)
 
-        # It does not end the process: no other one could continue its turns.
+        # It does not end the process, because no other one could continue its turns. Where the engine is PostgreSQL
+        # another one can: the app has a watchdog of its own, which ends it later.
         watchdog = LoopWatchdog(loaded.config.cluster.loop_timeout, ends=False)
         watchdog.start()
         try:
@@ -141,6 +147,8 @@ def prepare_worker(options: argparse.Namespace, given: dict[str, str]) -> tuple[
     if file is not None:
         os.environ[FILE] = os.path.abspath(file)  # for workers in processes of their own
     cluster = configured_cluster(loaded, given, os.environ, listen="127.0.0.1:9080")
+    if not loaded.config.store.migrate:
+        asyncio.run(require_current_schema(cluster.database))
     return TARGET, replace(cluster, writes=options.writes or cluster.writes)
 
 
@@ -166,25 +174,27 @@ def write_address_file(place: Path, address: str) -> None:
         log.warning("%s cannot be written, so `everturn login` needs --url: %s", place, error.strerror)
 
 
-def render_startup_message(address: str, link: str, token: Path, context: ServerContext, host: str) -> list[str]:
+def render_startup_message(
+    address: str, link: str, token: Path, context: ServerContext, host: str, *, is_unnamed: bool
+) -> list[str]:
     """Return the lines that `everturn serve` prints at its start."""
     agent = context.agents.get("")
     # The path in quotes, whatever is in it: this line is pasted into a shell.
     bearer = "-H \"Authorization: Bearer $(cat '{}')\"".format(str(token).replace("'", "'\\''"))
     lines = [
         f"Everturn serves at {address}",
-        f"  agent   {agent.name}, which asks {agent.options.model}",
-        f"  log in  {address}/login?token={link}  (once, within ten minutes; another: everturn login)"
+        f"  agent   {agent.name} (model {agent.options.model})",
+        f"  log in  {address}/login?token={link}  (works once, within ten minutes; `everturn login` makes another)"
         if link
-        else "  log in  `everturn login` makes a link; none is printed where others may read what was",
+        else "  log in  run `everturn login`; no link is printed here, because this output is logged",
         f"  token   {token}",
         f"  try     curl -s {address}/api/sessions {bearer} \\",
         "            -H 'Content-Type: application/json' -d '{\"text\": \"What time is it?\"}'",
-        "  answer  with the session that this says for SESSION:",
+        "  answer  replace SESSION with the session in the response:",
         f"            curl -s {address}/api/sessions/SESSION/messages {bearer}",
     ]
-    if agent.options.model == OFFLINE:
-        lines.append("  No model is named and no key was found, so an offline demo answers. --model names one.")
+    if is_unnamed and agent.options.model == OFFLINE:
+        lines.append(f"  {OFFLINE_HINT}")
     if not is_loopback(host):
         lines.append(f"  Warning: {host} can be reached from other machines, in plain HTTP. Put TLS in front of it.")
     return lines

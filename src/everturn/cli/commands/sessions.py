@@ -25,8 +25,9 @@ from everturn.cli.output import confirm, is_terminal, show_slow_operation
 from everturn.cli.store.backends import SessionRow, StoreBackend, open_backend
 from everturn.core.events import TurnStarted
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, NoticePart, TextPart, ToolPart
+from everturn.core.parts import ClearedPart, ContextPart, FilePart, NoticePart, SummaryPart, TextPart, ToolPart
 from everturn.errors import ConfigError, KeyConflict, UnknownTurn, UnreadableLog
+from everturn.terminal.text.compaction import format_sizes
 from everturn.terminal.text.screen import escape_prose, escape_unprintable
 
 TITLE: Final = 60  # characters of a title, and of a search hit
@@ -124,8 +125,17 @@ def render_message(message: Message) -> list[str]:
                 rendered.append(
                     f"[file {escape_unprintable(part.name or part.blob[:12])}, {escape_unprintable(part.media_type)}, {part.size:,} bytes]"
                 )
+            case ContextPart():
+                about = part.title or part.source
+                rendered.append(
+                    f"[{escape_unprintable(f'{part.kind} {about}'.strip())}, {len(part.text):,} characters]"
+                )
             case NoticePart():
                 rendered.append(f"[{escape_unprintable(part.kind)}] {escape_prose(part.text)}")
+            case SummaryPart() | ClearedPart():
+                rendered.append(f"[compacted {format_sizes(part)} tokens]")
+                if isinstance(part, SummaryPart):
+                    rendered += [escape_prose(line) for line in part.text.splitlines()]
             case _:
                 pass
     return [*rendered, ""]

@@ -34,7 +34,7 @@ def check_agent_models(loaded: LoadedConfig, environment: Mapping[str, str]) -> 
         where = f"{loaded.tree.where(('agents', agent, 'model'))}: " if has_own else ""
         try:
             if model in loaded.config.models:
-                make_model(model, loaded.config.models[model], environment)
+                make_model(model, loaded.config.models[model], environment, loaded.config.models)
             else:
                 get_model(model, environ=environment)
         except ConfigError as error:

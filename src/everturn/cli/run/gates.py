@@ -27,9 +27,9 @@ from everturn.terminal.text.visible_text import escape_invisible
 BY: Final = "everturn run"
 MAX_UNCOVERED_SHOWN: Final = 4  # parts of a call that are listed
 DEFAULT_GATE_REASONS: Final = (  # reasons of gates that no rule asked for
-    "{name} asks every time",
+    "{name} always requires approval",
     "no rule fits this call of {name}",
-    "no rule says anything of this call of {name}",
+    "no rule covers this call of {name}",
 )
 NO_TERMINAL: Final = "--ask asks on a terminal, and there is none here; leave it out, or say --wait or --allow RULE"
 
@@ -62,14 +62,14 @@ class NonInteractive:
 
     async def _uncovered(self, gate: Gate) -> str:
         """List the parts of a call that no rule covers, and rules that would cover them, if the call has several parts."""
-        runtime: Any = getattr(self._chat, "runtime", None)
-        tool = runtime.tools.get(gate.tool) if runtime is not None and gate.kind == "call" else None
-        if runtime is None or tool is None or self._options is None or gate.session not in ("", self._chat.session):
+        app: Any = getattr(self._chat, "app", None)
+        tool = app.tools.get(gate.tool) if app is not None and gate.kind == "call" else None
+        if app is None or tool is None or self._options is None or gate.session not in ("", self._chat.session):
             return ""
         arguments = parse_object(gate.arguments) or {}
         try:
             validated = tool.validate(arguments) or arguments
-            explanation = await explain_call(runtime.permissions, tool.spec, arguments, validated, self._options)
+            explanation = await explain_call(app.permissions, tool.spec, arguments, validated, self._options)
         except ToolError:
             return ""
         if len(explanation.case_decisions) < 2 or not explanation.uncovered:
@@ -103,7 +103,7 @@ class LeaveOpen:
 class PreApproved:
     """Approves the calls that --allow covers, and passes every other gate to another prompter.
 
-    A tool that asks every time (`approval="always"`) is not silenced by a rule. Here the person to ask is the one who
+    A tool that always requires approval (`approval="always"`) is not silenced by a rule. Here the person to ask is the one who
     started the command, and --allow is their answer. A gate that a rule asks for is asked, whatever --allow says.
     """
 
@@ -132,7 +132,7 @@ class PreApproved:
         return await self._otherwise.ask(gate, place)
 
     async def _is_allowed(self, gate: Gate) -> bool:
-        tool = self._chat.runtime.tools.get(gate.tool) if self._allowed is not None else None
+        tool = self._chat.app.tools.get(gate.tool) if self._allowed is not None else None
         if self._allowed is None or tool is None or gate.kind != "call" or gate.session not in ("", self._chat.session):
             return False
         # A rule asks, perhaps about a value that the tool's validation has filled in.
@@ -145,7 +145,7 @@ class PreApproved:
             return False
 
     async def _fits(self, tool: Any, arguments: JsonObject) -> bool:
-        permissions, allowed = self._chat.runtime.permissions, self._allowed
+        permissions, allowed = self._chat.app.permissions, self._allowed
         cases = await permissions.read_cases(tool.spec, arguments, self._options)
         decision = permissions.decide_cases(tool.spec, cases, self._options)
         asks_by_default = decision.action == "ask" and decision.rule is not None and decision.rule.layer == "defaults"

@@ -13,7 +13,7 @@ SHELL_TOOK_PROMPT: Final = (
     "--shell took {!r} for its folder, and nothing is left to say; write the prompt first, or the folder, as in "
     '`everturn run "…" --shell` or `everturn run --shell . "…"`'
 )
-NOTHING: Final = 'what is to be said? For example `everturn run "What time is it?"`, or something on stdin'
+NOTHING: Final = 'there is no message. For example: `everturn run "What time is it?"`, or something on stdin'
 
 
 def read_prompt(options: argparse.Namespace) -> str:

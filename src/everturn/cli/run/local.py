@@ -9,19 +9,26 @@ import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn import Chat, Runtime, TextPart, Turn
+from everturn import App, Chat, TextPart, Turn
+from everturn.agents.definition import AgentDefinition
 from everturn.cli.config_options import config_file
-from everturn.config.build import configured_agents
+from everturn.cli.model_option import resolve_model_option
+from everturn.cli.run.folder import MODES, apply_run_options, find_run_folder, make_run_agent
+from everturn.cli.run.run_store import RunApp, find_last_session
+from everturn.config.agents import agent_tables, agents_reached_from, make_agents
+from everturn.config.build import configured_settings
 from everturn.config.demo_tools import demo_tools
 from everturn.config.errors import nearest
 from everturn.config.load import LoadedConfig, load_config
 from everturn.config.models import default_model, make_model
 from everturn.config.tools import create_tools as bring_configured
+from everturn.config.work_folder import work_folder
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.options import TurnOptions
@@ -34,6 +41,7 @@ from everturn.models.registry import get_model
 from everturn.models.vendors import VENDORS
 from everturn.permissions.rule_text import parse_rule
 from everturn.permissions.rules_file import load_rules
+from everturn.running.active_turn import TurnSettings
 from everturn.terminal.lines.tool_list import print_unhealthy_servers
 from everturn.terminal.lines.unfinished_turns import resume_unfinished_turns
 from everturn.terminal.text.local_tools import POLL_INTERVAL, LocalToolOptions, build_local_tools
@@ -44,7 +52,8 @@ from everturn.terminal.text.tool_loader import load_tools, parse_budget, tools_i
 MCP_CONNECT_TIMEOUT: Final = 15.0  # seconds for MCP servers to connect before the message is sent
 NO_MODEL: Final = (
     "which model? For example --model openai:gpt-5.2 with OPENAI_API_KEY set, or --model llama3 --base-url "
-    "http://127.0.0.1:11434/v1 for a server of your own; `everturn` in a terminal finds one and writes it down"
+    "http://127.0.0.1:11434/v1 for a server of your own, or --model offline:demo to try Everturn without a model; "
+    "`everturn` in a terminal finds one and saves it"
 )
 WILD: Final = "*?\\"
 Tell = Callable[[str], None]
@@ -73,7 +82,7 @@ class LocalChat(Struct, frozen=True):
 
     async def wait_until_idle(self) -> None:
         """Wait until the session has handled all its commands: a cancellation may arrive after the end of its turn."""
-        store = self.chat.runtime.store
+        store = self.chat.app.store
         while (await store.info(self.chat.session)).is_awake:  # noqa: ASYNC110 - the log does not tell of it
             await asyncio.sleep(POLL_INTERVAL)
 
@@ -96,44 +105,101 @@ async def open_local_chat(options: argparse.Namespace, tell: Tell) -> AsyncGener
     Raises:
         ConfigError: something of it is not available here; nothing was sent.
     """
-    loaded = load_config(config_file(options))
-    spec, name = resolve_agent(loaded, replace_surrogates(options.agent), replace_surrogates(options.model))
+    loaded, schema = load_config(config_file(options)), load_output_schema(options.output_schema)
+    resolve_model_option(options)
+    folder = find_run_folder(options, loaded)
+    agent, name = resolve_agent(loaded, replace_surrogates(options.agent), replace_surrogates(options.model))
     find_model = make_model_finder(loaded, name, options.base_url)
-    model = _find_model(find_model, name, spec, loaded, options)
+    model = _find_model(find_model, name, agent, loaded, options)
     files = tuple(named_files(tuple(options.attach)))
     for path in files:
         check_sendable(path)
-    parts = await assemble_run_parts(loaded, spec, options, tell, is_demo=name == OFFLINE)
-    runtime = parts.runtime(model, options.store)
+    loaded = apply_run_options(loaded, agent, folder, schema)
+    agents = make_agents_for(loaded, agent, model, find_model)
+    parts = await assemble_run_parts(loaded, agents, options, tell, is_demo=name == OFFLINE)
+    app = parts.app(model, options.store)
+    if loaded.config.small_model:
+        app.add_model(find_model(loaded.config.small_model))
     try:
-        await runtime.start()
+        if folder is not None:
+            definition, notes = await asyncio.to_thread(make_run_agent, folder, loaded, model, app)
+            app.run_agent = app.add_agent(definition)
+            parts = replace(parts, options=parts.options_of(definition, options))
+            if options.verbose:
+                for note in notes:
+                    tell(note)
+        await app.start()
         await wait_for_mcp_servers(parts.tools, tell)
-        check_rules((*parts.allowed, *parts.denied), runtime)
-        chat = Chat(model, runtime=runtime, session=_session(options), options=parts.options)
+        check_rules((*parts.allowed, *parts.denied), app)
+        session = await find_last_session(app.store, parts.options.agent) if options.goes_on else _session(options)
+        if session is not None:
+            await app.drive(session)
+        chat = Chat(model, app=app, session=session, options=parts.options)
         yield LocalChat(chat, replace(parts.options, model=model.name), parts.allowed, find_model, files)
     finally:
-        await runtime.aclose()
+        await app.aclose()
+
+
+def load_output_schema(file: str) -> dict[str, Any] | None:
+    """Read the JSON Schema of --output-schema; None: the answer is any text.
+
+    Raises:
+        ConfigError: it cannot be read, or is not a JSON Schema.
+    """
+    if not file:
+        return None
+    try:
+        schema: Any = msgspec.json.decode(Path(file).read_bytes())
+    except OSError as error:
+        raise ConfigError(f"--output-schema {file} cannot be read: {error.strerror or error}") from None
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"--output-schema {file} is not JSON: {error}") from None
+    if not isinstance(schema, dict):
+        raise ConfigError(f'--output-schema {file} is not a JSON Schema; write an object such as {{"type": "object"}}')
+    return cast("dict[str, Any]", schema)
 
 
 class RunParts(Struct, frozen=True):
-    """Tools, plugins, rules and options of a run: `run` and `permissions explain` use the same."""
+    """Agents, tools, plugins, rules and options of a run: `run` and `permissions explain` use the same."""
 
+    agents: list[AgentDefinition[Any]]
     tools: list[Any]
     plugins: list[Any]
     rules: list[Rule]
     options: TurnOptions
     allowed: tuple[Rule, ...]
     denied: tuple[Rule, ...]
+    settings: TurnSettings = TurnSettings()
+    extra: tuple[Any, ...] = ()  # the tools that the command line adds
 
-    def runtime(self, model: Model, store: str) -> Runtime:
+    def options_of(self, definition: AgentDefinition[Any], options: argparse.Namespace) -> TurnOptions:
+        """Return the options of a turn of this agent, with the additions of the command line."""
+        return make_turn_options(definition, options, (*self.allowed, *self.denied), self.extra)
+
+    def app(self, model: Model, store: str) -> RunApp:
         """Build a runtime from these parts."""
-        return Runtime(model, tools=self.tools, plugins=self.plugins, rules=self.rules, store=store or None)
+        return RunApp(
+            model,
+            agents=self.agents,
+            tools=self.tools,
+            plugins=self.plugins,
+            rules=self.rules,
+            store=store or None,
+            settings=self.settings,
+        )
 
 
 async def assemble_run_parts(
-    loaded: LoadedConfig, spec: TurnOptions, options: argparse.Namespace, tell: Tell, *, is_demo: bool = False
+    loaded: LoadedConfig,
+    agents: list[AgentDefinition[Any]],
+    options: argparse.Namespace,
+    tell: Tell,
+    *,
+    is_demo: bool = False,
 ) -> RunParts:
     """Collect the tools, the rules of every layer and the options of the agent, with the additions of the command line.
+
+    The first of `agents` is the one that is run.
 
     Raises:
         ConfigError: something of it is not available here.
@@ -146,12 +212,15 @@ async def assemble_run_parts(
     )
     local_tools = await build_local_tools(tool_options, tell, None)
     return RunParts(
+        agents,
         [*configured.tools, *(demo_tools() if is_demo else ()), *extra, *local_tools.tools],
         [*configured.plugins, *local_tools.plugins],
         [*loaded.rules, *(load_rules(options.permissions) if options.permissions else ())],
-        _options(spec, options, (*allowed, *denied), [*extra, *local_tools.tools]),
+        make_turn_options(agents[0], options, (*allowed, *denied), [*extra, *local_tools.tools]),
         allowed,
         denied,
+        configured_settings(loaded),
+        (*extra, *local_tools.tools),
     )
 
 
@@ -163,49 +232,65 @@ def make_model_finder(loaded: LoadedConfig, first: str, base_url: str) -> Callab
 
     def find(wanted: str) -> Model:
         if wanted in loaded.config.models and not base_url:
-            return make_model(wanted, loaded.config.models[wanted], os.environ)
+            return make_model(wanted, loaded.config.models[wanted], os.environ, loaded.config.models)
         # --base-url is the server of one vendor, or of none; other vendors keep their own.
         return get_model(wanted, base_url=base_url if _vendor(wanted) in ("", _vendor(first)) else "")
 
     return find
 
 
-def resolve_agent(loaded: LoadedConfig, agent: str, model: str) -> tuple[TurnOptions, str]:
-    """Return the options of an agent ("": the first one), and the name of its model.
+def resolve_agent(loaded: LoadedConfig, agent: str, model: str) -> tuple[str, str]:
+    """Return the name of an agent ("": the first one), and that of its model.
 
     Raises:
         ConfigError: there is no such agent, or no model is named.
     """
-    spec = resolve_agent_options(loaded, agent)
-    name = model or spec.model or default_model(os.environ)
-    if name == OFFLINE and OFFLINE not in (model, spec.model, os.environ.get("EVERTURN_MODEL", "").strip()):
+    agent = find_agent(loaded, agent)
+    written = agent_tables(loaded)[agent].model
+    name = model or written or default_model(os.environ)
+    if name == OFFLINE and OFFLINE not in (model, written, os.environ.get("EVERTURN_MODEL", "").strip()):
         raise ConfigError(NO_MODEL)  # a script must not take the demo's text for an answer
-    return spec, name
+    return agent, name
 
 
-def resolve_agent_options(loaded: LoadedConfig, agent: str) -> TurnOptions:
-    """Return the options of an agent ("": the first one).
+def find_agent(loaded: LoadedConfig, agent: str) -> str:
+    """Return the name of an agent; "" is the first one.
 
     Raises:
         ConfigError: there is no such agent.
     """
-    agents = {agent.name: agent for agent in configured_agents(loaded, "")}
+    agents = agent_tables(loaded)
     wanted = agent or next(iter(agents))
     if wanted not in agents:
         raise ConfigError(f"--agent {wanted}: there is no agent of this name; {nearest(wanted, agents)}")
-    return agents[wanted].options
+    return wanted
+
+
+def make_agents_for(
+    loaded: LoadedConfig, agent: str, model: Model, find_model: Callable[[str], Model]
+) -> list[AgentDefinition[Any]]:
+    """Make an agent with this model, and those that it can call or hand over to.
+
+    Raises:
+        ConfigError: one of them cannot be made.
+    """
+    tables = agent_tables(loaded)
+    names = agents_reached_from(tables, agent)
+    models = {name: find_model(tables[name].model) if tables[name].model else model for name in names[1:]}
+    made = make_agents(loaded, "", models={**models, agent: model}, only=names)
+    return [made[name] for name in names]
 
 
 def _find_model(
-    find: Callable[[str], Model], name: str, spec: TurnOptions, loaded: LoadedConfig, options: argparse.Namespace
+    find: Callable[[str], Model], name: str, agent: str, loaded: LoadedConfig, options: argparse.Namespace
 ) -> Model:
     """Find the model; an error names the line of the configuration that names the model."""
     try:
         return find(name)
     except ConfigError as error:
-        if options.model or name != spec.model:
+        if options.model or name != agent_tables(loaded)[agent].model:
             raise
-        raise ConfigError(f"{loaded.tree.where(('agents', spec.agent, 'model'))}: {error}") from None
+        raise ConfigError(f"{loaded.tree.where(('agents', agent, 'model'))}: {error}") from None
 
 
 def _vendor(name: str) -> str:
@@ -217,7 +302,7 @@ def _rules(options: argparse.Namespace) -> tuple[tuple[Rule, ...], tuple[Rule, .
     return allowed, tuple(parse_rule(replace_surrogates(text), "deny", "--deny") for text in options.deny)
 
 
-def check_rules(rules: Iterable[Rule], runtime: Runtime) -> None:
+def check_rules(rules: Iterable[Rule], app: App) -> None:
     """Refuse a rule that matches no tool: a misspelt deny rule would deny nothing.
 
     Raises:
@@ -227,11 +312,11 @@ def check_rules(rules: Iterable[Rule], runtime: Runtime) -> None:
         if rule.tool == LOOP_RULE_NAME:
             continue
         if any(char in WILD for char in rule.tool):
-            _check_pattern(rule, runtime)
+            _check_pattern(rule, app)
             continue
-        tool = runtime.tools.get(rule.tool)
+        tool = app.tools.get(rule.tool)
         if tool is None:
-            suggestion = nearest(rule.tool, runtime.tools)
+            suggestion = nearest(rule.tool, app.tools)
             raise ConfigError(f"{rule.source} {rule.tool}: there is no tool of this name; {suggestion}")
         known = _properties(tool)
         for name in rule.match:
@@ -240,14 +325,14 @@ def check_rules(rules: Iterable[Rule], runtime: Runtime) -> None:
                 raise ConfigError(f"{rule.source} {rule.tool}: it has no argument {name!r}; {suggestion}")
 
 
-def _check_pattern(rule: Rule, runtime: Runtime) -> None:
+def _check_pattern(rule: Rule, app: App) -> None:
     """Do the same for a pattern of names: some tool matches it, and one of them has these arguments."""
     tools = [
-        tool for name, tool in runtime.tools.items() if Policy([Rule(rule.tool, rule.action)]).matching_rules(name, {})
+        tool for name, tool in app.tools.items() if Policy([Rule(rule.tool, rule.action)]).matching_rules(name, {})
     ]
     if not tools:
         raise ConfigError(
-            f"{rule.source} {rule.tool}: there is no tool of such a name; there are: {', '.join(runtime.tools) or 'none'}"
+            f"{rule.source} {rule.tool}: there is no tool of such a name; there are: {', '.join(app.tools) or 'none'}"
         )
     for name in rule.match:
         if not any(name in tool.spec.subjects or name.partition(".")[0] in _properties(tool) for tool in tools):
@@ -262,11 +347,13 @@ def _properties(tool: Any) -> Any:
     return tool.spec.schema.get("properties", {})
 
 
-def _options(
-    spec: TurnOptions, options: argparse.Namespace, rules: Sequence[Rule], extra: Iterable[Any]
+def make_turn_options(
+    agent: AgentDefinition[Any], options: argparse.Namespace, rules: Sequence[Rule], extra: Iterable[Any]
 ) -> TurnOptions:
-    """Merge the options of the agent with those of the command line."""
-    changed: dict[str, Any] = {"rules": (*spec.rules, *rules)}
+    """Merge the options of an agent with those of the command line."""
+    model = "" if agent.model is None or isinstance(agent.model, str) else agent.model.name
+    spec = agent.options(model, TurnOptions(folder=work_folder()))
+    changed: dict[str, Any] = {"rules": (*spec.rules, *rules), "mode": MODES[options.mode]}
     if options.system:
         changed["system"] = replace_surrogates(options.system)
     if options.budget:

@@ -10,9 +10,20 @@ from typing import BinaryIO, Final, Protocol, TextIO
 
 import msgspec
 
-from everturn import TextDelta, wire
+from everturn import wire
 from everturn.core.deltas import TurnItem
-from everturn.core.events import Event, GateResolved, LimitReached, StepStarted, Terminal, TurnFailed
+from everturn.core.events import (
+    Event,
+    GateResolved,
+    LimitReached,
+    StepFinished,
+    StepStarted,
+    Terminal,
+    TurnCompleted,
+    TurnFailed,
+)
+from everturn.core.parts import join_text
+from everturn.events import TextDelta
 from everturn.terminal.lines.turn_view import TurnPrinter
 from everturn.terminal.text.screen import LineScreen, escape_and_expand_blanks, escape_prose, escape_unprintable
 
@@ -93,6 +104,22 @@ class TextOutput:
             self._out.flush()
 
 
+class TypedOutput(TextOutput):
+    """The JSON of --output-schema: the answer of the last step, once the turn completed. Rejected answers are not written."""
+
+    def __init__(self, out: BinaryIO, is_terminal: bool) -> None:
+        super().__init__(out, is_terminal)
+        self._answer = ""
+
+    def show(self, shown: TurnItem) -> None:
+        """Keep the text of a step; write the last one when the turn completed."""
+        if isinstance(shown, StepFinished):
+            self._answer = join_text(shown.parts)
+        elif isinstance(shown, TurnCompleted):
+            self._write(self._answer)
+            self.end()
+
+
 class JsonOutput:
     """Every event of the log as one line of JSON, in the format of the store; with `deltas` also the deltas in between."""
 
@@ -158,6 +185,9 @@ class StderrOutput(TurnPrinter):
         match shown:
             case GateResolved(resolution=resolution) if not resolution.allowed and resolution.reason == NOBODY_TO_ASK:
                 self.is_denied = True
+            case LimitReached(limit="denied", text=text):
+                self.is_denied = True
+                self._tell_once(text)
             case LimitReached(text=text):
                 self.is_limited = True
                 self._tell_once(text)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, Final
 
 from everturn import FilePart, Gate, api
+from everturn.cli.run.folder import MODES
+from everturn.cli.run.run_store import find_last_remote_session
 from everturn.client import Server
 from everturn.client.server import RemoteTurn
 from everturn.clock import SystemClock
 from everturn.core.canonical_json import replace_surrogates
+from everturn.core.context_report import ContextReport
 from everturn.core.requests import ToolSpec
-from everturn.errors import ConfigError, NotRecognised, StoreBusy, UnknownGate, UnknownSession
+from everturn.errors import ConfigError, EverturnError, NotRecognised, StoreBusy, UnknownGate, UnknownSession
 from everturn.terminal.text.paths import check_paths, check_sendable
 
 LOCAL_ONLY: Final = (
     *("base_url", "system", "budget", "timeout", "allow", "deny", "permissions", "tools", "files", "virtual_files"),
-    *("code", "shell", "web", "mcp", "store", "resume"),
+    *("code", "shell", "web", "mcp", "store", "resume", "output_schema"),
 )
 """Options that have no effect at a server: it has its own agents, tools and rules."""
 
@@ -49,13 +52,14 @@ class RemoteChat:
             replace_surrogates(options.model),
         )
         self._max_steps: int | None = options.max_steps
+        self._mode = MODES[options.mode]
         self.session = replace_surrogates(options.session)
         self.files = tuple(check_paths(tuple(options.attach)))
         for path in self.files:
             check_sendable(path)
         self._gate_views: dict[str, api.GateView] = {}
         tools: dict[str, Any] = {}
-        self.runtime = SimpleNamespace(listeners=[], tools=tools, clock=SystemClock())
+        self.app = SimpleNamespace(listeners=[], tools=tools, clock=SystemClock())
 
     async def send(self, text: str, key: str) -> RemoteTurn:
         """Send the message, with its files."""
@@ -70,6 +74,7 @@ class RemoteChat:
     async def _send(self, text: str, key: str) -> RemoteTurn:
         files = [await self._server.attach(path) for path in self.files]
         fields: Any = {"files": files, "agent": self._agent, "model": self._model, "max_steps": self._max_steps}
+        fields["mode"] = self._mode
         if self.session:
             session = self._server.session(self.session)
             turn = await session.send(replace_surrogates(text), key=key or None, busy="reject", **fields)
@@ -89,7 +94,11 @@ class RemoteChat:
     async def load_tools(self) -> None:
         """Load the tools of the server, whose descriptions are shown in prompts."""
         for view in await self._server.tools():
-            self.runtime.tools[view.name] = _RemoteTool(view)
+            self.app.tools[view.name] = _RemoteTool(view)
+
+    async def context(self) -> ContextReport:
+        """What fills the context window of this session."""
+        return await self._server.session(self.session).context(model=self._model)
 
     async def gates(self) -> list[Gate]:
         """List the open gates of this session, and of its sub-agent runs."""
@@ -148,6 +157,9 @@ async def attach_to_store_server(options: argparse.Namespace, busy: StoreBusy) -
     async with attach(sidecar_path(store, os.environ), busy) as connected:
         options.connect, options.store = connected.address, ""
         check_remote_options(options)
+        if not options.agent and not options.no_folder:  # `everturn serve` opens no folders
+            with suppress(EverturnError, OSError):
+                options.agent = (await connected.server.open_folder(os.getcwd())).agent
         chat = await _make_chat(connected.server, options)
         if chat.session and not await chat.session_exists():
             raise ConfigError(
@@ -159,6 +171,8 @@ async def attach_to_store_server(options: argparse.Namespace, busy: StoreBusy) -
 
 async def _make_chat(server: Server, options: argparse.Namespace) -> RemoteChat:
     chat = RemoteChat(server, options)
+    if options.goes_on:
+        chat.session = await find_last_remote_session(server, replace_surrogates(options.agent))
     if options.ask:
         await chat.load_tools()
     return chat

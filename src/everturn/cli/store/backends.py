@@ -25,7 +25,7 @@ from everturn.errors import ConfigError, UnknownSession, UnreadableLog
 from everturn.stores.export import export_session, import_session, private_file
 from everturn.stores.registry import get_store, without_password
 
-SessionState = Literal["running", "waiting", "quarantined", "at rest"]
+SessionState = Literal["running", "waiting", "quarantined", "idle"]
 SUB_TURN: Final = "this is the session of a sub-agent run; import that of its parent turn"
 
 
@@ -231,7 +231,7 @@ def _group_by_session(hits: Iterable[tuple[str, str]]) -> list[tuple[str, tuple[
 
 
 def _make_row(info: SessionInfo | api.SessionView, waiting: set[str], texts: tuple[str, ...] = ()) -> SessionRow:
-    state: SessionState = "at rest"
+    state: SessionState = "idle"
     if info.quarantined:
         state = "quarantined"
     elif info.is_awake:

@@ -33,6 +33,7 @@ from everturn.access.server_context import ServerContext
 from everturn.cli.store.server import (
     StoreServer,
     find_server,
+    folder_route,
     remove_server_file,
     server_file,
     store_routes,
@@ -65,7 +66,7 @@ class StoreOwnerAuth(Authenticator):
     """
 
     def __init__(self, context: ServerContext, token: str, oidc: OidcOptions | None = None) -> None:
-        super().__init__(context.accounts, context.runtime.clock, oidc)
+        super().__init__(context.accounts, context.app.clock, oidc)
         self._shown = f"Bearer {token}".encode()
 
     async def authenticate(self, authorization: str | None = None, cookie: str | None = None) -> Principal:
@@ -232,9 +233,7 @@ class StoreConnection:
         token = new_token()
         async with self._open_context() as context:
             if await context.accounts.user(LOCAL, LOCAL) is None:
-                await context.accounts.put_user(
-                    User(LOCAL, LOCAL, role="operator", created=context.runtime.clock.now())
-                )
+                await context.accounts.put_user(User(LOCAL, LOCAL, role="operator", created=context.app.clock.now()))
 
             def ready(address: str) -> None:
                 store_server = StoreServer(address, token, os.getpid(), "terminal")
@@ -244,6 +243,8 @@ class StoreConnection:
                 started.set_result(store_server)
 
             routes = [] if self._place is None else store_routes(token, self._place, self.release)
+            if context.open_folder is not None:
+                routes.append(folder_route(context.open_folder))
             options = ServerOptions(port=self._free_port(), drain=DRAIN)
             try:
                 authenticator = StoreOwnerAuth(context, token)

@@ -21,13 +21,15 @@ from everturn.cli.output import show_slow_operation
 from everturn.cli.store.connection import StoreConnection
 from everturn.cli.store.server import sidecar_path
 from everturn.client import Server
-from everturn.config.build import ASSISTANT, CommandLineOverrides, configured_store, open_server
+from everturn.config.agents import ASSISTANT
+from everturn.config.build import CommandLineOverrides, configured_store, open_server
+from everturn.config.folder.agents import FolderAgents
 from everturn.config.load import LoadedConfig, load_config
 from everturn.config.models import default_model
 from everturn.config.schema import AgentTable, ModelTable
 from everturn.config.tools import ConfiguredTools
 from everturn.core.canonical_json import replace_surrogates
-from everturn.errors import StoreBusy
+from everturn.errors import ConfigError, StoreBusy
 from everturn.models.offline import OFFLINE
 from everturn.permissions.rules_file import load_rules
 from everturn.stores.registry import without_password
@@ -35,7 +37,8 @@ from everturn.terminal.text.local_tools import LocalToolOptions, build_local_too
 from everturn.terminal.text.tool_loader import check_manual, load_tools, parse_budget, tools_in
 
 IN_MEMORY = "another program has the sessions in {store}{why}: what you say here is kept in memory only, and lost when you leave"
-OFFLINE_HINT = "No model is named and no key was found, so an offline demo answers. --model names one."
+UNSAVED = "sessions cannot be saved ({why}): what you say here is lost when you leave"
+OFFLINE_HINT = "No model is named and no API key was found, so the offline demo answers. Choose one with --model."
 LOCAL_OPTIONS = (
     "model",
     "base_url",
@@ -78,7 +81,13 @@ async def open_chat_server(options: argparse.Namespace) -> AsyncGenerator[LocalS
 
 async def _open_local(options: argparse.Namespace, stack: AsyncExitStack) -> LocalServer:
     loaded, notes = load_config(config_file(options)), list[str]()
-    store = configured_store(loaded, options.store, os.environ)
+    try:
+        store = configured_store(loaded, options.store, os.environ)
+    except ConfigError as error:
+        if options.store or options.session or loaded.config.store.url:
+            raise
+        notes.append(UNSAVED.format(why=error))  # a read-only home: a conversation is better than none
+        store = "memory"
     if store == "memory":
         return await _in_memory(loaded, options, stack, notes)
     own = list_local_options(options)
@@ -119,7 +128,12 @@ async def _open(
     """
     extra_tools = await _load_extra_tools(options, notes)
     overrides = CommandLineOverrides(store=store, model=replace_surrogates(options.model or ""), is_personal=True)
-    async with open_server(apply_command_line(loaded, options, extra_tools), overrides, also=extra_tools) as context:
+    applied = apply_command_line(loaded, options, extra_tools)
+    async with open_server(applied, overrides, also=extra_tools) as context:
+        folders = FolderAgents(context, applied, overrides.model or default_model(os.environ), os.environ)
+        context.open_folder = folders.open
+        for agent in context.agents.all:
+            context.agents.add(replace(agent, any_model=True))
         yield context
 
 
@@ -136,7 +150,7 @@ async def _in_memory(
 
 
 async def _offers(server: Server, model: str) -> bool:
-    return any(model in (agent.model, *agent.models) for agent in await server.agents())
+    return any(agent.any_model or model in (agent.model, *agent.models) for agent in await server.agents())
 
 
 def _why_in_memory(store: str, own: list[str]) -> str:
@@ -176,6 +190,8 @@ def apply_command_line(loaded: LoadedConfig, options: argparse.Namespace, also: 
         ConfigError: the rules or the budget are invalid.
     """
     config, table = loaded.config, loaded.config.tools
+    if options.here:  # those of the folder are used instead
+        table = replace(table, **{"files": "", "virtual_files": False, "shell": False})
     if options.files or options.virtual_files:
         table = replace(table, files="", virtual_files=False)
     replaced = {"code": options.code, "shell": options.shell is not None, "web": options.web}
@@ -203,6 +219,7 @@ def _agent(
         model=model or table.model,
         system=system or table.system,
         system_file="" if system else table.system_file,
+        instructions=() if system else table.instructions,
         budget=parse_budget(options.budget) if options.budget else table.budget,
         review=options.review if options.review != "never" else table.review,
         manual=(*table.manual, *options.manual),

@@ -25,7 +25,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from everturn import api
+from everturn.access.server_context import OpenFolderFunction
 from everturn.cli.port_owner import check_port_owner
 from everturn.config.tools import data_folder
 from everturn.errors import ConfigError
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 Kind = Literal["terminal", "serve"]
 PROOF: Final = "/api/store-server"
 RELEASE: Final = "/api/store-server/release"
+FOLDERS: Final = "/api/folders"
 LARGEST: Final = 4096  # bytes read of the file, and of a response
 CHALLENGE_TIMEOUT: Final = 10.0  # seconds to answer a challenge
 
@@ -215,3 +219,24 @@ async def ask_to_release(server: StoreServer) -> bool:
             return answer.status == 204
     except (aiohttp.ClientError, TimeoutError, OSError):
         return False
+
+
+def folder_route(open_folder: OpenFolderFunction) -> Route:
+    """Return the route by which a terminal opens its folder at the process that has the store."""
+    from everturn.server.route import Route
+
+    async def opened(context: HttpRequestContext) -> api.FolderView:
+        folder, key = await open_folder(context.body.path), context.body.key
+        return replace(folder, session=await context.access.scope.new_session_id(key)) if key else folder
+
+    return Route(
+        method="POST",
+        path=FOLDERS,
+        name="open_folder",
+        needs="operator",
+        about="Opens a folder of this machine, which must be trusted; its agent works there.",
+        handler=opened,
+        body=api.OpenFolder,
+        answer=api.FolderView,
+        tag="about",
+    )

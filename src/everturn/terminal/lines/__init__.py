@@ -10,6 +10,7 @@ The flow: `input` → `chat_loop` → `turn_watch` → `turn_view`; if a turn op
 - `turn_watch`: draws one turn, and asks about its gates
 - `turn_view`: prints the events of a turn
 - `gate_queue`: open gates, one after the other
+- `folder`: the folder that the chat works in, and its slash commands
 - `gate_prompt`: asks a person about one gate and sends the answer
 - `gate_view`: prints one gate in full
 - `gate_answers`: the keys that answer a gate, and their help
@@ -19,6 +20,8 @@ The flow: `input` → `chat_loop` → `turn_watch` → `turn_view`; if a turn op
 - `ctrl_c`: the first Ctrl-C cancels, the second exits
 - `attachments`: files of the next message, and files of the last answer
 - `revert`: `/files`, `/revert` and `/unrevert`
+- `context`: `/context`, and the warning before a summary
+- `memory`: `/memory`
 - `tool_list`: `/tools`, and the status of MCP servers
 - `unfinished_turns`: turns that an earlier process left unfinished
 """

@@ -16,17 +16,21 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn import Chat, EverturnError, MissingInput, TextPart, Turn
+from everturn import Chat, EverturnError, TextPart, Turn
+from everturn.agents.definition import AgentDefinition
 from everturn.core.modality import modality_of
 from everturn.core.options import TurnOptions
 from everturn.core.ports import Model
 from everturn.core.rules.policy import Rule
-from everturn.errors import ConfigError, leaf_errors
+from everturn.errors import ConfigError, MissingInput, leaf_errors
 from everturn.terminal.lines.attachments import Attachments
+from everturn.terminal.lines.context import describe_warning, print_context
 from everturn.terminal.lines.ctrl_c import EXIT_INTERRUPTED, handle_ctrl_c
+from everturn.terminal.lines.folder import LineFolder, OpenLineFolder
 from everturn.terminal.lines.gate_prompt import GatePrompt
 from everturn.terminal.lines.gate_queue import DenyAll
 from everturn.terminal.lines.input import read_piped_lines, read_typed_lines
+from everturn.terminal.lines.memory import run_memory_command
 from everturn.terminal.lines.messages import MessageWriter
 from everturn.terminal.lines.revert import RevertCommands
 from everturn.terminal.lines.texts import (
@@ -59,6 +63,8 @@ class ChatConfig(Struct, frozen=True):
     tools: tuple[Any, ...] = ()
     plugins: tuple[object, ...] = ()
     rules: tuple[Rule, ...] = ()
+    agents: tuple[AgentDefinition[Any], ...] = ()  # the first is the one that the person talks to
+    folder: OpenLineFolder | None = None  # opens the folder that the chat works in
 
 
 class ChatOptions(Struct, frozen=True):
@@ -72,7 +78,6 @@ class ChatOptions(Struct, frozen=True):
     """
 
     model: str
-    system: str = ""
     color: bool = False
     is_typed: bool = False
     attach: tuple[str, ...] = ()
@@ -116,12 +121,20 @@ async def _talk(options: ChatOptions, make_model: MakeModel) -> int:
         tools=[*options.configured.tools, *tools, *local.tools],
         plugins=[*options.configured.plugins, *local.plugins],
         rules=options.configured.rules,
-        system=options.system,
         store=options.store or None,
         session=options.session or None,
         options=_with_tools(options.turn, [*tools, *local.tools]),
     ) as chat:
-        loop = ChatLoop(chat, model, make_model, options, say, local)
+        chat.app.replace_agents(options.configured.agents)
+        folder = None
+        if options.configured.folder is not None:
+            folder = await asyncio.to_thread(options.configured.folder, chat.app)
+            await chat.app.put_agent(folder.definition)
+            options = replace(options, turn=folder.options)
+            chat = Chat(model, app=chat.app, session=options.session or None, options=folder.options)
+            for note in (folder.label, *folder.notes):
+                say(note)
+        loop = ChatLoop(chat, model, make_model, options, say, local, folder)
         if options.is_typed:
             say(f"{model.name}. /help says what there is, Ctrl-C stops an answer, Ctrl-D leaves.")
         await local.wait_for_servers(START_WAIT)
@@ -166,9 +179,10 @@ class ChatLoop:
         options: ChatOptions,
         say: MessageWriter,
         local: LocalTools,
+        folder: LineFolder | None = None,
     ) -> None:
         self._chat, self._model, self._make_model, self._options = chat, model, make_model, options
-        self.say, self._local = say, local
+        self.say, self._local, self._folder = say, local, folder
         self._has_answered = False
         self.files = Attachments(chat, say, options.is_typed, options.save)
         self._revert_commands = RevertCommands(say, say.confirm, local.snapshots)
@@ -201,7 +215,7 @@ class ChatLoop:
         elif not line.startswith("/"):
             await self._send(line.strip())
         elif word in MANUAL and not self._options.is_typed:
-            self._print_error(f"{word} is for who types it; {MANUAL[word]}")
+            self._print_error(f"{word} works only in a terminal; {MANUAL[word]}")
         else:
             await self._run_command(word, rest.strip())
 
@@ -212,14 +226,18 @@ class ChatLoop:
             case "/send":
                 await self._send("")
             case "/tools":
-                print_tools(self.say, self._chat.runtime.registry.enabled(), self._local.status())
+                print_tools(self.say, self._chat.app.registry.enabled(), self._local.status())
             case "/model":
                 self._switch(rest)
             case "/again":
                 await self._again()
+            case "/context":
+                print_context(self.say, await self._chat.context(model=self._model))
+            case "/compact":
+                await self._compact(rest)
             case "/new":
                 self.print_resume_hint()
-                self._chat = Chat(self._model, runtime=self._chat.runtime, options=self._options.turn)
+                self._chat = Chat(self._model, app=self._chat.app, options=self._options.turn)
                 self.say("a new conversation; the model knows nothing of the one before")
             case "/quit":
                 self.is_over = True
@@ -234,12 +252,17 @@ class ChatLoop:
                 self.files.detach()
             case "/save":
                 await self.files.save(rest)
+            case "/memory":
+                app = self._chat.app
+                await run_memory_command(app.store.user_memory, rest, self.say, app.clock.now())
             case "/files":
                 await self._revert_commands.list(self._chat)
             case "/revert":
                 await self._revert_commands.revert(self._chat, rest)
             case "/unrevert":
                 await self._revert_commands.unrevert(self._chat)
+            case _ if self._folder is not None and (text := self._folder.expand(word, rest)) is not None:
+                await self._send(text)
             case _:
                 self._print_error(unknown_command(word))
 
@@ -260,13 +283,18 @@ class ChatLoop:
         except MissingInput as error:
             raise MissingInput(describe_missing_input(error, bool(text), self._options.is_typed)) from None
 
+    async def _compact(self, focus: str) -> None:
+        if not await self._chat.messages():
+            raise ConfigError("there is nothing to compact yet; type a message first")
+        await self._watch(self._chat.compact(focus=focus))
+
     async def resume_unfinished(self) -> None:
         """Print how much of this conversation the store has, and watch its unfinished turns."""
         if (unfinished := await resume_unfinished_turns(self._chat, self._make_model)) is None:
             return
         self.say(f"{self._chat.session}: {len(await self._chat.messages())} messages so far")
         for turn in unfinished:
-            self.say("this was left unfinished, and goes on")
+            self.say("resuming an unfinished turn")
             await self._watch(_return_turn(turn))
             if self.is_over:  # the person left at a question
                 return
@@ -280,6 +308,8 @@ class ChatLoop:
         widest = max(map(len, COMMANDS))
         for name, about in COMMANDS.items():
             self.say(about, label=f"{name:<{widest}}  ")
+        for command in () if self._folder is None else self._folder.commands:
+            self.say(command.description or command.source, label=f"/{command.name:<{widest - 1}}  ")
         self.say(KEYS)
 
     def _switch(self, name: str) -> None:
@@ -319,6 +349,8 @@ class ChatLoop:
             self._print_error(describe_problem(printer.problem, self._options.is_typed))
         if not await self.files.receive(printer.files):
             self.has_failed = True
+        if self._options.is_typed and (warning := describe_warning(await self._chat.context(model=self._model))):
+            self.say(warning, "", "!")
 
 
 async def _return_turn(turn: Turn) -> Turn:

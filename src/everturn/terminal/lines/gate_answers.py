@@ -25,7 +25,7 @@ CALL_HELP: Final = {
     "a": "a: run it, and store the rule that is shown; a call that fits it is not asked about again",
     "e": "e: change the arguments, in your EDITOR if you have said which; they are shown again before anything runs",
     "r": "r: you have done it yourself; nothing is run, and what you say came of it is the result",
-    "n": "n: do not run it; the model reads the reason, if you give one. n all: the same for all calls that ask now",
+    "n": "n: do not run it; the model reads the reason, if you give one. n all: the same for all calls that ask now. n stop: deny, and end the turn",
 }
 RESULT_HELP: Final = {
     "y": "y: let the model read exactly what is shown",
@@ -76,7 +76,8 @@ def parse_key(line: str, panel: GatePanel) -> tuple[str, str]:
     word, *rest = line.casefold().split() or [""]
     key, argument = KEY_ALIASES.get(word, word), " ".join(rest)
     is_call = panel.gate.kind not in ("result", "question", *GATE_KINDS_OF_RUNNING_TOOL)
-    is_plain = not argument or (key == "n" and argument == "all" and is_call) or (key == "a" and argument.isdecimal())
+    is_denial = key == "n" and (argument == "stop" or (argument == "all" and is_call))
+    is_plain = not argument or is_denial or (key == "a" and argument.isdecimal())
     return (key, argument) if key in available_keys(panel) and is_plain else ("?", "")
 
 

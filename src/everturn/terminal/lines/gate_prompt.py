@@ -84,10 +84,10 @@ class GatePrompt:
         return True
 
     def _panel(self, gate: Gate, position: str) -> GatePanel:
-        runtime = self._chat.runtime
+        app = self._chat.app
         subagent_session = gate.session if gate.session not in ("", self._chat.session) else ""
-        seconds_left = max(gate.expires - runtime.clock.now(), 1.0) if gate.expires else 0.0
-        return GatePanel(gate, runtime.tools.get(gate.tool), position, subagent_session, seconds_left)
+        seconds_left = max(gate.expires - app.clock.now(), 1.0) if gate.expires else 0.0
+        return GatePanel(gate, app.tools.get(gate.tool), position, subagent_session, seconds_left)
 
     async def _ask(self, panel: GatePanel) -> bool:
         is_shown = False
@@ -121,7 +121,7 @@ class GatePrompt:
             case "a":
                 return await self._always(panel, rest)
             case "n":
-                return await self._deny(panel, rest == "all")
+                return await self._deny(panel, rest)
             case "e" if gate.kind == "result":
                 return await self._redact(panel)
             case "e":
@@ -157,12 +157,12 @@ class GatePrompt:
         print_lines(self.screen, "    ", [panel.offers[int(number_text) - 1]])
         return None
 
-    async def _deny(self, panel: GatePanel, is_all: bool) -> GatePanel | None:
+    async def _deny(self, panel: GatePanel, how: str) -> GatePanel | None:
         reader = "tool" if panel.gate.kind in GATE_KINDS_OF_RUNNING_TOOL else "model"
         reason = await self.prompt(f"Why not? The {reader} reads it.", "Enter: no reason")
         if reason is None:  # Ctrl-D goes back to the question
             return panel
-        await self._answer(panel.gate, deny=reason.strip() or True, others=is_all)
+        await self._answer(panel.gate, deny=reason.strip() or True, others=how == "all", stop=how == "stop")
         return None
 
     async def _edit(self, panel: GatePanel) -> GatePanel:
@@ -206,7 +206,9 @@ class GatePrompt:
     async def _read_result(self, panel: GatePanel) -> GatePanel | None:
         """Read a manual result line by line. An empty line ends it, unless it was pasted with more text behind it."""
         question = (
-            "Your answer? The tool reads it." if panel.gate.kind == "form" else "What came of it? The model reads it."
+            "Your answer? The tool reads it."
+            if panel.gate.kind == "form"
+            else "What was the result? The model reads it."
         )
         line, lines = (
             await self.prompt(question, "An empty line, or Ctrl-D, ends it; nothing at all: back"),

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from everturn import CallFinished, Chat, Gate, GateOpened, GateResolved
+from everturn import Chat, Gate
 from everturn.core.deltas import TurnItem
 from everturn.core.events import Event, TurnFinishing
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, GateResolution
 from everturn.errors import GateClosed
+from everturn.events import CallFinished, GateOpened, GateResolved
 from everturn.terminal.lines.gate_prompt import GATE_CLOSED
 from everturn.terminal.text.visible_text import escape_invisible
 
@@ -95,7 +96,7 @@ class GateQueue:
 
     async def serve(self) -> None:
         """Ask until the input ends, or this task is cancelled."""
-        listeners = self._chat.runtime.listeners
+        listeners = self._chat.app.listeners
         listener = self._on_snapshot
         listeners.append(listener)
         self._wakeup.set()

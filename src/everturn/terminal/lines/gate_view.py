@@ -33,10 +33,10 @@ from everturn.terminal.text.visible_text import (
 MAX_NAME_WIDTH = 18  # columns that the names of arguments may take
 AROUND = 3  # lines of a screen that the prompt below a question takes
 HEADINGS: Final = {
-    "call": "{tool} asks to run",
-    "egress": "{tool} asks to run, and its arguments are sent outside",
-    "loop": "{tool} asks to run once more",
-    "manual": "{tool} is for you to do",
+    "call": "{tool} needs approval",
+    "egress": "{tool} needs approval: it sends its arguments outside",
+    "loop": "{tool} needs approval to repeat",
+    "manual": "Your turn: {tool}",
     "result": "{tool} has run, and the model waits to read what came of it",
     "question": "{tool} asks you something",
     "form": "{tool} runs, and asks you something",
@@ -108,7 +108,7 @@ def _about(screen: LineScreen, panel: GatePanel) -> int:
     if gate.why and gate.kind not in GATE_KINDS_OF_RUNNING_TOOL:  # for those kinds `why` is the tool's question itself
         count += print_message(screen, f"because: {gate.why}")
     if panel.subagent_session:
-        count += print_message(screen, f"asked in a turn below this one: {panel.subagent_session}")
+        count += print_message(screen, f"asked in a sub-agent: {panel.subagent_session}")
     is_form = gate.kind == "form"
     if panel.tool is not None and not is_form and not (origin := panel.tool.spec.origin).startswith("function"):
         count += print_message(screen, f"the tool is from: {origin}")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from everturn import Chat
-from everturn.core.events import FilesChanged, FilesReverted
+from everturn.core.events import FilesReverted
 from everturn.core.parts import FileChange, FilesPart
 from everturn.errors import ConfigError, UnknownSession
 from everturn.terminal.text.file_changes import count_files, describe_change, steps_with_changes, summarize_changes
@@ -71,7 +71,7 @@ class RevertCommands:
             ConfigError: this conversation has none.
         """
         try:
-            log = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+            log = [entry.event for entry in await chat.app.store.indexed_events(chat.session, "files")]
         except UnknownSession:
             log = []
         reverts = [event for event in log if isinstance(event, FilesReverted)]
@@ -113,9 +113,7 @@ async def _virtual_changes(chat: Chat, tree: str) -> Sequence[FileChange]:
     """Return the same changes for files that the session itself holds (virtual files)."""
     from everturn.tools.files.trees import diff_trees, read_tree
 
-    store, now = chat.runtime.store, ""
-    for entry in await store.events(chat.session):
-        if isinstance(entry.event, FilesChanged | FilesReverted) and entry.event.root == "":
-            now = entry.event.after
+    store = chat.app.store
+    now = (await store.recorded_trees(chat.session)).get("", "")
     before, wanted = [read_tree(await store.blob(name) if name else b"") for name in (now, tree)]
     return diff_trees(before, wanted)

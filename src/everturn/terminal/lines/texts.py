@@ -8,42 +8,46 @@ from everturn.core.events import Problem
 from everturn.errors import MissingInput
 
 COMMANDS: Final = {
-    "/help": "say what there is",
-    "/attach PATH": "let a file, or several, go with the next message; without a PATH: say which do",
-    "/detach": "drop what is attached",
-    "/send": "send what is attached without words",
-    "/save PATH": "write the files that came last to a folder or a name; without a PATH: here",
-    "/tools": "say which tools there are and where they come from, and how MCP servers are",
-    "/files": "say which steps of this conversation changed files",
-    "/revert N": "let files be what they were before step N; it says what changes, and asks",
-    "/unrevert": "take the last /revert back",
-    "/model NAME": "go on with another model; without a NAME: say which it is",
-    "/again": "answer the last message again",
-    "/new": "begin a new conversation",
-    "/quit": "leave; so does Ctrl-D, and Ctrl-C where no answer is under way",
+    "/help": "list the commands",
+    "/attach PATH": "attach files to the next message; without a PATH: list the attachments",
+    "/detach": "remove attachments",
+    "/send": "send the attachments without text",
+    "/save PATH": "save the files of the last answer; without a PATH: in the current folder",
+    "/tools": "list the tools, where they come from, and the state of MCP servers",
+    "/memory": "list what agents remember about you; or show, edit or delete a FILE",
+    "/files": "list the steps of this conversation that changed files",
+    "/revert N": "revert files to before step N, after a confirmation",
+    "/unrevert": "undo the last /revert",
+    "/model NAME": "switch the model; without a NAME: show it",
+    "/again": "regenerate the last answer",
+    "/context": "show what fills the context window",
+    "/compact FOCUS": "summarise older messages now; the summary keeps FOCUS",
+    "/new": "start a new conversation",
+    "/quit": "quit; Ctrl-D and, when no turn is running, Ctrl-C do the same",
 }
 NAMES: Final = [name.partition(" ")[0] for name in COMMANDS]
 KEYS: Final = (
-    "Ctrl-C while an answer comes cancels it, and twice leaves at once. A line that begins with a blank is sent as it "
-    "is, so a message may begin with a slash. A file dropped on the prompt is attached."
+    "Ctrl-C during an answer cancels it; twice quits at once. A line that starts with a space is sent as it is, so that a "
+    "message can start with a slash. A file dropped on the prompt is attached."
 )
-_ASKS: Final = "it asks before it changes files, and here is nobody to ask"
+_ASKS: Final = "it asks before it changes files, and without a terminal nobody can answer"
 MANUAL: Final = {
-    "/attach": "here it is an option: --attach FILE",
-    "/save": "here it is an option: --save DIR",
+    "/attach": "use the option --attach FILE",
+    "/save": "use the option --save DIR",
+    "/memory": "it reads and changes your files",
     "/revert": _ASKS,
     "/unrevert": _ASKS,
 }
 """Commands that reach files. Only a person may type them: the text of a pipe is untrusted, and has options instead."""
 
-_AGAIN, _OTHER = "/again tries once more", "/model NAME takes another model"
+_AGAIN, _OTHER = "/again tries again", "/model NAME switches the model"
 NEXT_STEPS: Final = {
-    "context": "/new begins a new conversation, " + _OTHER,
+    "context": "/context shows what fills it, /new starts a new conversation, " + _OTHER,
     "key": _OTHER,
     "quota": _OTHER,
     "unknown_model": _OTHER,
     "request": _OTHER,
-    "internal": "Please report this, and what you did before; " + _AGAIN,
+    "internal": "Please report this bug; " + _AGAIN,
     **dict.fromkeys(("rate", "server", "network", "stalled", "truncated"), _AGAIN),
 }
 """What to do after a failed turn, by the kind of its problem."""
@@ -66,8 +70,8 @@ def describe_missing_input(error: MissingInput, has_words: bool, is_typed: bool)
     if not is_typed:
         return f"{error}; --attach FILE attaches one" if has_words else str(error)
     if has_words:
-        return _with_hint(str(error), "/attach PATH attaches one; the arrow up brings your words back")
-    return _with_hint(str(error), "What was attached still is")
+        return _with_hint(str(error), "/attach PATH attaches one; press the up arrow to get your text back")
+    return _with_hint(str(error), "The attachments are still there")
 
 
 def _with_hint(text: str, hint: str) -> str:

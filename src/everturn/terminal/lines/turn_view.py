@@ -13,12 +13,29 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from everturn import (
+from everturn import FilePart
+from everturn.core.context_size import compaction_of
+from everturn.core.deltas import TurnItem
+from everturn.core.events import (
+    CallResumed,
+    CallSuspended,
+    CompactionFailed,
+    CompactionStarted,
+    FilesChanged,
+    MessageAdded,
+    Problem,
+    RequestRetried,
+    StepStarted,
+    SubagentStarted,
+    TurnEvent,
+)
+from everturn.core.parts import FilesPart, Finish, StreamedPart, Usage
+from everturn.core.state import TurnState
+from everturn.events import (
     AnswerStarted,
     CallFinished,
     CallProgress,
     CallStarted,
-    FilePart,
     LateResultReceived,
     ReasoningDelta,
     StepFinished,
@@ -29,18 +46,7 @@ from everturn import (
     TurnCompleted,
     TurnFailed,
 )
-from everturn.core.deltas import TurnItem
-from everturn.core.events import (
-    CallResumed,
-    CallSuspended,
-    FilesChanged,
-    Problem,
-    StepStarted,
-    SubagentStarted,
-    TurnEvent,
-)
-from everturn.core.parts import FilesPart, Finish, StreamedPart, Usage
-from everturn.core.state import TurnState
+from everturn.terminal.text.compaction import format_sizes
 from everturn.terminal.text.file_changes import summarize_changes
 from everturn.terminal.text.paths import describe_file, safe_name
 from everturn.terminal.text.screen import LineScreen
@@ -50,10 +56,18 @@ OUTCOME_UNKNOWN: Final = "it was begun, and nobody knows whether it took effect"
 MAX_PROGRESS_ROWS: Final = 20  # progress rows of one call; printed lines cannot be replaced here
 MAX_INDENT_DEPTH: Final = 4  # levels of nested calls that are indented; deeper ones share the last level
 CUT_OFF: Final[dict[Finish, str]] = {
-    "length": "the answer is cut off: the model may not write more at once; ask it to go on",
+    "length": "the answer is cut off at the output limit of the model; ask it to continue",
     "content_filter": "the provider's filter stopped the answer; say it differently",
     "refusal": "the model declined to answer; say it differently",
 }
+
+
+def describe_retry(event: RequestRetried) -> str:
+    """Describe the retry of a model request."""
+    if event.model:
+        return f"asking {event.model} instead: {event.problem.text}"
+    wait = f"retrying in {event.seconds:.0f} s" if event.seconds >= 1 else "retrying"
+    return f"{wait} (attempt {event.attempt} of {event.attempts}): {event.problem.text}"
 
 
 class TextRenderer(Protocol):
@@ -85,6 +99,7 @@ class TurnPrinter:
         self.has_text = False
         self.files: list[FilePart] = []
         self._progress: Counter[str] = Counter()
+        self._is_waiting = False  # for a rate limit, and it was said
         self._printed_changes: set[tuple[int, str]] = set()  # steps and roots whose changes were printed
         self._screen, self._tell, self._is_bare = screen, tell, is_bare
         self._typeset = typeset
@@ -93,7 +108,7 @@ class TurnPrinter:
         """Print an event or a delta."""
         if isinstance(shown, TurnEvent):
             self.state.apply(shown)
-        if not self._draw_end(shown):
+        if not self._draw_end(shown) and not self._draw_compaction(shown):
             self._draw(shown)
 
     def _draw(self, shown: TurnItem) -> None:
@@ -118,13 +133,20 @@ class TurnPrinter:
     def _draw_call_update(self, shown: TurnItem) -> None:
         """Print what happens to a call between its start and its result, and after it."""
         match shown:
-            case CallSuspended(call=call, gates=gates, calls=calls):
-                awaited = "an answer" if gates else "calls of its own" if calls else "a turn below this one"
+            case CallSuspended(call=call, gates=gates, calls=calls, waits=waits):
+                awaited = "an answer" if gates else "calls of its own" if calls else "a sub-agent"
+                if waits:
+                    is_external = any(self.state.calls[call].waits[name].kind == "external" for name in waits)
+                    awaited = "an external result" if is_external else "a time"
                 self._call(call, "…", f"waits for {awaited}", "dim")
             case CallResumed(call=call):
                 self._call(call, "→", "goes on", "dim")
             case SubagentStarted(call=call, session=session):
-                self._call(call, "→", f"a turn below this one: {session}", "dim")
+                self._call(call, "→", f"a sub-agent: {session}", "dim")
+            case CallProgress(call="", text=text):  # of the model request: what it waits for
+                if text and not self._is_waiting:
+                    self._notify(text)
+                self._is_waiting = bool(text)
             case CallProgress(call=call, text=text) if call in self.state.calls:
                 self._progress[call] += 1
                 if self._progress[call] <= MAX_PROGRESS_ROWS:
@@ -136,15 +158,32 @@ class TurnPrinter:
             case _:
                 pass
 
+    def _draw_compaction(self, shown: TurnItem) -> bool:
+        match shown:
+            case MessageAdded(message=message) if (compaction := compaction_of(message)) is not None:
+                self._notify(f"compacted {format_sizes(compaction)} tokens")
+            case CompactionStarted():
+                self._notify("earlier messages are being summarised")
+            case CompactionFailed(problem=problem):
+                self._notify(f"earlier messages could not be summarised: {problem.text}")
+            case _:
+                return False
+        return True
+
     def _draw_end(self, shown: TurnItem) -> bool:
         match shown:
             case StepStarted():
                 self._draw_changes()
             case StepRestarted():
                 self._notify("the answer starts again")
-            case StepFinished(parts=parts, finish=finish):
-                self._draw_files(parts)
-                if finish in CUT_OFF:
+            case RequestRetried():
+                self._notify(describe_retry(shown))
+            case StepFinished(parts=parts, finish=finish, model=model, continues=continues):
+                if not continues or any(isinstance(part, FilePart) for part in parts):  # a continued text is one text
+                    self._draw_files(parts)
+                if model:
+                    self._notify(f"written by {model}")
+                if finish in CUT_OFF and not continues:
                     self._notify(CUT_OFF[finish])
             case StepInterrupted(parts=parts):
                 if not self._is_bare and any(not isinstance(part, FilePart) for part in parts):
@@ -189,6 +228,9 @@ class TurnPrinter:
             self._notify(
                 "cancelled" + ("; what came so far stays in the conversation" if self.has_text or self.files else "")
             )
+        elif self.state.options.compact is not None:
+            if self.problem is None and not self.state.compactions:
+                self._notify("there is too little to compact yet")
         elif self.problem is None and not (self.has_text or self.files):
             self._notify("the model said nothing")
         if (summary := format_usage(usage)) and not self._is_bare:

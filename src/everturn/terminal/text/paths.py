@@ -6,6 +6,7 @@ place: the file goes into the folder that the person chose, under a name that do
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import mimetypes
@@ -13,6 +14,7 @@ import os
 import re
 import shlex
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,8 @@ STEM, SUFFIX = (
     48,
     12,
 )  # characters of a file name from a model; at four bytes each they fit into the 255 bytes of most file systems
+_IMAGE_URL: Final = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
+_IMAGE_STARTS: Final = {"png": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "gif": b"GIF8", "webp": b"RIFF"}
 _NOT_IN_NAMES: Final = re.compile(r'[/\\:*?"<>|]')
 
 
@@ -46,6 +50,29 @@ def parse_dropped_paths(line: str) -> list[Path]:
         return []
     paths = parse_paths(line)
     return paths if all(path.is_absolute() and os.path.isfile(path) for path in paths) else []
+
+
+def parse_pasted_images(text: str) -> list[Path]:
+    """Return the paths of pasted text that is nothing but paths of images: they are attached beside what is written."""
+    paths = parse_dropped_paths(text)
+    return paths if all((mimetypes.guess_type(path.name)[0] or "").startswith("image/") for path in paths) else []
+
+
+def save_pasted_image(text: str) -> Path | None:
+    """Write an image that was pasted as a data URL to a temporary file of this user; None if the text is not one."""
+    match = _IMAGE_URL.match(text[:64]) if len(text) <= SIZE_LIMIT * 4 // 3 + 64 else None
+    if match is None:
+        return None
+    try:
+        data = base64.b64decode("".join(text[match.end() :].split()), validate=True)
+    except ValueError:
+        return None
+    if not data.startswith(_IMAGE_STARTS[match[1]]):
+        return None
+    number, name = tempfile.mkstemp(prefix="everturn-", suffix=f".{match[1]}")
+    with os.fdopen(number, "wb") as file:
+        file.write(data)
+    return Path(name)
 
 
 def _home(word: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, cast, get_args
 
 from everturn.access import explain
+from everturn.base_app import BaseApp
 from everturn.clock import SystemClock
 from everturn.core.canonical_json import JsonObject, parse_object, replace_surrogates_in
 from everturn.core.gates import Grant
@@ -21,7 +22,6 @@ from everturn.core.rules.shadowed_rules import find_shadowed_rules
 from everturn.errors import ConfigError, UnknownSession
 from everturn.permissions.explain import escape_invisible
 from everturn.permissions.rules_file import load_rules
-from everturn.runtime import Runtime
 from everturn.stores.registry import SUFFIXES, get_store
 
 CODES: Final[dict[RuleAction, int]] = {"allow": 0, "ask": 3, "deny": 4}
@@ -50,7 +50,7 @@ def check_rules(path: str) -> PermissionsOutput:
 async def explain_call(
     name: str,
     words: Sequence[str],
-    runtime: Runtime,
+    app: BaseApp,
     options: TurnOptions,
     *,
     subjects: Sequence[str] = (),
@@ -64,10 +64,10 @@ async def explain_call(
         ConfigError: the store cannot be read, the tool does not exist, or the words are not arguments.
         BadArguments: the arguments do not match the tool's schema.
     """
-    enabled = runtime.registry.enabled(options.tools)
+    enabled = app.registry_of(options.agent).enabled(options.tools)
     tool = enabled.get(name)
     if tool is None and (
-        must_be_there or name in runtime.tools
+        must_be_there or name in app.tools
     ):  # a tool that the agent does not have is not offered to it
         raise ConfigError(f"there is no tool called {name!r}; there are: {', '.join(enabled)}")
     if tool is not None and subjects:
@@ -78,12 +78,14 @@ async def explain_call(
     spec = tool.spec if tool is not None else ToolSpec(name, "", {}, approval="ask", subjects=_subjects(subjects))
     grants = await _grants(store, session) if store else []
     granted = (
-        runtime.permissions.rules_from_grants(grants, runtime.tools.get, options.by)
+        app.permissions.rules_from_grants(grants, app.tools.get, options.by, options.folder)
         if tool is not None
         else _rules_of(grants)
     )
-    explanation = await explain.explain_call(runtime.permissions, spec, arguments, meant, options, granted)
-    return [*_notes(spec, tool, subjects), *explanation.lines], CODES[explanation.decision.action]
+    explanation = await explain.explain_call(app.permissions, spec, arguments, meant, options, granted)
+    registered = app.registry_of(options.agent).tools
+    warnings = [f"warning: {text}" for text in explain.agent_warnings(app.permissions, enabled, registered, options)]
+    return [*_notes(spec, tool, subjects), *explanation.lines, *warnings], CODES[explanation.decision.action]
 
 
 def _rules_of(grants: Sequence[Grant]) -> list[Rule]:

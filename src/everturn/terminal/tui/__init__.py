@@ -25,9 +25,12 @@ It draws events and sends commands, and decides nothing; the server may be in th
 - `branches`: message versions, as a tree
 - `compare`: two versions side by side
 - `picker`: choose a model or an agent
+- `memory`: the memory files of the user: read, edit, delete
+- `history_search`: a search of the messages that were sent earlier
 - `permissions`: rules, tools, grants, and an explanation of a call
 - `mcp_servers`: MCP servers: status, trust, login
 - `revert`: file changes, and their revert
+- `context`: what fills the context window, and the undo of a compaction
 - `usage`: tokens and costs per day
 - `settings`: theme and language
 - `help`: all keys and commands

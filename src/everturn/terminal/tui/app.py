@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, cast
 
 from msgspec.structs import replace
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from everturn.core.parts import FilesPart
+from everturn.localization import format_text
+from everturn.terminal.text.prompt_history import history_path, load_history
+from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui import settings
 from everturn.terminal.tui.app_base import AppBase, state_of
 from everturn.terminal.tui.chat import MIN_TALL_HEIGHT
+from everturn.terminal.tui.chat_host import ChatHost
 from everturn.terminal.tui.host import Language
 from everturn.terminal.tui.key_bar import format_key, own_bindings
 from everturn.terminal.tui.sidebar import Sidebar
 from everturn.terminal.tui.texts.app import get_app_texts
+from everturn.terminal.tui.texts.context import get_context_texts
+from everturn.terminal.tui.texts.folder import get_folder_texts
+from everturn.terminal.tui.texts.screens import get_screen_texts
 from everturn.terminal.tui.themes import CSS
 
 
@@ -36,6 +45,7 @@ class TerminalApp(AppBase):
         Binding("ctrl+b", "branches", "branches"),
         Binding("ctrl+l", "pick", "pick"),
         Binding("f2", "side", "side", show=False),
+        Binding("ctrl+r", "history", "history", show=False),
     ]
 
     # Keys --------------------------------------------------------------------------------------------------------------
@@ -88,12 +98,32 @@ class TerminalApp(AppBase):
 
         self.push_screen(ServersScreen())
 
+    async def action_memory(self) -> None:
+        """Show the memory files."""
+        from everturn.terminal.tui.memory import MemoryScreen
+
+        self.push_screen(MemoryScreen())
+
+    async def action_prompts(self, start: str = "") -> None:
+        """Show the saved prompts and the instructions; `start` is the row that the cursor is on."""
+        from everturn.terminal.tui.prompt_commands import use_prompt
+        from everturn.terminal.tui.prompts import PromptsScreen
+
+        async def left(name: str | None) -> None:
+            prompts = await self.attempt(self.server.prompts())
+            self.prompts = self.prompts if prompts is None else prompts
+            if name:
+                use_prompt(self, name, "")
+
+        self.push_screen(PromptsScreen(start), left)
+
     async def action_branches(self) -> None:
         """Show the versions of messages."""
         from everturn.terminal.tui.branches import BranchesScreen
 
         if self.follower is not None:
             self.push_screen(BranchesScreen(self.follower, self.picked))
+            self.run_worker(self.follower.load_earlier(all_turns=True), exit_on_error=False)
 
     async def action_compare(self) -> None:
         """Show two answers side by side."""
@@ -108,7 +138,15 @@ class TerminalApp(AppBase):
         from everturn.terminal.tui.revert import FilesScreen
 
         if self.follower is not None:
+            await self.follower.load_earlier(all_turns=True)
             self.push_screen(FilesScreen(self.follower))
+
+    def confirm_revert(self, part: FilesPart) -> None:
+        """Ask whether to restore the files as they were before a step, and do it."""
+        from everturn.terminal.tui.revert import confirm_revert
+
+        if self.follower is not None:
+            confirm_revert(cast("ChatHost", self), self.follower, part, before=True)
 
     async def action_pick(self) -> None:
         """Choose the model or the agent."""
@@ -119,6 +157,39 @@ class TerminalApp(AppBase):
                 self.choose(**{choice[0]: choice[1]})
 
         self.push_screen(PickerScreen(self.commands.models(), *self.current_agent_and_model()), picked)
+
+    async def action_history(self) -> None:
+        """Search the messages that were sent earlier, and put one into the input."""
+        from everturn.terminal.tui.history_search import HistorySearchScreen
+
+        entries = load_history(history_path())
+        if not entries:
+            return self.show_message(get_screen_texts(self.language).no_history)
+
+        def picked(text: str | None) -> None:
+            if text:
+                self.write_input(text)
+
+        self.push_screen(HistorySearchScreen(entries, self.chat_screen.composer.text.strip()), picked)
+        return None
+
+    async def action_context(self) -> None:
+        """Show what fills the context window."""
+        from everturn.terminal.tui.context import ContextScreen
+
+        if self.follower is None:
+            return self.show_message(get_context_texts(self.language).nothing_yet)
+
+        async def closed(wants_compaction: bool | None) -> None:
+            if wants_compaction:
+                await self.commands.compact()
+
+        self.push_screen(ContextScreen(self.follower), closed)
+        return None
+
+    async def action_compact(self) -> None:
+        """Summarise the earlier part of the conversation."""
+        await self.commands.compact()
 
     async def action_usage(self) -> None:
         """Show the usage."""
@@ -169,10 +240,12 @@ class TerminalApp(AppBase):
         if self.is_in_memory and self.sessions:
             self.exit_messages.append(texts.gone)
         if self.is_here and not self.is_in_memory and (count := sum(view.id not in waiting for view in awake)):
-            self.exit_messages.append(texts.still_runs.format(count=count))
+            self.exit_messages.append(format_text(texts.still_runs, n=count))
         if self.inbox_gates and not self.is_in_memory:
-            text = texts.still_waits_one if len(self.inbox_gates) == 1 else texts.still_waits
-            self.exit_messages.append(text.format(count=len(self.inbox_gates)))
+            self.exit_messages.append(format_text(texts.still_waits, n=len(self.inbox_gates)))
+        if self.folder is not None and self.follower is not None and not self.is_in_memory:
+            text = get_folder_texts(self.language).come_back
+            self.exit_messages.append(text.format(session=self.follower.id))
         self.exit(0)
 
     def action_help_quit(self) -> None:
@@ -189,7 +262,9 @@ class TerminalApp(AppBase):
         from textual.command import CommandPalette
 
         if not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(placeholder=get_app_texts(self.language).palette, id="--command-palette"))
+            palette = CommandPalette(placeholder=get_app_texts(self.language).palette, id="--command-palette")
+            self.buffer_keys_for(palette)
+            self.push_screen(palette)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Yield every action by its name, for the command palette."""
@@ -198,3 +273,6 @@ class TerminalApp(AppBase):
         for name, title in texts.keys.items():
             if (action := getattr(self, f"action_{name}", None)) is not None and name != "command_palette":
                 yield SystemCommand(f"{title} · {keys[name]}" if name in keys else title, "", action)
+        for command, about in self.commands.slash_commands().items():
+            if command not in texts.slash:
+                yield SystemCommand(command, escape_prose(about), partial(self.write_input, f"{command} "))

@@ -15,21 +15,26 @@ from textual.screen import Screen
 
 from everturn import api
 from everturn.client import Server
+from everturn.core.options import PermissionMode
+from everturn.core.parts import ContextPart
 from everturn.errors import EverturnError, ServerUnavailable, UnknownSession
 from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui import settings
 from everturn.terminal.tui.chat import ChatScreen, session_title
 from everturn.terminal.tui.commands import CommandHost, Commands
+from everturn.terminal.tui.folder import PICK, FolderStart, find_session, next_mode, open_folder
 from everturn.terminal.tui.host import Language, Severity
 from everturn.terminal.tui.key_buffer import keys_from_text
 from everturn.terminal.tui.session_follower import SessionFollower
 from everturn.terminal.tui.sidebar import MAX_SESSIONS, Sidebar
 from everturn.terminal.tui.state import SessionState
 from everturn.terminal.tui.texts.app import get_app_texts
+from everturn.terminal.tui.texts.folder import get_folder_texts
 from everturn.terminal.tui.themes import DARK, THEMES
 
 T = TypeVar("T")
 UNKNOWN_USER = api.Me(tenant="", user="", role="viewer", version="")
+FOCUS_INTERVAL, FOCUS_TIMEOUT = 0.02, 3.0  # seconds between looks at a new screen, and to wait for it
 RECONNECT_DELAY = 3.0  # seconds before a stream that has ended is reopened
 LIST_INTERVAL = 20.0  # seconds between two requests for the list of sessions, besides the events of the stream
 
@@ -49,6 +54,7 @@ class AppBase(App[int]):
         is_here: bool = False,
         is_in_memory: bool = False,
         typed: str = "",
+        start: FolderStart | None = None,
     ) -> None:
         super().__init__()
         self.user_settings = settings.load_user_settings()
@@ -58,8 +64,13 @@ class AppBase(App[int]):
         self.follower: SessionFollower | None = None
         self.sessions: dict[str, api.SessionView] = {}
         self.commands = Commands(cast("CommandHost", self))  # its actions are those of `TerminalApp`
+        self.prompts: list[api.PromptView] = []  # saved prompts
         self.agent = self.model = ""  # choice for the next message; "": the default
+        self.mode: PermissionMode = ""  # of the next message; "": the agent's own
+        self.folder: api.FolderView | None = None  # the folder that this terminal works in
+        self.start = start
         self.attached: list[api.FileView] = []
+        self.contexts: list[ContextPart] = []
         self.editing = self.picked = ""  # message ids
         self.note = ""
         self.problem = ""  # the error that ended the app
@@ -98,8 +109,12 @@ class AppBase(App[int]):
         for note in self._notes:
             self.show_message(note)
         try:
-            if self._initial_session:
-                await self.open_session(self._initial_session, keeps_text=True)
+            session = self._initial_session
+            if self.start is not None:
+                await open_folder(self, self.start, is_first=True)
+                session = session or await find_session(self, self.start)
+            if session:
+                await self.open_session(session, keeps_text=True)
             await self._load_agents()
             if self._files:
                 await self.commands.attach(self._files)
@@ -107,6 +122,8 @@ class AppBase(App[int]):
             self._started.set()
         await self._list()
         self.draw()
+        if self.start is not None and self.start.resume == PICK:
+            await self.run_action("app.sessions")
 
     async def wait_until_started(self) -> None:
         """Wait until the command-line options are applied, so that a message goes to the session that they name."""
@@ -121,10 +138,25 @@ class AppBase(App[int]):
 
     async def handle_input_ready(self) -> None:
         """The input is ready: handle the buffered keys in order, and apply the command-line options."""
+        await self._replay_keys()
+        self.run_worker(self._begin, exit_on_error=False)
+
+    def buffer_keys_for(self, screen: Screen[Any]) -> None:
+        """Buffer keys until a screen that is about to be shown has the focus: they are meant for it."""
+        self._buffered_keys = [] if self._buffered_keys is None else self._buffered_keys
+        self._release_keys(screen, time.monotonic() + FOCUS_TIMEOUT)
+
+    def _release_keys(self, screen: Screen[Any], until: float) -> None:
+        is_ready = screen.is_running and screen.focused is not None
+        if not is_ready and time.monotonic() < until:
+            self.set_timer(FOCUS_INTERVAL, lambda: self._release_keys(screen, until))
+            return
+        self.call_later(self._replay_keys)
+
+    async def _replay_keys(self) -> None:
         early, self._buffered_keys = self._buffered_keys or [], None
         for event in early:
             await super().on_event(event)
-        self.run_worker(self._begin, exit_on_error=False)
 
     # Host interface of the screens -------------------------------------------------------------------------------------
 
@@ -135,7 +167,9 @@ class AppBase(App[int]):
         if old is not None:
             await old.aclose()
         self.editing = self.picked = ""
-        self.follower = SessionFollower(self.server, session, self._changed, self._failed) if session else None
+        self.follower = (
+            SessionFollower(self.server, session, self._changed, self._failed, lambda: self.model) if session else None
+        )
         if self.follower is not None:
             self.follower.start()
         talk.transcript.show(state_of(self.follower), leaf)
@@ -161,14 +195,26 @@ class AppBase(App[int]):
         self.is_here, texts = is_here, get_app_texts(self.language)
         if self.is_running:
             self.show_message(texts.moved_here if is_here else texts.moved_away)
-            self.run_worker(self._load_agents(), exit_on_error=False)
+            self.run_worker(self._reopen(), exit_on_error=False)
+
+    async def _reopen(self) -> None:
+        """Open the folder at the process that has the store now, and request what it offers."""
+        if self.start is not None:
+            await open_folder(self, self.start, is_first=False)
+        await self._load_agents()
 
     async def _load_agents(self) -> None:
-        """Request the user, the agents and the models again: another process may be configured differently."""
-        answers = await self.attempt(asyncio.gather(self.server.me(), self.server.agent_list()))
+        """Request the user, the agents, the models and the saved prompts again: another process may be configured differently."""
+        asked = asyncio.gather(self.server.me(), self.server.agent_list(), self.server.prompts())
+        answers = await self.attempt(asked)
         if answers is not None:
-            self.me, self.agents = answers
+            self.me, self.agents, self.prompts = answers
         self.draw()
+
+    def write_input(self, text: str) -> None:
+        """Replace the text in the input."""
+        self.chat_screen.composer.write(text)
+        self.chat_screen.composer.text_area.focus()
 
     def current_agent_and_model(self) -> tuple[str, str]:
         """Return the agent and the model of the next message."""
@@ -180,6 +226,29 @@ class AppBase(App[int]):
             return "", ""
         return agent.name, self.model or agent.model
 
+    def current_agent_view(self) -> api.AgentView | None:
+        """Return the agent of the next message, as the server describes it."""
+        name = self.current_agent_and_model()[0]
+        return next((view for view in self.agents.agents if view.name == name), None)
+
+    def mode_to_send(self) -> PermissionMode:
+        """Return the permission mode of the next message; "": the agent has no folder, and no mode was chosen."""
+        view = self.current_agent_view()
+        if view is None or self.mode not in view.modes:
+            return ""
+        return self.mode if view.folder or self.mode == "plan" else ""
+
+    def cycle_mode(self) -> None:
+        """Select the next permission mode, for the messages from now on."""
+        view, texts = self.current_agent_view(), get_folder_texts(self.language)
+        mode = next_mode(self.mode or "ask", [] if view is None else view.modes)
+        if not mode:
+            return self.show_message(texts.no_modes)
+        self.mode = mode
+        self.show_message(texts.mode_now[mode])
+        self.draw()
+        return None
+
     def choose(self, agent: str = "", model: str = "") -> None:
         """Select another agent for new sessions, or another model."""
         texts = get_app_texts(self.language)
@@ -190,6 +259,8 @@ class AppBase(App[int]):
         if model:
             self.model = model
             self.show_message(texts.model_now.format(name=model))
+            if self.follower is not None:
+                self.follower.refresh_context()
         self.draw()
 
     def gates_of_session(self) -> list[api.GateView]:
@@ -250,12 +321,20 @@ class AppBase(App[int]):
             if item.waits is not None:
                 others = [gate_view for gate_view in self.inbox_gates if gate_view.session != view.id]
                 self.inbox_gates = sorted([*others, *item.waits], key=lambda gate_view: gate_view.opened)
-        if self.user_settings.bell and any(gate_view.gate.id not in before for gate_view in self.inbox_gates):
-            self.bell()
+        if any(gate_view.gate.id not in before for gate_view in self.inbox_gates):
+            if self.user_settings.bell:
+                self.bell()
+            if item.snapshot is None:
+                self._notify_desktop(get_app_texts(self.language).notify_gate)
         for screen in self.screen_stack:
             if (refresh := getattr(screen, "refresh_waits", None)) is not None:
                 refresh()
         self.draw()
+
+    def _notify_desktop(self, text: str) -> None:
+        """Ask the terminal for a notification, unless it has the focus: OSC 9 and OSC 777, which others ignore."""
+        if not self.app_focus and (driver := self._driver) is not None:
+            driver.write(f"\x1b]9;{text}\x07\x1b]777;notify;Everturn;{text}\x07")
 
     async def _list(self) -> None:
         try:

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from everturn.core.messages import Message
 from everturn.core.tree import MessageTree
+from everturn.localization import format_text
 from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui.chat_host import ChatHost, get_chat_host
 from everturn.terminal.tui.compare import CompareScreen, nearest_versioned
@@ -209,5 +210,7 @@ class BranchesScreen(ClosingScreen[None], ModalScreen[None]):
             if yes:
                 await self.host.attempt(self._follower.session.delete(message.id))
 
-        explanation = self._screen_texts.delete_what.format(count=count) if count else self._screen_texts.delete_last
+        explanation = (
+            format_text(self._screen_texts.delete_what, count=count) if count else self._screen_texts.delete_last
+        )
         self.host.push_screen(Confirm(self._screen_texts.delete, explanation), agreed)

@@ -15,15 +15,20 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from everturn import api
+from everturn.localization import format_text
 from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui.chat_host import ChatHost, get_chat_host
 from everturn.terminal.tui.composer import Composer, ComposerInput
+from everturn.terminal.tui.context import confirm_undo, warning_text
+from everturn.terminal.tui.folder import pending_question
 from everturn.terminal.tui.key_bar import KeyHintBar, KeyHints
 from everturn.terminal.tui.revert import confirm_revert
 from everturn.terminal.tui.sidebar import Sidebar
 from everturn.terminal.tui.state import SessionState
-from everturn.terminal.tui.status import StatusLine, running_line, status_line
+from everturn.terminal.tui.status import StatusLine, context_gauge, mode_label, running_line, status_line
 from everturn.terminal.tui.texts.app import get_app_texts
+from everturn.terminal.tui.texts.context import get_context_texts
+from everturn.terminal.tui.texts.folder import get_folder_texts
 from everturn.terminal.tui.transcript import Transcript
 
 IDLE_BEFORE_GATE = 1.0  # seconds without a key before a gate opens by itself
@@ -44,6 +49,8 @@ class ChatScreen(Screen[None]):
     ChatScreen #queue { height: auto; max-height: 4; padding: 0 2; color: $text-muted; display: none; }
     ChatScreen #ask { height: 1; padding: 0 2; background: $warning 20%; color: $foreground; display: none; }
     ChatScreen #ask:hover { background: $warning 35%; }
+    ChatScreen #full { height: auto; max-height: 2; padding: 0 2; color: $text-warning; display: none; }
+    ChatScreen #full:hover { text-style: underline; }
     ChatScreen #welcome { height: auto; padding: 0 2; color: $text-muted; display: none; }
     ChatScreen.-low #welcome { display: none; }
     ChatScreen #small { display: none; padding: 1 2; }
@@ -55,6 +62,7 @@ class ChatScreen(Screen[None]):
         Binding("pageup", "scroll_up", "scroll_up", show=False, priority=True),
         Binding("pagedown", "scroll_down", "scroll_down", show=False, priority=True),
         Binding("ctrl+end", "scroll_end", "scroll_end", show=False, priority=True),
+        Binding("shift+tab", "mode", "mode", show=False, priority=True),
         Binding("ctrl+t", "take_back", "take_back", show=False),
         Binding("f6", "to_transcript", "to_transcript", show=False, priority=True),
     ]
@@ -80,8 +88,9 @@ class ChatScreen(Screen[None]):
                 yield Transcript()
                 yield KeyHints(get_app_texts(app.language).welcome, id="welcome")
                 yield Static(id="queue", markup=False)
+                yield Static(id="full", markup=False)
                 yield Static(id="ask", markup=False)
-                yield Composer(get_app_texts(app.language).slash, app.commands.values)
+                yield Composer(app.commands.slash_commands, app.commands.values, app.commands.files)
                 yield StatusLine("status")
                 yield KeyHintBar()
         yield Static(Content(get_app_texts(app.language).small), id="small", markup=False)
@@ -106,9 +115,7 @@ class ChatScreen(Screen[None]):
     def refresh_texts(self) -> None:
         """Draw all texts again after a change of the language."""
         texts = get_app_texts(self.host.language)
-        self.composer.commands = texts.slash
         self.query_one("#small", Static).update(Content(texts.small))
-        self.query_one("#welcome", KeyHints).set_text(texts.welcome)
         self.query_one(KeyHintBar).draw()
         self.query_one(Sidebar).refresh_texts()
 
@@ -133,14 +140,22 @@ class ChatScreen(Screen[None]):
         app = self.host
         texts, state = get_app_texts(app.language), None if app.follower is None else app.follower.state
         title = texts.new if state is None else escape_prose(session_title(state)) or texts.new
-        count = texts.waits_one if len(app.inbox_gates) == 1 else texts.waits.format(count=len(app.inbox_gates))
+        count = format_text(texts.waits, n=len(app.inbox_gates))
         waits = Content.styled(count, "$warning bold") if app.inbox_gates else Content()
         is_lost = app.follower is not None and app.follower.is_broken
         right = Content.styled(f"× {texts.lost}", "$error bold") if is_lost else running_line(state, texts)
         self.query_one("#top", StatusLine).put(Content.styled(title, "bold"), Content("  ").join([right, waits]))
         agent, model = app.current_agent_and_model()
         note = Content.styled(texts.in_memory, "$warning bold") if app.is_in_memory else Content(app.note)
-        self.query_one("#status", StatusLine).put(status_line(state, agent, model, app.agents.models), note)
+        gauge = context_gauge(state, self.size.width)
+        right = Content("  ").join([piece for piece in (gauge, note) if piece.plain])
+        view = app.current_agent_view()
+        place = view.folder if view is not None else ""
+        mode = mode_label(app.mode_to_send() or "ask", app.language) if view is not None and place else Content()
+        label = app.folder.label if app.folder is not None and app.folder.root == place else place
+        left = Content("  ").join([piece for piece in (mode, status_line(state, label or agent, model)) if piece.plain])
+        self.query_one("#status", StatusLine).put(left, right)
+        self._draw_full(state)
         self._draw_queue([] if state is None else state.queued_messages)
         self._draw_ask(app.gates_of_session())
         self._draw_composer()
@@ -157,6 +172,15 @@ class ChatScreen(Screen[None]):
         if shown:
             shown[-1] += f"   ({texts.take_back})" if len(rows) <= 3 else f"   (+{len(rows) - 3}; {texts.take_back})"
             line.update(Content("\n".join(shown)))  # only then: an update costs a layout of the whole screen
+
+    def _draw_full(self, state: SessionState | None) -> None:
+        line = self.query_one("#full", Static)
+        text = warning_text(None if state is None else state.context, get_context_texts(self.host.language))
+        if question := pending_question(state):
+            text = getattr(get_folder_texts(self.host.language), question)
+        line.display = bool(text)
+        if text:
+            line.update(Content(f"! {text}"))
 
     def _draw_ask(self, gates: Sequence[api.GateView]) -> None:
         texts, line = get_app_texts(self.host.language), self.query_one("#ask", Static)
@@ -175,14 +199,20 @@ class ChatScreen(Screen[None]):
         names = ", ".join(file.part.name for file in app.attached)
         about = texts.editing if app.editing else ""
         if app.attached:
-            text = texts.attached if len(app.attached) == 1 else texts.attached_files
-            about = text.format(count=len(app.attached), names=names)
+            about = format_text(texts.attached, n=len(app.attached), names=names)
+        if app.contexts:
+            outputs = get_folder_texts(app.language).goes_with.format(
+                names=", ".join(part.title for part in app.contexts)
+            )
+            about = f"{about}  {outputs}" if about else outputs
         composer.about = about
 
     def _draw_keys(self) -> None:
         app = self.host
         texts, transcript = get_app_texts(app.language), self.transcript
-        self.query_one("#welcome").display = app.follower is None and self.size.height >= MIN_TALL_HEIGHT
+        welcome = self.query_one("#welcome", KeyHints)
+        welcome.set_text(get_folder_texts(app.language).welcome if app.folder is not None else texts.welcome)
+        welcome.display = app.follower is None and self.size.height >= MIN_TALL_HEIGHT
         runs = app.follower is not None and app.follower.state.running is not None
         first = [("Esc", texts.stop, "screen.stop")] if runs and not app.editing else []
         if transcript.has_focus:
@@ -216,6 +246,11 @@ class ChatScreen(Screen[None]):
 
         self.host.push_screen(GateScreen(gate_view), done)
 
+    @on(Transcript.ReachedTop)
+    def _reached_top(self) -> None:
+        if self.host.follower is not None:
+            self.run_worker(self.host.follower.load_earlier(), exit_on_error=False)
+
     @on(Transcript.AskedGate)
     def _asked(self, event: Transcript.AskedGate) -> None:
         match = next(
@@ -229,6 +264,15 @@ class ChatScreen(Screen[None]):
     def _asked_revert(self, event: Transcript.AskedRevert) -> None:
         if self.host.follower is not None:
             confirm_revert(self.host, self.host.follower, event.files, before=True)
+
+    @on(Transcript.AskedUndo)
+    def _asked_undo(self, event: Transcript.AskedUndo) -> None:
+        if self.host.follower is not None:
+            confirm_undo(self.host, self.host.follower, event.message_id)
+
+    @on(events.Click, "#full")
+    async def _clicked_full(self) -> None:
+        await self.host.action_context()
 
     @on(Transcript.Picked)
     def _picked(self, event: Transcript.Picked) -> None:
@@ -250,6 +294,8 @@ class ChatScreen(Screen[None]):
     async def _dropped(self, event: ComposerInput.Dropped) -> None:
         event.stop()
         await self.host.commands.attach(event.paths)
+        for path in event.paths if event.is_temporary else ():
+            path.unlink(missing_ok=True)
 
     @on(ComposerInput.EditLast)
     def _edit_last(self, event: ComposerInput.EditLast) -> None:
@@ -270,6 +316,10 @@ class ChatScreen(Screen[None]):
         is_again = time.monotonic() - self._last_escape < HARD_STOP_WINDOW
         self._last_escape = time.monotonic()
         await app.commands.stop(is_again)
+
+    def action_mode(self) -> None:
+        """Select the next permission mode."""
+        self.host.cycle_mode()
 
     async def action_take_back(self) -> None:
         """Take back the last queued message."""

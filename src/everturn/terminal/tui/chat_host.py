@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from textual.dom import DOMNode
-from textual.screen import Screen
 
 from everturn import api
 from everturn.terminal.tui.commands import CommandHost, Commands
@@ -21,10 +20,19 @@ class ChatHost(CommandHost, Protocol):
     sessions: dict[str, api.SessionView]  # known sessions
     picked: str  # the message that is picked in the transcript; "": none
     note: str
+    folder: api.FolderView | None  # the folder that this terminal works in
     is_in_memory: bool  # the sessions end with this process
 
     def recent_sessions(self) -> list[api.SessionView]:
         """Return the known sessions, the last used first, without those of sub-agents."""
+        ...
+
+    def current_agent_view(self) -> api.AgentView | None:
+        """Return the agent of the next message, as the server describes it."""
+        ...
+
+    def cycle_mode(self) -> None:
+        """Select the next permission mode."""
         ...
 
     def gates_of_session(self) -> list[api.GateView]:
@@ -49,10 +57,6 @@ class ChatHost(CommandHost, Protocol):
 
     def call_later(self, callback: Callable[[], Awaitable[None]]) -> bool:
         """Call it after all pending messages of the app."""
-        ...
-
-    def push_screen(self, screen: Screen[T], callback: Callable[[T | None], Any] | None = None) -> object:
-        """Show a screen on top of the others, and call back with its result."""
         ...
 
 

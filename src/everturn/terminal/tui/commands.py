@@ -4,21 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
+
+from textual.screen import Screen
 
 from everturn import api
 from everturn.client import RemoteTurn
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, ToolPart
-from everturn.errors import ConfigError
+from everturn.core.options import PermissionMode
+from everturn.core.parts import ContextPart, FilePart, FilesPart, ToolPart
+from everturn.errors import ConfigError, EverturnError
+from everturn.terminal.text.file_changes import steps_with_changes
 from everturn.terminal.text.paths import check_sendable, parse_paths, save_path, write_new_file
+from everturn.terminal.text.prompt_history import add_to_history, history_path
 from everturn.terminal.tui.composer import Composer
+from everturn.terminal.tui.folder import pending_question
+from everturn.terminal.tui.folder_commands import (
+    describe_commands,
+    expand_folder_command,
+    list_files,
+    markdown_path,
+    match_files,
+    render_markdown,
+    run_own_command,
+)
 from everturn.terminal.tui.host import Host
+from everturn.terminal.tui.prompt_commands import describe_prompts, refuse_unknown_prompt, use_prompt
 from everturn.terminal.tui.texts.app import AppTexts, get_app_texts
+from everturn.terminal.tui.texts.context import get_context_texts
+from everturn.terminal.tui.texts.folder import get_folder_texts
 from everturn.terminal.tui.transcript import Transcript
+
+T = TypeVar("T")
 
 
 class ConversationView(Protocol):
@@ -44,8 +65,13 @@ class CommandHost(Host, Protocol):
 
     agent: str  # choice for the next message; "": the default
     model: str
+    mode: PermissionMode
     attached: list[api.FileView]  # files of the next message
+    contexts: list[ContextPart]  # outputs of commands that go with the next message
+    folder: api.FolderView | None  # the folder that this terminal works in
     editing: str  # the message that is edited; "": none
+    is_in_memory: bool  # the sessions end with this process
+    prompts: list[api.PromptView]  # saved prompts
 
     @property
     def chat_screen(self) -> ConversationView:
@@ -64,6 +90,14 @@ class CommandHost(Host, Protocol):
         """Select another agent for new sessions, or another model."""
         ...
 
+    def confirm_revert(self, part: FilesPart) -> None:
+        """Ask whether to restore the files as they were before a step, and do it."""
+        ...
+
+    def mode_to_send(self) -> PermissionMode:
+        """Return the permission mode of the next message."""
+        ...
+
     async def action_help(self) -> None:
         """Show all keys."""
         ...
@@ -80,8 +114,32 @@ class CommandHost(Host, Protocol):
         """Show the file changes, and revert them."""
         ...
 
+    async def action_memory(self) -> None:
+        """Show the memory files."""
+        ...
+
+    async def action_prompts(self, start: str = "") -> None:
+        """Show the saved prompts and the instructions; `start` is the row that the cursor is on."""
+        ...
+
+    def write_input(self, text: str) -> None:
+        """Replace the text in the input."""
+        ...
+
     async def action_pick(self) -> None:
         """Choose the model or the agent."""
+        ...
+
+    async def action_context(self) -> None:
+        """Show what fills the context window."""
+        ...
+
+    def push_screen(self, screen: Screen[T], callback: Callable[[T | None], Any] | None = None) -> object:
+        """Show a screen on top of the others, and call back with its result."""
+        ...
+
+    def run_worker(self, work: Coroutine[Any, Any, None], *, exit_on_error: bool = True) -> object:
+        """Run something beside everything else."""
         ...
 
 
@@ -90,6 +148,7 @@ class Commands:
 
     def __init__(self, app: CommandHost) -> None:
         self._app = app
+        self._files: list[str] = []
 
     @property
     def _app_texts(self) -> AppTexts:
@@ -103,20 +162,50 @@ class Commands:
         word, _, rest = text.strip().partition(" ")
         if text.startswith("/") and "\n" not in text and not steers:
             await self._run_command(word, rest.strip())
-        elif not text.strip() and not app.attached:
-            app.show_message(self._app_texts.nothing_said)
+        elif text.startswith("!") and len(text.strip()) > 1 and not steers and app.folder is not None:
+            await self._run_own(text.strip()[1:].strip(), app.folder.root)
+        elif not text.strip() and not app.attached and not app.contexts:
+            await self._answer_question()
         else:
             await self._send(replace_surrogates(text.strip()), steers)
 
-    async def _send(self, text: str, steers: bool) -> None:
-        app, files = self._app, list(self._app.attached)
-        app.attached = []
-        turn = await app.attempt(self._sending(text, files, steers))
+    async def _answer_question(self) -> None:
+        """Empty Enter: continue after the step limit, carry out an approved plan, or say that nothing was written."""
+        app, texts = self._app, get_folder_texts(self._app.language)
+        match pending_question(None if app.follower is None else app.follower.state):
+            case "step_limit":
+                await self._send(texts.carry_on, False)
+            case "plan_ready":
+                app.mode = "ask" if app.mode == "plan" else app.mode
+                await self._send(texts.carry_out, False)
+            case _:
+                app.show_message(self._app_texts.nothing_said)
+
+    async def _run_own(self, command: str, folder: str) -> None:
+        """Run a command of the person; its output goes with the next message."""
+        app, texts = self._app, get_folder_texts(self._app.language)
+        try:
+            output = await run_own_command(command, folder)
+        except OSError as error:
+            return app.show_message(texts.shell_failed.format(why=error.strerror or error), "error")
+        app.contexts = [*app.contexts, output]
+        lines = output.text.splitlines()
+        app.show_message(texts.shell_output.format(command=command, output="  ".join(lines[-6:])))
+        app.chat_screen.draw()
+        return None
+
+    async def _send(self, text: str, steers: bool, typed: str = "") -> None:
+        """Send a message; `typed` is what the person wrote for it, if that was a command."""
+        app, files, contexts = self._app, list(self._app.attached), list(self._app.contexts)
+        app.attached, app.contexts = [], []
+        turn = await app.attempt(self._sending(text, files, contexts, steers))
         if turn is None:
-            app.attached = files
+            app.attached, app.contexts = files, contexts
             app.chat_screen.composer.write("\n".join(filter(None, (text, app.chat_screen.composer.text))))
             return
         app.editing = ""
+        if not app.is_in_memory:
+            await asyncio.to_thread(add_to_history, history_path(), typed or text)
         if app.follower is None or app.follower.id != turn.session:
             await app.open_session(turn.session, keeps_text=app.follower is None)
         else:
@@ -124,16 +213,22 @@ class Commands:
         app.chat_screen.transcript.scroll_end(animate=False)
         app.chat_screen.draw()
 
-    async def _sending(self, text: str, files: list[api.FileView], steers: bool) -> RemoteTurn:
+    async def _sending(
+        self, text: str, files: list[api.FileView], contexts: list[ContextPart], steers: bool
+    ) -> RemoteTurn:
         app = self._app
         follower = app.follower
         if follower is None:
-            return await app.server.start_session(text, files=files, agent=app.agent, model=app.model)
+            return await app.server.start_session(
+                text, files=files, contexts=contexts, agent=app.agent, model=app.model, mode=app.mode_to_send()
+            )
         if app.editing:
-            return await follower.session.edit(app.editing, text, model=app.model)
+            return await follower.session.edit(app.editing, text, model=app.model, mode=app.mode_to_send())
         is_running = follower.state.running is not None
         busy: api.Busy = "steer" if steers and is_running else "queue"
-        return await follower.session.send(text, files=files, model=app.model, busy=busy)
+        return await follower.session.send(
+            text, files=files, contexts=contexts, model=app.model, busy=busy, mode=app.mode_to_send()
+        )
 
     async def _run_command(self, word: str, rest: str) -> None:
         app = self._app
@@ -148,6 +243,14 @@ class Commands:
                 await self.regenerate()
             case "/files" | "/revert":
                 await app.action_files()
+            case "/context":
+                await app.action_context()
+            case "/compact":
+                await self.compact(replace_surrogates(rest))
+            case "/memory":
+                await app.action_memory()
+            case "/prompt" | "/instructions":
+                await self._open_prompts(word, rest)
             case "/model" | "/agent":
                 await self._choose(word, rest)
             case "/steer":
@@ -165,17 +268,51 @@ class Commands:
                 await self.save(rest)
             case "/export":
                 await self.export(rest)
+            case "/undo":
+                await self.undo()
+            case "/fork":
+                await self.fork()
+            case _ if use_prompt(self._app, word.removeprefix("/"), rest):
+                pass
             case _:
-                known = ", ".join(self._app_texts.slash)
+                if (text := expand_folder_command(self._app.folder, word, rest)) is not None:
+                    return await self._send(replace_surrogates(text), False, f"{word} {rest}".strip())
+                known = ", ".join(self.slash_commands())
                 self._app.show_message(self._app_texts.no_command.format(name=word, known=known), "warning")
+        return None
+
+    async def _open_prompts(self, word: str, rest: str) -> None:
+        name, _, words = rest.partition(" ")
+        if word == "/instructions":
+            await self._app.action_prompts("layer:session" if self._app.follower is not None else "layer:user")
+        elif not name:
+            await self._app.action_prompts()
+        elif not use_prompt(self._app, name, words):
+            refuse_unknown_prompt(self._app, name)
 
     # Model and agent ------------------------------------------------------------------------------------------------
+
+    def slash_commands(self) -> dict[str, str]:
+        """Return the commands with their descriptions; a prompt or a file of the folder does not hide a command."""
+        known = {**self._app_texts.slash, **_new(describe_prompts(self._app), self._app_texts.slash)}
+        return {**known, **_new(describe_commands(self._app.folder), known)}
 
     def values(self, word: str) -> Sequence[str]:
         """Return the possible arguments of a command, for completion."""
         if word == "/model":
             return self.models()
+        if word == "/prompt":
+            return [prompt.name for prompt in self._app.prompts]
         return [agent.name for agent in self._app.agents.agents] if word == "/agent" else ()
+
+    def files(self, typed: str) -> list[str]:
+        """Return the files of the folder that match what was typed after an `@`."""
+        folder = self._app.folder
+        if folder is None:
+            return []
+        if not typed or not self._files:  # listed anew with each `@`
+            self._files = list_files(folder.root)
+        return match_files(self._files, typed)
 
     def models(self) -> list[str]:
         """Return the models that the agent of this session may use, its own first."""
@@ -185,6 +322,8 @@ class Commands:
 
     async def _choose(self, word: str, name: str) -> None:
         app, texts = self._app, self._app_texts
+        if word == "/model" and self._may_use_any_model() and name not in self.values(word):
+            return self.pick_model(name)
         if not name:
             return await app.action_pick()
         known = self.values(word)
@@ -197,6 +336,21 @@ class Commands:
             app.choose(agent=name)
         return None
 
+    def _may_use_any_model(self) -> bool:
+        name = self._app.current_agent_and_model()[0]
+        return any(view.name == name and view.any_model for view in self._app.agents.agents)
+
+    def pick_model(self, words: str) -> None:
+        """Search all models that can be used here, and continue with the one that is chosen."""
+        from everturn.terminal.tui.model_picker import ModelPickerScreen
+
+        def picked(name: str | None) -> None:
+            if name:
+                self._app.choose(model=name)
+
+        current = self._app.current_agent_and_model()[1]
+        self._app.push_screen(ModelPickerScreen(self.models(), current, words), picked)
+
     # The turn ------------------------------------------------------------------------------------------------------
 
     async def stop(self, is_hard: bool) -> None:
@@ -207,6 +361,24 @@ class Commands:
             return
         await app.attempt(app.follower.session.turn(turn.id).cancel(hard=is_hard))
         app.show_message(self._app_texts.stopped_hard if is_hard else self._app_texts.stopping)
+
+    async def compact(self, focus: str = "") -> None:
+        """Summarise the earlier part of the selected branch; Esc stops it."""
+        app, texts = self._app, get_context_texts(self._app.language)
+        if app.follower is None:
+            return app.show_message(texts.nothing_yet)
+        turn = await app.attempt(app.follower.session.compact(focus=focus))
+        if turn is not None:
+            app.follower.poll_now()
+            app.run_worker(self._wait_for_summary(turn), exit_on_error=False)
+        return None
+
+    async def _wait_for_summary(self, turn: RemoteTurn) -> None:
+        """Tell the person if there was nothing to compact; the transcript shows everything else."""
+        with suppress(EverturnError):
+            result = await turn
+            if result.status == "completed" and not result.messages:
+                self._app.show_message(get_context_texts(self._app.language).nothing)
 
     async def take_back(self) -> None:
         """Cancel the last queued message, and put its text back into the input."""
@@ -228,7 +400,7 @@ class Commands:
         message_id = message or (branch[-1].id if branch else "")
         if app.follower is None or not message_id:
             return app.show_message(self._app_texts.nothing_to_edit)
-        await app.attempt(app.follower.session.rerun(message_id, model=model or app.model))
+        await app.attempt(app.follower.session.rerun(message_id, model=model or app.model, mode=app.mode_to_send()))
         return None
 
     def edit_last(self) -> None:
@@ -292,12 +464,45 @@ class Commands:
         path = await asyncio.to_thread(write_new_file, data, save_path(destination, file))
         self._app.show_message(self._app_texts.saved.format(path=path))
 
+    async def undo(self) -> None:
+        """Restore the files as they were before the last turn that changed some, after a confirmation."""
+        app, texts = self._app, get_folder_texts(self._app.language)
+        changes = [] if app.follower is None else steps_with_changes(self._branch())
+        if app.follower is None or not changes:
+            return app.show_message(texts.nothing_to_undo)
+        turn_of = {id(part): message.turn for message in self._branch() for part in message.parts}
+        last = turn_of.get(id(changes[-1]))
+        first = next((part for part in changes if turn_of.get(id(part)) == last), changes[-1])
+        app.confirm_revert(first)
+        return None
+
+    async def fork(self) -> None:
+        """Continue in a copy of this session; the original stays as it is."""
+        app, texts = self._app, get_folder_texts(self._app.language)
+        if app.follower is None:
+            return app.show_message(texts.nothing_to_fork)
+        data = await app.attempt(app.follower.session.export())
+        copied = None if data is None else await app.attempt(app.server.import_session(data))
+        if copied is not None:
+            await app.open_session(copied.id)
+            app.show_message(texts.forked)
+        return None
+
+    async def _export_markdown(self, path: Path) -> None:
+        assert self._app.follower is not None
+        text = render_markdown(self._app.follower.state.tree.title, list(self._branch()))
+        done = await asyncio.to_thread(write_new_file, text.encode(), path)
+        self._app.show_message(self._app_texts.exported.format(path=done))
+
     async def export(self, path: str, session: str = "") -> None:
         """Write a session to a new file; existing files are not overwritten."""
         app = self._app
         name = session or (app.follower.id if app.follower is not None else "")
         if not name:
             return app.show_message(self._app_texts.nothing_said)
+        if (markdown := markdown_path(path)) is not None and app.follower is not None and not session:
+            await app.attempt(self._export_markdown(markdown))
+            return None
         await app.attempt(self._export(name, _zip_at(path, name)))
         return None
 
@@ -314,6 +519,10 @@ def message_files(message: Message) -> list[FilePart]:
     own = [part for part in message.parts if isinstance(part, FilePart)]
     tools = [part for part in message.parts if isinstance(part, ToolPart) and part.output is not None]
     return own + [file for part in tools if part.output is not None for file in part.output.attachments]
+
+
+def _new(added: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    return {name: about for name, about in added.items() if name not in known}
 
 
 def _zip_at(destination: str, name: str) -> Path:

@@ -20,7 +20,7 @@ from textual.reactive import reactive
 from textual.widgets import OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
-from everturn.terminal.text.paths import parse_dropped_paths
+from everturn.terminal.text.paths import parse_dropped_paths, parse_pasted_images, save_pasted_image
 from everturn.terminal.text.screen import escape_prose
 
 NEWLINE = ("ctrl+j", "shift+enter", "alt+enter")
@@ -45,11 +45,11 @@ class ComposerInput(TextArea):
             self.text, self.steers = text, steers
 
     class Dropped(Message):
-        """Files were dropped on the input."""
+        """Files were dropped on the input, or pasted; temporary ones are deleted when they are attached."""
 
-        def __init__(self, paths: list[Path]) -> None:
+        def __init__(self, paths: list[Path], is_temporary: bool = False) -> None:
             super().__init__()
-            self.paths = paths
+            self.paths, self.is_temporary = paths, is_temporary
 
     class EditLast(Message):
         """The up arrow was pressed in the empty input."""
@@ -89,10 +89,14 @@ class ComposerInput(TextArea):
 
     async def _on_paste(self, event: events.Paste) -> None:
         self.touched = time.monotonic()
-        if not self.text.strip() and (paths := parse_dropped_paths(event.text.strip())):
+        text, image = event.text.strip(), None
+        paths = parse_pasted_images(text) if self.text.strip() else parse_dropped_paths(text)
+        if not paths and (image := save_pasted_image(text)) is not None:
+            paths = [image]
+        if paths:
             event.stop()
             event.prevent_default()
-            self.post_message(self.Dropped(paths))
+            self.post_message(self.Dropped(paths, is_temporary=image is not None))
 
     def action_send(self) -> None:
         """Send the text."""
@@ -131,9 +135,14 @@ class Composer(Vertical):
     """
     about = reactive("")
 
-    def __init__(self, commands: Mapping[str, str], values: Callable[[str], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        commands: Callable[[], Mapping[str, str]],
+        values: Callable[[str], Sequence[str]],
+        files: Callable[[str], Sequence[str]] = lambda typed: (),
+    ) -> None:
         super().__init__(id="composer")
-        self.commands, self._values = commands, values
+        self.commands, self._values, self._files = commands, values, files
 
     def compose(self) -> ComposeResult:
         """Completions, the line, the input."""
@@ -178,20 +187,32 @@ class Composer(Vertical):
         completions = self._completions(self.text)
         menu = self.query_one("#commands", OptionList)
         menu.clear_options()
-        for name, about in completions[:MAX_COMPLETIONS]:
-            menu.add_option(Option(Content.assemble((f"{name:<10} ", "bold"), (escape_prose(about), "dim")), name))
+        shown = completions[:MAX_COMPLETIONS]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, about in shown:
+            menu.add_option(
+                Option(Content.assemble((f"{name:<{width}}  ", "bold"), (escape_prose(about), "dim")), name)
+            )
         menu.display = self.text_area.is_completing = bool(completions)
         if completions:
             menu.highlighted = 0
 
     def _completions(self, text: str) -> list[tuple[str, str]]:
+        if (mention := self._mention()) is not None:
+            return [(f"@{path}", "") for path in self._files(mention)]
         if not text.startswith("/") or "\n" in text:
             return []
         word, blank, rest = text.partition(" ")
         if blank:
             values = [value for value in self._values(word) if value.startswith(rest) and value != rest]
             return [(f"{word} {value}", "") for value in values]
-        return [(name, about) for name, about in self.commands.items() if name.startswith(word) and name != word]
+        return [(name, about) for name, about in self.commands().items() if name.startswith(word) and name != word]
+
+    def _mention(self) -> str | None:
+        """Return what was typed after the `@` in front of the cursor; None: the cursor is not in such a word."""
+        row, column = self.text_area.cursor_location
+        word = self.text_area.document.get_line(row)[:column].rpartition(" ")[2]
+        return word[1:] if word.startswith("@") else None
 
     @on(ComposerInput.CompletionKeyPressed)
     def _completion_key(self, event: ComposerInput.CompletionKeyPressed) -> None:
@@ -211,4 +232,8 @@ class Composer(Vertical):
         self.text_area.focus()
 
     def _take(self, name: str) -> None:
+        if name.startswith("@") and (mention := self._mention()) is not None:
+            row, column = self.text_area.cursor_location
+            self.text_area.replace(f"{name} ", (row, column - len(mention) - 1), (row, column))
+            return
         self.write(f"{name} " if " " not in name else name)

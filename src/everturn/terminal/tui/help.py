@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,15 +13,19 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from everturn.terminal.text.screen import display_width
+from everturn.terminal.text.screen import display_width, escape_prose
 from everturn.terminal.tui.chat import ChatScreen
+from everturn.terminal.tui.chat_host import get_chat_host
 from everturn.terminal.tui.composer import ComposerInput
 from everturn.terminal.tui.dismiss import ClosingScreen
 from everturn.terminal.tui.host import Language, get_app, get_host
 from everturn.terminal.tui.key_bar import KeyHints, format_key, own_bindings
 from everturn.terminal.tui.texts.app import AppTexts, get_app_texts
 from everturn.terminal.tui.texts.chat import get_chat_texts as talk_words
+from everturn.terminal.tui.texts.folder import get_folder_texts
 from everturn.terminal.tui.transcript import Transcript
+
+MAX_KEY_WIDTH: Final = 24  # columns of a key or a command
 
 
 def describe_keys(kind: type[DOMNode], texts: AppTexts, more: object = None) -> list[tuple[str, str]]:
@@ -35,16 +40,17 @@ def describe_keys(kind: type[DOMNode], texts: AppTexts, more: object = None) -> 
     return rows
 
 
-def help_text(app: type[DOMNode], language: Language) -> Content:
-    """Return the keys in groups, and the commands."""
+def help_text(app: type[DOMNode], language: Language, folder: Mapping[str, str] | None = None) -> Content:
+    """Return the keys in groups, and the commands; `folder` has those that prompts and files define."""
     texts = get_app_texts(language)
     groups = [
         (texts.groups["talk"], describe_keys(ComposerInput, texts) + describe_keys(ChatScreen, texts)),
         (texts.groups["look"], describe_keys(Transcript, texts, talk_words(language))),
         (texts.groups["around"], describe_keys(app, texts)),
         ("/", list(texts.slash.items())),
+        (get_folder_texts(language).commands, [(key, escape_prose(about)) for key, about in (folder or {}).items()]),
     ]
-    width = max(display_width(key) for _, rows in groups for key, _ in rows) + 2
+    width = min(MAX_KEY_WIDTH, max(display_width(key) for _, rows in groups for key, _ in rows)) + 2
     lines: list[Content] = []
     for title, rows in groups:
         if rows:
@@ -71,7 +77,10 @@ class HelpScreen(ClosingScreen[None], ModalScreen[None]):
         with Vertical(classes="pane tall"):
             yield Static(Content(texts.help), classes="title", markup=False)
             with VerticalScroll():
-                yield Static(help_text(type(get_app(self)), get_host(self).language), markup=False)
+                host = get_chat_host(self)
+                known = get_app_texts(host.language).slash
+                own = {key: about for key, about in host.commands.slash_commands().items() if key not in known}
+                yield Static(help_text(type(get_app(self)), host.language, own), markup=False)
             yield KeyHints(texts.close)
 
     def on_mount(self) -> None:

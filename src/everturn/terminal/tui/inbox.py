@@ -12,6 +12,7 @@ from textual.dom import DOMNode
 from textual.widgets import DataTable, Static
 
 from everturn import api
+from everturn.localization import format_text
 from everturn.terminal.text.screen import count_fitting, display_width
 from everturn.terminal.text.visible_text import escape_invisible
 from everturn.terminal.tui.dismiss import ClosingScreen
@@ -68,7 +69,7 @@ class InboxScreen(ClosingScreen[None]):
         if not self.is_attached:
             return
         texts, gates, table = self.words, get_host(self).inbox_gates, self.query_one(RowTable)
-        count = texts.count_one if len(gates) == 1 else texts.count_many.format(len(gates))
+        count = format_text(texts.count, n=len(gates))
         self.query_one("#count", Static).update(Content(count if gates else texts.empty))
         table.display = bool(gates)
         table.fill({gate_view.gate.id: self._cells(gate_view) for gate_view in gates})

@@ -116,8 +116,9 @@ class KeyHints(Static):
 
     def set_text(self, text: str) -> None:
         """Show other keys, or the keys in another language."""
-        self._text = text
-        self._flow()
+        if text != self._text:
+            self._text = text
+            self._flow()
 
     def _flow(self) -> None:
         content, used, room = Content(), 0, self.content_size.width or 60

@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from everturn import api
 from everturn.core.canonical_json import parse_object
 from everturn.errors import EverturnError
+from everturn.localization import format_text
 from everturn.terminal.text.visible_text import count_invisible, escape_invisible
 from everturn.terminal.tui.dismiss import ClosingScreen
 from everturn.terminal.tui.gates.keys import Key, KeyBar
@@ -121,7 +122,11 @@ class PermissionsScreen(ClosingScreen[None]):
 
     def _cells(self, view: api.GrantView) -> tuple[str, str, str]:
         texts, grant = self.words, view.grant
-        where = escape_invisible(" ".join(view.title.split())) or grant.session if grant.session else texts.everywhere
+        where = (
+            escape_invisible(" ".join(view.title.split())) or grant.session
+            if grant.session
+            else escape_invisible(grant.folder) or texts.everywhere
+        )
         until = time.strftime("%Y-%m-%d %H:%M", time.localtime(grant.expires)) if grant.expires else texts.forever
         by = f" · {texts.by.format(escape_invisible(grant.by))}" if grant.by else ""
         # A rule is never truncated: the person must see exactly what is revoked.
@@ -203,7 +208,11 @@ class PermissionsScreen(ClosingScreen[None]):
         arguments = parse_object(self.query_one("#arguments", Input).value.strip() or "{}")
         names = ", ".join(escape_invisible(offered.name) for offered in (self.rules.tools if self.rules else [])[:5])
         self.problem = (
-            self.words.unknown_tool.format(names) if not tool else "" if arguments is not None else self.words.no_json
+            self.words.unknown_tool.format(names)
+            if not tool
+            else ""
+            if arguments is not None
+            else format_text(self.words.no_json)
         )
         if not self.problem and arguments is not None:
             self.run_worker(self._ask(tool, arguments), exclusive=True, group="do")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from textual.content import Content
 from textual.widgets import Static
 
-from everturn import api
-from everturn.core.parts import StepPart, Usage
 from everturn.core.state import Phase, TurnState
+from everturn.localization import format_text
 from everturn.terminal.lines.turn_view import format_cost
+from everturn.terminal.text.context import WARN_AT, format_gauge
 from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.tui.host import Language
 from everturn.terminal.tui.render.canvas import draw_meter
 from everturn.terminal.tui.state import SessionState
 from everturn.terminal.tui.texts.app import AppTexts
+from everturn.terminal.tui.texts.folder import get_folder_texts
 
 SPARE = 4  # columns that always stay empty between left and right
+MIN_METER_WIDTH = 100  # columns of a screen from which on a meter is drawn
 
 
 def describe_activity(state: SessionState, texts: AppTexts, now: float) -> str:
@@ -24,6 +28,8 @@ def describe_activity(state: SessionState, texts: AppTexts, now: float) -> str:
     turn = state.running
     if turn is None:
         return ""
+    if turn.compaction is not None:
+        return texts.summarizes
     if state.open_gates or turn.phase is Phase.WAITING:
         return texts.waits_here
     running = [call for call in turn.calls.values() if call.state == "running"]
@@ -32,7 +38,7 @@ def describe_activity(state: SessionState, texts: AppTexts, now: float) -> str:
         seconds = max(0, int(now - since))
         if len(running) == 1:
             return texts.one_runs.format(name=escape_prose(running[0].name), seconds=seconds)
-        return texts.many_run.format(count=len(running), seconds=seconds)
+        return format_text(texts.many_run, count=len(running), seconds=seconds)
     return _streaming(state, turn, texts)
 
 
@@ -41,28 +47,6 @@ def _streaming(state: SessionState, turn: TurnState, texts: AppTexts) -> str:
     if not live:
         return texts.requests
     return texts.thinks if live[max(live)].kind == "reasoning" else texts.answers
-
-
-def total_usage(state: SessionState) -> Usage:
-    """Return the usage of all turns of a session, in all branches: all of them were paid for."""
-    total = Usage()
-    for turn in state.turns.values():
-        total = total + turn.usage + turn.child_spend.usage
-    return total
-
-
-def context_usage(state: SessionState, models: list[api.ModelView]) -> tuple[int, int]:
-    """Return the tokens of the last request of the selected branch, and the size of the context; zeros if unknown."""
-    if state.tree.leaf is None or state.tree.leaf in state.tree.deleted:
-        return 0, 0
-    for message in reversed(state.tree.path(state.tree.leaf)):
-        # A failed request has no known usage: the usage before it still holds.
-        steps = [part for part in message.parts if isinstance(part, StepPart) and part.usage.input + part.usage.output]
-        if message.role == "assistant" and steps:
-            usage = steps[-1].usage
-            limit = next((model.context for model in models if message.by in (model.badge, model.name)), 0)
-            return usage.input + usage.output, limit
-    return 0, 0
 
 
 class StatusLine(Static):
@@ -92,20 +76,32 @@ class StatusLine(Static):
         self.update(Content.assemble(left, " " * gap, right))
 
 
-def status_line(state: SessionState | None, agent: str, model: str, models: list[api.ModelView]) -> Content:
-    """Return the agent and model, the cost, and how full the context is."""
+def status_line(state: SessionState | None, agent: str, model: str) -> Content:
+    """Return the agent and model, and the cost."""
     pieces = [piece for piece in (escape_prose(agent), escape_prose(model)) if piece]
     line = [Content.styled(" · ".join(pieces), "$text-muted")]
-    if state is not None:
-        cost = total_usage(state).cost
-        if cost is not None:
-            line.append(Content.styled(format_cost(cost), "$text-muted"))
-        tokens, limit = context_usage(state, models)
-        if limit:
-            share = tokens / limit
-            style = "$warning" if share > 0.8 else "$text-muted"
-            line.append(Content.styled(f"{draw_meter(share)} {share:.0%}", style))
+    if state is not None and (cost := state.cost) is not None:
+        line.append(Content.styled(format_cost(cost), "$text-muted"))
     return Content("  ").join(line)
+
+
+MODE_STYLES: Final = {"plan": "$accent bold", "ask": "$text-muted bold", "auto_edit": "$warning bold"}
+
+
+def mode_label(mode: str, language: Language) -> Content:
+    """Return the name of a permission mode."""
+    return Content.styled(f"[{get_folder_texts(language).modes[mode]}]", MODE_STYLES[mode])
+
+
+def context_gauge(state: SessionState | None, width: int) -> Content:
+    """Return how full the context of the selected branch is, with a meter if there is room for one."""
+    report = None if state is None else state.context
+    if report is None:
+        return Content()
+    share = report.share
+    style = "$text-muted" if share is None or share < WARN_AT else "$warning" if share < 1 else "$error"
+    meter = f"{draw_meter(share)} " if share is not None and width >= MIN_METER_WIDTH else ""
+    return Content.styled(f"{meter}{format_gauge(report)}", style)
 
 
 def running_line(state: SessionState | None, texts: AppTexts) -> Content:

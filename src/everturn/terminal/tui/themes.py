@@ -81,6 +81,7 @@ ModalScreen { background: $background 70%; }
 .list > .option-list--option-hover { background: $panel; }
 .search { border: none; border-bottom: solid $secondary 50%; background: $surface; height: 2; padding: 0; margin-bottom: 1; }
 .search:focus { border: none; border-bottom: solid $primary; background: $surface; background-tint: $foreground 0%; }
+ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
 Toast { background: $panel; }
 .-low .pane, .-low .pane.tall, .-low .pane.wide { width: 100%; height: 100%; max-height: 100%; padding: 0 1; }
 .-low .title, .-low .search { margin-bottom: 0; }

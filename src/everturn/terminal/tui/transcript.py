@@ -50,6 +50,7 @@ class Transcript(ScrollView, can_focus=True):
         Binding("c", "copy_block", "Copy"),
         Binding("C", "copy_message", "Copy the message", show=False),
         Binding("r", "revert", "Revert files", show=False),
+        Binding("u", "undo", "Undo a compaction", show=False),
         Binding("end,G", "scroll_end", "Newest", show=False),
     ]
 
@@ -67,12 +68,22 @@ class Transcript(ScrollView, can_focus=True):
             self.gate_id = gate_id
             super().__init__()
 
+    class AskedUndo(Message):
+        """The person wants to undo a compaction."""
+
+        def __init__(self, message_id: str) -> None:
+            self.message_id = message_id
+            super().__init__()
+
     class AskedRevert(Message):
         """The person wants to restore files as they were before a step."""
 
         def __init__(self, files: FilesPart) -> None:
             self.files = files
             super().__init__()
+
+    class ReachedTop(Message):
+        """The first loaded line is on the screen, and there are earlier turns to load."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -92,8 +103,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def show(self, state: SessionState, leaf: str | None) -> None:
         """Show another session, or another branch of it."""
-        contexts = {name: model.context for model in get_host(self).agents.models for name in (model.name, model.badge)}
-        self._state, self._leaf, self._block_list = state, leaf, BlockList(contexts)
+        self._state, self._leaf, self._block_list = state, leaf, BlockList()
         self.virtual_list = VirtualList(self._words)
         self.virtual_list.rewrap(self._width)
         self._cursor, self._follow, self._has_new = "", True, False
@@ -160,9 +170,14 @@ class Transcript(ScrollView, can_focus=True):
         if top != before:
             self.scroll_to(y=top, animate=False, force=True)
         self._is_placing = False
+        self._ask_for_earlier(top)
         above = max(roll.top_of_block(first) - top, 0) if top == before and roll.blocks else 0
         if above < self._room:
             self.refresh(Region(0, above, self.size.width, self._room - above))
+
+    def _ask_for_earlier(self, top: int) -> None:
+        if top <= 0 and self._state.start > 1:
+            self.post_message(self.ReachedTop())
 
     def _grow(self, size: Size) -> None:
         """Change the virtual height. The scrollbar is always shown, so nothing around it moves: this avoids a layout,
@@ -203,6 +218,7 @@ class Transcript(ScrollView, can_focus=True):
         top = round(new_value)
         self._follow = top >= self.max_scroll_y
         self._has_new = self._has_new and not self._follow
+        self._ask_for_earlier(top)
         if self.virtual_list.draw_range(top, top + self._room):
             self.call_later(self._stay)
 
@@ -342,7 +358,16 @@ class Transcript(ScrollView, can_focus=True):
             self.virtual_list.toggle(index)
             self._follow = False  # an unfolded block is read from its beginning
             self._put(place)
+            self._scroll_to_block(index)
             self._follow = self.scroll_offset.y >= self.max_scroll_y
+
+    def _scroll_to_block(self, index: int) -> None:
+        """Scroll down to the end of a block, as far as its beginning stays on the screen."""
+        roll = self.virtual_list
+        top, end = roll.top_of_block(index), roll.top_of_block(index) + roll.gap_above(index) + len(roll.rows(index))
+        wanted = min(end - self._room, top)
+        if wanted > self.scroll_offset.y:
+            self.scroll_to(y=wanted, animate=False, force=True)
 
     def action_copy_block(self) -> None:
         """Copy the block under the cursor."""
@@ -365,6 +390,12 @@ class Transcript(ScrollView, can_focus=True):
         block = self.picked
         if block is not None and block.files is not None:
             self.post_message(self.AskedRevert(block.files))
+
+    def action_undo(self) -> None:
+        """Ask to undo a compaction."""
+        block = self.picked
+        if block is not None and block.is_compaction:
+            self.post_message(self.AskedUndo(block.message))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the clicked block; a click on its first line folds it, or opens its gate."""

@@ -15,10 +15,10 @@ from everturn.errors import (
     ServerUnavailable,
     UnknownGate,
 )
+from everturn.localization import format_text
 from everturn.terminal.text.visible_text import escape_invisible
 from everturn.terminal.tui.gates.keys import Key
 from everturn.terminal.tui.gates.summary import GateSummary
-from everturn.terminal.tui.texts.chat import pluralize
 from everturn.terminal.tui.texts.gates import GateTexts
 
 GATE_CLOSED_ERRORS: Final = (AnsweredOtherwise, GateClosed, GateExpired, UnknownGate)
@@ -65,7 +65,7 @@ def gate_key_help(gate: Gate, keys: list[Key], texts: GateTexts) -> list[tuple[s
     """Return the help text of each key."""
     lines = {"result": texts.help_result, "form": texts.help_ask, "question": texts.help_ask}.get(gate.kind, texts.help)
     known = {"Esc", "Enter", *(key for key, _ in keys)}
-    return [line for line in lines if line[0] in known]
+    return [line for line in lines.items() if line[0] in known]
 
 
 def describe_error(error: EverturnError, texts: GateTexts) -> str:
@@ -89,7 +89,7 @@ def format_time_left(seconds: float, texts: GateTexts) -> str:
     """Format the time that is left, short."""
     remaining = max(0, round(seconds))
     if remaining >= 2 * 86_400:
-        return pluralize(texts.days, remaining // 86_400)
+        return format_text(texts.days, n=remaining // 86_400)
     if remaining >= 2 * 3600:
         return texts.hours.format(remaining // 3600)
     return f"{remaining // 60}:{remaining % 60:02}"

@@ -21,6 +21,7 @@ from everturn.core.accounts import is_at_least
 from everturn.core.canonical_json import parse_json, parse_object
 from everturn.core.rules.policy import Rule
 from everturn.errors import EverturnError
+from everturn.localization import format_text
 from everturn.terminal.text.visible_text import escape_invisible
 from everturn.terminal.tui.dismiss import ClosingScreen
 from everturn.terminal.tui.gates.answer_keys import (
@@ -32,13 +33,12 @@ from everturn.terminal.tui.gates.answer_keys import (
 )
 from everturn.terminal.tui.gates.form import FormPanel
 from everturn.terminal.tui.gates.keys import KeyBar, WrappedText
-from everturn.terminal.tui.gates.panels import AlwaysPanel, DenyPanel, Panel, TextPanel
+from everturn.terminal.tui.gates.panels import AlwaysPanel, DenyPanel, Panel, TextPanel, describe_scope
 from everturn.terminal.tui.gates.review import Review, RewritePanel
 from everturn.terminal.tui.gates.rows import Row
 from everturn.terminal.tui.gates.scroll import ScrolledRows
 from everturn.terminal.tui.gates.summary import GateSummary, can_answer, gate_rows, gate_title, result_rows
 from everturn.terminal.tui.host import get_host
-from everturn.terminal.tui.texts.chat import pluralize
 from everturn.terminal.tui.texts.gates import get_gate_texts as words_in
 
 KEY_GUARD_SECONDS: Final = 0.5  # seconds that the dialog is visible before a key counts
@@ -206,7 +206,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         body, review = self.query_one("#body", ScrolledRows), self.review
         below = body.rows_below + (review.below if review is not None and review.display else 0)
         if body.display:
-            self._say("#more", pluralize(self.texts.more, below) if below else "")
+            self._say("#more", format_text(self.texts.more, n=below) if below else "")
 
     def on_review_scrolled(self) -> None:
         """The result was scrolled or redacted: update the summary and the number of lines below."""
@@ -265,7 +265,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
     def _act(self, key: str) -> None:
         gate, texts, review = self.summary.gate, self.texts, self.review
         if key in "ya" and (unread := self._unread()):
-            self.show_error(pluralize(texts.unread, unread))
+            self.show_error(format_text(texts.unread, n=unread))
         elif key == "y":
             self._answer(self._yes())
         elif key == "a":
@@ -398,7 +398,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
                 self.show_error(describe_error(error, self.texts))
             return
         if isinstance(rule := reply.get("allow"), Rule):
-            where = self.texts.everywhere if reply.get("everywhere") else self.texts.here
+            where = describe_scope(reply, self.summary.view.gate, self.texts)
             get_host(self).show_message(self.texts.stored.format(where, escape_invisible(str(rule))))
         self._end(True)
 

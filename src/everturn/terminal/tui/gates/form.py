@@ -17,6 +17,7 @@ from everturn.core.canonical_json import encode_canonical, parse_json, replace_s
 from everturn.core.gates import Gate
 from everturn.core.json_schema import validate_schema
 from everturn.errors import ConfigError
+from everturn.localization import format_text
 from everturn.terminal.text.forms import FormField, default_answer, parse_form
 from everturn.terminal.tui.gates.fields import FieldBox
 from everturn.terminal.tui.gates.keys import Key
@@ -109,7 +110,7 @@ class FormPanel(Panel):
         if mismatches := validate_schema(value, self._schema) if self._schema is not None else []:
             raise ConfigError("; ".join(map(str, mismatches)))
         if self._is_edit and not isinstance(value, dict):
-            raise ConfigError(self.texts.no_object)
+            raise ConfigError(format_text(self.texts.no_object))
         if self._is_edit and encode_canonical(cast("object", value)) == encode_canonical(self._start_value):
             raise ConfigError(self.texts.unchanged)
         self.post_message(self.Filled(json.dumps(value, ensure_ascii=False)))
@@ -140,7 +141,7 @@ class FormPanel(Panel):
             try:
                 return replace_surrogates_in(parse_json(self.query_one(TextView).text))
             except ValueError:
-                raise ConfigError(self.texts.no_json) from None
+                raise ConfigError(format_text(self.texts.no_json)) from None
         values, errors = dict[str, Any](), list[tuple[FieldBox, ConfigError]]()
         for box in self.query(FieldBox):
             try:

@@ -76,6 +76,18 @@ class Panel(Vertical):
         """Focus the first input."""
 
 
+SCOPES: Final = ("here", "folder", "everywhere")
+"""Where a rule holds: in this conversation, in the folder of the turn, or in all conversations."""
+
+
+def describe_scope(reply: RemoteGateReply, gate: Gate, texts: GateTexts) -> str:
+    """Where the rule of an answer holds, as text."""
+    if not reply.get("everywhere"):
+        return texts.here
+    is_folder = reply.get("within") == "folder"
+    return texts.in_folder.format(escape_invisible(gate.folder)) if is_folder else texts.everywhere
+
+
 class AlwaysPanel(Panel):
     """Which rule to store, in which scope, and for how long."""
 
@@ -87,7 +99,7 @@ class AlwaysPanel(Panel):
 
     def __init__(self, gate: Gate, texts: GateTexts, is_owner: bool) -> None:
         super().__init__(gate, texts)
-        self.chosen_offer, self.is_everywhere, self.chosen_duration = 0, False, 0
+        self.chosen_offer, self.scope, self.chosen_duration = 0, SCOPES[0], 0
         self._refusal = texts.session_only if gate.session_only else "" if is_owner else texts.only_owners
 
     def compose(self) -> ComposeResult:
@@ -128,7 +140,8 @@ class AlwaysPanel(Panel):
         if key == "y":
             self.post_message(self.Replied(self.reply))
         elif key == "w":
-            self.is_everywhere = not self._refusal and not self.is_everywhere
+            scopes = [scope for scope in SCOPES if scope != "folder" or self.gate.folder]
+            self.scope = SCOPES[0] if self._refusal else scopes[(scopes.index(self.scope) + 1) % len(scopes)]
             self.post_message(self.Wrong(self._refusal))
         elif key == "t":
             self.chosen_duration = (self.chosen_duration + 1) % len(DURATIONS)
@@ -141,13 +154,18 @@ class AlwaysPanel(Panel):
         """The answer with the chosen rule."""
         seconds = DURATIONS[self.chosen_duration][1]
         until = float(int(time.time()) + seconds) if seconds else 0.0
-        return RemoteGateReply(allow=self.gate.offers[self.chosen_offer], everywhere=self.is_everywhere, until=until)
+        reply = RemoteGateReply(
+            allow=self.gate.offers[self.chosen_offer], everywhere=self.scope != SCOPES[0], until=until
+        )
+        if self.scope == "folder":
+            reply["within"] = "folder"
+        return reply
 
     @property
     def where(self) -> str:
         """The scope and duration of the rule, as text."""
         duration: str = getattr(self.texts, DURATIONS[self.chosen_duration][0])
-        return f"{self.texts.everywhere if self.is_everywhere else self.texts.here}, {duration}"
+        return f"{describe_scope(self.reply, self.gate, self.texts)}, {duration}"
 
     def _draw(self) -> None:
         self.query_one(ScrolledRows).set_rows(self._rows, is_new=False)
@@ -165,9 +183,12 @@ class AlwaysPanel(Panel):
 
 
 class DenyPanel(Panel):
-    """The reason of a denial, and whether it applies to all open calls. Enter denies."""
+    """The reason of a denial, and whether it applies to all open calls. Enter denies; ctrl+t also ends the turn."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+o", "others", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+o", "others", show=False),
+        Binding("ctrl+t", "deny_and_stop", show=False, priority=True),
+    ]
 
     def __init__(self, gate: Gate, texts: GateTexts, *, is_for_all: bool, may_all: bool) -> None:
         super().__init__(gate, texts)
@@ -193,9 +214,10 @@ class DenyPanel(Panel):
     def keys(self) -> list[Key]:
         """Enter denies; it never approves."""
         texts = self.texts
-        does = texts.k_withhold if self.gate.kind == "result" else texts.k_deny
+        is_result = self.gate.kind == "result"  # the call has run: what can be refused is to send its result
+        does, stop = (texts.k_withhold, texts.k_withhold_stop) if is_result else (texts.k_deny, texts.k_stop)
         others = [("ctrl+o", texts.k_others)] if self._may_all else []
-        return [("enter", does.rstrip(" …")), *others, ("escape", texts.k_back)]
+        return [("enter", does.rstrip(" …")), ("ctrl+t", stop), *others, ("escape", texts.k_back)]
 
     def press(self, key: str) -> None:
         """Handle a click on a key."""
@@ -203,6 +225,12 @@ class DenyPanel(Panel):
             self._deny()
         elif key == "ctrl+o":
             self.action_others()
+        elif key == "ctrl+t":
+            self.action_deny_and_stop()
+
+    def action_deny_and_stop(self) -> None:
+        """Deny, and end the turn without another request."""
+        self._deny(is_stop=True)
 
     def action_others(self) -> None:
         """Toggle: all open calls, or this one alone."""
@@ -214,8 +242,10 @@ class DenyPanel(Panel):
         event.stop()
         self._deny()
 
-    def _deny(self) -> None:
+    def _deny(self, is_stop: bool = False) -> None:
         reply = RemoteGateReply(deny=self.query_one(Input).value.strip() or True)
+        if is_stop:
+            reply["stop"] = True
         if any(box.value for box in self.query(Checkbox)):
             reply["others"] = True
         self.post_message(self.Replied(reply))

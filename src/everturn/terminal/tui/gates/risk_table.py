@@ -1,4 +1,4 @@
-"""Risk table: reads risk_table.json, which holds the patterns, limits and texts of risk hints. The web UI imports the
+"""Risk table: reads risk_table.json, which holds the patterns and limits of risk hints. The web UI imports the
 same file.
 
 `<NAME>` and similar stand for pieces that many patterns share. The patterns are JavaScript regular expressions; `risks`
@@ -62,10 +62,6 @@ class RiskTable(Struct, frozen=True, forbid_unknown_fields=True):
     urls: tuple[RiskPattern, ...]
     arguments: ArgumentPatterns
     limits: RiskLimits
-    en: dict[str, str]
-    """A sentence for each code and level, in English."""
-    zh: dict[str, str]
-    """The same in Chinese."""
 
 
 @cache

@@ -18,10 +18,10 @@ from everturn.core.accounts import Role, is_at_least
 from everturn.core.canonical_json import parse_object
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, Gate
 from everturn.core.parts import FilePart
+from everturn.localization import format_text, load_group
 from everturn.terminal.text.visible_text import count_invisible, count_invisible_in, escape_invisible, format_arguments
 from everturn.terminal.tui.gates.confusables import find_lookalikes, has_mixed_direction
 from everturn.terminal.tui.gates.diff import diff_rows, diff_texts, edit_texts, is_diff, parse_diff
-from everturn.terminal.tui.gates.risk_table import risk_table
 from everturn.terminal.tui.gates.risks import find_risks
 from everturn.terminal.tui.gates.rows import Row, label_rows, mark_escapes, message_rows, text_rows
 from everturn.terminal.tui.texts.gates import ZH, GateTexts
@@ -29,12 +29,12 @@ from everturn.terminal.tui.texts.gates import ZH, GateTexts
 MAX_NAME_WIDTH: Final = 20  # columns that the names of arguments may take
 BLANK: Final[Row] = ()
 TRANSLATED_REASONS: Final = (
-    (r"(\S+) asks every time", "{} 每次都要询问"),
-    (r"no rule says anything of this call of (\S+)", "没有规则提到 {} 的这次调用"),
-    (r"its result is read by a person first", "结果须先由人审阅"),
-    (r"a person runs this tool, and says what came of it", "此工具由人来做，并说明结果"),  # noqa: RUF001 - a Chinese comma
-    (r"it failed, and that is read by a person first", "调用失败，须先由人审阅"),  # noqa: RUF001 - a Chinese comma
-    (r"the same calls, over and over: for the third time(.*)", "相同的调用已是第三次{}"),
+    (r"(\S+) always requires approval", "{} 每次都要询问"),
+    (r"no rule covers this call of (\S+)", "没有规则提到 {} 的这次调用"),
+    (r"its result needs review", "结果须先由人审阅"),
+    (r"a person runs this tool and enters the result", "此工具由人来做，并说明结果"),  # noqa: RUF001 - a Chinese comma
+    (r"it failed, and the error needs review", "调用失败，须先由人审阅"),  # noqa: RUF001 - a Chinese comma
+    (r"the same calls were repeated for the third time(.*)", "相同的调用已是第三次{}"),
 )
 
 
@@ -162,7 +162,7 @@ def _texts(value: Any) -> Iterator[str]:
 def confusable_rows(count: int, text: str, texts: GateTexts, width: int) -> Iterator[Row]:
     """Return warnings about invisible, lookalike or bidirectional characters of a text."""
     if count:
-        yield from message_rows(texts.hidden_one if count == 1 else texts.hidden_many.format(count), width, "bad", "!")
+        yield from message_rows(format_text(texts.hidden, n=count), width, "bad", "!")
     for word in find_lookalikes(text):
         line: str = getattr(texts, word.why)
         yield from message_rows(line.format(f"“{escape_invisible(word.word)}”"), width, "warn", "!")
@@ -184,7 +184,7 @@ def pretty_json(answer: str) -> str:
 
 
 def _hints(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
-    risk_words = risk_table().zh if texts is ZH else risk_table().en
+    risk_words = load_group("risks", "zh" if texts is ZH else "en")
     parsed = parse_object(summary.edited or summary.gate.arguments)
     hints = find_risks(summary.gate.tool, parsed) if parsed is not None else []
     if hints:

@@ -6,13 +6,25 @@ from collections.abc import Iterator
 from typing import Final
 
 from everturn.api import QueuedView
-from everturn.core.events import TurnFailed
+from everturn.core.events import RequestRetried, TurnFailed
 from everturn.core.messages import Message
-from everturn.core.parts import FileChange, FilePart, FilesPart, NoticePart, StepPart, TextPart
+from everturn.core.parts import (
+    CompactionPart,
+    ContextPart,
+    FileChange,
+    FilePart,
+    FilesPart,
+    NoticePart,
+    StepPart,
+    SummaryPart,
+    TextPart,
+)
 from everturn.core.state import Phase, TurnState
+from everturn.localization import format_text
 from everturn.terminal.lines.turn_view import format_cost
+from everturn.terminal.text.compaction import format_sizes
 from everturn.terminal.text.visible_text import escape_invisible
-from everturn.terminal.tui.render.canvas import Canvas, draw_meter, format_seconds
+from everturn.terminal.tui.render.canvas import Canvas, format_seconds
 from everturn.terminal.tui.render.text import (
     GUTTER,
     Line,
@@ -27,7 +39,7 @@ from everturn.terminal.tui.render.text import (
     wrap,
 )
 from everturn.terminal.tui.state import SessionState, StepTimes
-from everturn.terminal.tui.texts.chat import ChatTexts, pluralize
+from everturn.terminal.tui.texts.chat import ChatTexts
 
 MAX_FOLDED_LINES: Final = 40  # lines of a user message that are shown while it is folded
 MAX_STREAMED_REASONING: Final = 2_000  # characters of reasoning that are shown while it streams
@@ -45,10 +57,12 @@ def draw_user_message(message: Message, canvas: Canvas) -> list[Line]:
     )
     if len(lines) > MAX_FOLDED_LINES and not canvas.is_open:
         hidden_count = len(lines) - MAX_FOLDED_LINES
-        lines = [*lines[:MAX_FOLDED_LINES], ((pluralize(canvas.texts.more_lines, hidden_count), "dim"),)]
+        lines = [*lines[:MAX_FOLDED_LINES], ((format_text(canvas.texts.more_lines, n=hidden_count), "dim"),)]
     for part in message.parts:
         if isinstance(part, FilePart):
             lines.append(draw_file(part, room, canvas.texts))
+        elif isinstance(part, ContextPart):
+            lines += draw_context(part, room, canvas)
     return add_gutter(lines or [()], "▶", "you-sign")
 
 
@@ -57,6 +71,18 @@ def draw_file(part: FilePart, room: int, texts: ChatTexts) -> Line:
     details = f"  {truncate(part.media_type, min(room // 2, 40))}, {part.size:,} B"
     name = truncate(escape_invisible(part.name or texts.file), room - 2 - runs_width([(details, "")]))
     return (("↓ ", "accent"), (name, ""), (details, "dim"))
+
+
+def draw_context(part: ContextPart, room: int, canvas: Canvas) -> list[Line]:
+    """Return attached context: its kind, title and size, and its text where the message is unfolded."""
+    names = {"selection": canvas.texts.selection, "page": canvas.texts.page, "note": canvas.texts.note}
+    kind = truncate(escape_invisible(names.get(part.kind, part.kind)), min(room // 3, 30))
+    details = f"  {len(part.text):,}"
+    title = truncate(escape_invisible(part.title or part.source), max(room - len(kind) - len(details) - 5, 1))
+    lines: list[Line] = [(("❝ ", "accent"), (kind, "accent"), (f" {title}", ""), (details, "dim"))]
+    if canvas.is_open:
+        lines += [line for row in split_lines(part.text.strip("\n")) for line in wrap([(row, "dim")], room)]
+    return lines
 
 
 def draw_badge(by: str, canvas: Canvas) -> list[Line]:
@@ -70,7 +96,7 @@ def draw_reasoning(text: str, is_live: bool, canvas: Canvas) -> list[Line]:
     if is_live:
         head = texts.thinking + "…"
     else:
-        head = pluralize(texts.thought, len(text)) if text.strip() else texts.sealed
+        head = format_text(texts.thought, n=len(text)) if text.strip() else texts.sealed
     lines: list[Line] = [
         (gutter_run("~", "think"), (truncate(head, room - 2), "think"), (_fold(text, is_live, canvas), "dim"))
     ]
@@ -85,21 +111,25 @@ def _fold(text: str, is_live: bool, canvas: Canvas) -> str:
     return "" if is_live or not text.strip() else " ▾" if canvas.is_open else " ▸"
 
 
-def draw_step(part: StepPart, times: StepTimes | None, context: int, has_said: bool, canvas: Canvas) -> list[Line]:
-    """Return the line after a step: the usage and cost of the request, and how full the model's context is.
+def draw_step(part: StepPart, times: StepTimes | None, has_said: bool, canvas: Canvas) -> list[Line]:
+    """Return the line after a step: the usage and cost of the request.
 
     A refused request has no output, and its stream did not break off: the ending of the turn has the reason.
     """
     texts, usage, room = canvas.texts, part.usage, canvas.width - GUTTER
     lines: list[Line] = []
     if times is not None and times.restarts:
-        lines += _mark("↻", pluralize(texts.restarted, times.restarts), "warn", room)
+        lines += _mark("↻", format_text(texts.restarted, n=times.restarts), "warn", room)
+    if times is not None and times.retries:
+        lines += _mark("↻", format_text(texts.retried, n=times.retries), "dim", room)
     odd = {"length", "content_filter", "refusal", "error", "other"}
-    if part.finish in odd and (has_said or part.finish != "error"):
+    if part.finish in odd and not part.continues and (has_said or part.finish != "error"):
         lines += _mark("!", getattr(texts, part.finish), "warn", room)
     elif part.finish == "cancelled":
         lines += _mark("■", texts.stopped_here, "dim", room)
     facts = [texts.step.replace("{n}", str(part.step))]
+    if part.model:
+        facts.append(texts.written_by.replace("{model}", escape_text(part.model)[:60]))
     if usage.input:
         cached = f" ({texts.cached.replace('{n}', f'{usage.cached:,}')})" if usage.cached else ""
         facts.append(texts.tokens_in.replace("{n}", f"{usage.input:,}") + cached)
@@ -111,14 +141,7 @@ def draw_step(part: StepPart, times: StepTimes | None, context: int, has_said: b
     if times is not None and times.began and times.ended > times.began:
         facts.append(format_seconds(times.ended - times.began))
     facts += [texts.closing] if times is not None and times.closing else []
-    if context and usage.input + usage.output:
-        facts.append(texts.context.replace("{share}", format_meter((usage.input + usage.output) / context)))
     return [*lines, *add_gutter(wrap([(" · ".join(facts), "dim")], room), "─", "dim")]
-
-
-def format_meter(share: float) -> str:
-    """`▰▰▱▱▱▱▱▱ 21%`."""
-    return f"{draw_meter(share)} {min(share, 9.99):.0%}"
 
 
 def draw_notice(part: NoticePart, by: str, canvas: Canvas) -> list[Line]:
@@ -138,12 +161,34 @@ def draw_notice(part: NoticePart, by: str, canvas: Canvas) -> list[Line]:
     return lines
 
 
+def draw_compaction(part: CompactionPart, canvas: Canvas) -> list[Line]:
+    """Return a compaction: the sizes before and after it, what was replaced, and the summary if it is open."""
+    texts, room = canvas.texts, canvas.width - GUTTER
+    is_summary = isinstance(part, SummaryPart)
+    if is_summary:
+        count = format_text(texts.summarised if part.text else texts.left_out, n=part.messages)
+    else:
+        count = format_text(texts.results_cleared, n=len(part.calls))
+    text = part.text if is_summary else ""
+    head: list[Run] = [(f"{texts.compacted.replace('{sizes}', format_sizes(part))}{texts.comma}{count}", "notice")]
+    head += [(" ▾" if canvas.is_open else " ▸", "dim")] if text else []
+    hints = [texts.show, texts.undo] if text and not canvas.is_open else [texts.undo]
+    lines = add_gutter(wrap([*head, (f"  {' · '.join(hints)}", "dim")], room), "≡", "notice")
+    if text and canvas.is_open:
+        about = [texts.summary_by.replace("{model}", escape_text(part.by)[:60])] if is_summary and part.by else []
+        about += [texts.summary_focus.replace("{focus}", escape_text(part.focus))] if is_summary and part.focus else []
+        rows = [line for row in split_lines(text.strip("\n")) for line in wrap([(row, "dim")], room)]
+        rows += wrap([(" · ".join(about), "dim")], room) if about else []
+        lines += [(gutter_run("┊", "notice"), *line) for line in rows]
+    return lines
+
+
 def draw_file_changes(part: FilesPart, canvas: Canvas) -> list[Line]:
     """Return the files that a step changed, each with its line counts."""
     texts, room = canvas.texts, canvas.width - GUTTER
     added, removed = sum(change.added for change in part.changes), sum(change.removed for change in part.changes)
     head: list[Run] = [
-        (pluralize(texts.files_changed, len(part.changes)), ""),
+        (format_text(texts.files_changed, n=len(part.changes)), ""),
         (f"  +{added:,}", "good"),
         (f" −{removed:,}", "bad"),
         (f"  {texts.revert}", "dim"),
@@ -170,23 +215,25 @@ def _mark(sign: str, text: str, style: str, room: int, title: str = "") -> list[
 
 def draw_status(turn: TurnState, state: SessionState, canvas: Canvas) -> list[Line]:
     """Return what the turn is doing, and for how long."""
-    text, is_waiting = describe_state(turn, state, canvas.texts)
+    text, is_waiting = describe_state(turn, state, canvas.texts, canvas.now)
     since = canvas.now - turn.started if turn.started and canvas.now > turn.started + 1 else 0.0
     runs: list[Run] = [(text, "ask" if is_waiting else "accent")]
     runs += [(f" · {format_seconds(since, 0)}" if since else "…", "dim")]
     return add_gutter(wrap(runs, canvas.width - GUTTER), "?" if is_waiting else "●", "ask" if is_waiting else "accent")
 
 
-def describe_state(turn: TurnState, state: SessionState, texts: ChatTexts) -> tuple[str, bool]:
+def describe_state(turn: TurnState, state: SessionState, texts: ChatTexts, now: float) -> tuple[str, bool]:
     """Describe the state of a turn, and return whether it waits for a person or a client."""
     gates = [gate for name, gate in turn.gate_details.items() if turn.is_gate_open(name)]
     people = sum(gate.kind != "client" for gate in gates)
     running = sum(call.state == "running" and not call.parent for call in turn.calls.values())
-    tools = pluralize(texts.tools_running, running)
+    tools = format_text(texts.tools_running, n=running)
+    if turn.compaction is not None:
+        return texts.summarizing, False
     if turn.phase is Phase.FINALIZING:
         return texts.finalizing, False
     if people:
-        return pluralize(texts.asks, people) + (f" · {tools}" if running else ""), True
+        return format_text(texts.asks, n=people) + (f" · {tools}" if running else ""), True
     if gates:
         return texts.for_client, True
     if running:
@@ -198,10 +245,25 @@ def describe_state(turn: TurnState, state: SessionState, texts: ChatTexts) -> tu
     if turn.step is not None and turn.step.is_open:
         live = list(state.live.get(turn.id, {}).values())
         times = state.steps.get(turn.id, {}).get(turn.step.number)
+        if not live and (wait := state.waits.get(turn.id)):
+            return f"{wait[0].upper()}{escape_text(wait[1:])[:200]}", False
+        if not live and times is not None and times.retry is not None:
+            return describe_retry(times.retry, texts, now), False
         if not live:
             return texts.step_restarted if times is not None and times.restarts else texts.thinking, False
         return {"text": texts.composing, "call": texts.calling, "reasoning": texts.thinking}[live[-1].kind], False
     return texts.deciding, False
+
+
+def describe_retry(retry: RequestRetried, texts: ChatTexts, now: float) -> str:
+    """Describe the retry of a request: how long it still waits, and why."""
+    seconds = retry.at + retry.seconds - now
+    text = texts.fallback if retry.model else texts.retrying if seconds >= 1 else texts.retrying_now
+    values = {"{seconds}": format_seconds(seconds, 0), "{n}": str(retry.attempt), "{all}": str(retry.attempts)}
+    values |= {"{model}": escape_text(retry.model)[:60], "{reason}": escape_text(retry.problem.text)[:200]}
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
 
 
 def draw_ending(turn: TurnState, state: SessionState, canvas: Canvas) -> list[Line]:
@@ -224,6 +286,7 @@ def _ends(turn: TurnState, state: SessionState, texts: ChatTexts, room: int) -> 
     ended = state.ends.get(turn.id)
     if turn.limit is not None:
         title = texts.limit.replace("{scope}", getattr(texts, f"scope_{turn.limit.scope}"))
+        title = texts.denied_and_stopped if turn.limit.limit == "denied" else title
         yield _mark("!", turn.limit.text, "warn", room, title)
     elif turn.step is not None and turn.step.closing:
         yield _mark("!", texts.max_steps, "warn", room)
@@ -241,10 +304,10 @@ def _ends(turn: TurnState, state: SessionState, texts: ChatTexts, room: int) -> 
         hint = getattr(texts, NEXT_STEPS.get(problem.kind, "try_again"))
         yield _mark("✗", f"{_sentence(problem.text[:4_000])} {hint}", "bad", room, title)
     if turn.still_running:
-        yield _mark("●", pluralize(texts.tools_out, len(turn.still_running)), "accent", room)
+        yield _mark("●", format_text(texts.tools_out, n=len(turn.still_running)), "accent", room)
     late = sum(call.is_late for call in turn.calls.values())
     if late:
-        yield _mark("i", pluralize(texts.late_came, late), "notice", room)
+        yield _mark("i", format_text(texts.late_came, n=late), "notice", room)
     for report in ended.reports if ended is not None else ():
         yield _mark("!", report.text[:4_000], "warn", room, texts.reports)
 
@@ -253,6 +316,6 @@ def draw_queued(message: QueuedView, is_next: bool, canvas: Canvas) -> list[Line
     """Return a queued message."""
     texts, room = canvas.texts, canvas.width - GUTTER
     status_text = texts.steers if message.steers else f"{texts.queued}, {texts.next_up}" if is_next else texts.queued
-    status_text += f" · {pluralize(texts.queued_files, len(message.files))}" if message.files else ""
+    status_text += f" · {format_text(texts.queued_files, n=len(message.files))}" if message.files else ""
     lines: list[Line] = wrap([(truncate(message.text, 3 * room), "dim")], room) if message.text.strip() else [()]
     return prefix_lines([*lines[:3], *wrap([(status_text, "ask")], room)], gutter_run("…", "ask"), gutter_run(" ", ""))

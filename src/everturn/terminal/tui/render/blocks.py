@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn.core.continuation import join_continued
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, FilesPart, NoticePart, Part, ReasoningPart, StepPart, TextPart, ToolPart
+from everturn.core.parts import (
+    ClearedPart,
+    CompactionPart,
+    ContextPart,
+    FilePart,
+    FilesPart,
+    NoticePart,
+    Part,
+    ReasoningPart,
+    StepPart,
+    SummaryPart,
+    TextPart,
+    ToolPart,
+)
 from everturn.core.state import TurnState
 from everturn.terminal.tui.render import annotations, cards
 from everturn.terminal.tui.render.canvas import Canvas
@@ -48,6 +62,7 @@ class Block(Struct, frozen=True, eq=False):
     is_open: bool = False  # unfolded by default
     ticks: bool = False  # shows a running time
     files: FilesPart | None = None
+    is_compaction: bool = False  # it can be undone
 
     @property
     def name(self) -> str:
@@ -67,8 +82,7 @@ class Block(Struct, frozen=True, eq=False):
 class BlockList:
     """Makes the blocks of a branch, and reuses those of unchanged messages."""
 
-    def __init__(self, contexts: Mapping[str, int] | None = None) -> None:
-        self.contexts = dict(contexts or {})  # model -> size of its context in tokens
+    def __init__(self) -> None:
         self._kept: dict[str, tuple[tuple[object, ...], list[Block]]] = {}
         self._versions: dict[str, int] = {}
         self._texts: dict[str, tuple[MarkdownSplitter, list[Block]]] = {}  # of streaming parts
@@ -84,7 +98,7 @@ class BlockList:
         branch, by = state.branch(leaf), ""
         for message in branch:
             result += self._message(state, message, by)
-            by = message.by if message.role == "assistant" and message.by else by
+            by = _author(message) if message.role == "assistant" and message.by else by
         result += self._pending_turns(state, branch)
         if leaf is None or leaf == state.tree.leaf:
             for index, queued_message in enumerate(state.queued_messages):
@@ -102,7 +116,7 @@ class BlockList:
 
     def _message(self, state: SessionState, message: Message, by: str) -> list[Block]:
         turn = state.turns.get(message.turn)
-        is_new = bool(message.by) and message.by != by
+        is_new = bool(message.by) and _author(message) != by
         key = (message, self._versions.get(message.turn, 0), is_new)
         cached = self._kept.get(message.id)
         if cached is not None and cached[0][0] is message and cached[0][1:] == key[1:]:
@@ -188,6 +202,11 @@ def is_tight(before: Block | None, block: Block) -> bool:
     return bool(block.group) and block.group == before.group
 
 
+def _author(message: Message) -> str:
+    """The name over an answer: the model that wrote it, or all of them."""
+    return ", ".join(message.models) or message.by
+
+
 class _BlockWriter:
     """Makes the blocks of one message."""
 
@@ -201,14 +220,18 @@ class _BlockWriter:
             yield self._said()
             return
         if is_new and message.role == "assistant":
-            yield self._block(
-                "by", "badge", (message.by,), _bound(annotations.draw_badge, message.by), source=message.by
-            )
-        for index, part in enumerate(message.parts):
-            yield from self._part(index, part)
-        if self._is_writing:
-            for index, live in sorted(self.state.live.get(message.turn, {}).items()):
-                yield from self._live(len(message.parts) + index, live)
+            author = _author(message)
+            yield self._block("by", "badge", (author,), _bound(annotations.draw_badge, author), source=author)
+        streaming = dict(sorted(self.state.live.get(message.turn, {}).items())) if self._is_writing else {}
+        shown, into = join_continued(message.parts)
+        following = next((index for index, live in streaming.items() if live.kind == "text"), -1) if into >= 0 else -1
+        for index, part in enumerate(shown):
+            if index == into and following >= 0 and isinstance(part, TextPart):
+                yield from self._texts(index, part.text + streaming.pop(following).text, is_live=True)
+            elif part is not None:
+                yield from self._part(index, part)
+        for index, live in streaming.items():
+            yield from self._live(len(message.parts) + index, live)
 
     @property
     def _is_writing(self) -> bool:
@@ -232,6 +255,7 @@ class _BlockWriter:
         is_long = (
             message.text.count("\n") > annotations.MAX_FOLDED_LINES
             or len(message.text) > 20 * annotations.MAX_FOLDED_LINES
+            or any(isinstance(part, ContextPart) for part in message.parts)
         )
         return self._block(0, "said", (message,), draw, source=message.text, folds=is_long)
 
@@ -249,10 +273,14 @@ class _BlockWriter:
             case FilePart():
                 yield self._block(index, "file", (part,), _bound(_file, part), source=part.name)
             case StepPart():
-                times, context = self.steps.get(part.step), self.book.contexts.get(self.message.by, 0)
+                times = self.steps.get(part.step)
                 has_said = index > 0 and not isinstance(self.message.parts[index - 1], StepPart)
-                key = (part, times and (times.began, times.ended, times.restarts, times.closing), context, has_said)
-                yield self._block(index, "step", key, _bound(annotations.draw_step, part, times, context, has_said))
+                key = (
+                    part,
+                    times and (times.began, times.ended, times.restarts, times.closing, times.retries),
+                    has_said,
+                )
+                yield self._block(index, "step", key, _bound(annotations.draw_step, part, times, has_said))
             case FilesPart():
                 draw, folds = (
                     _bound(annotations.draw_file_changes, part),
@@ -262,10 +290,19 @@ class _BlockWriter:
                 yield self._block(index, "files", (part,), draw, source=source, folds=folds, files=part)
             case NoticePart():
                 yield self._notice(index, part)
+            case ContextPart():  # of a user message, which is one block
+                pass
+            case SummaryPart() | ClearedPart():
+                yield self._compaction(index, part)
 
     def _notice(self, index: int, part: NoticePart) -> Block:
         draw = _bound(annotations.draw_notice, part, self.message.by)
         return self._block(index, "notice", (part,), draw, source=part.text, folds=True)
+
+    def _compaction(self, index: int, part: CompactionPart) -> Block:
+        source = part.text if isinstance(part, SummaryPart) else ""
+        draw = _bound(annotations.draw_compaction, part)
+        return self._block(index, "notice", (part,), draw, source=source, folds=bool(source), is_compaction=True)
 
     def _thought(self, index: int, text: str, is_live: bool) -> Block:
         draw = _bound(annotations.draw_reasoning, text, is_live)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -10,6 +10,8 @@ from msgspec import Struct
 from everturn.core.canonical_json import parse_object
 from everturn.core.events import PermissionDecided
 from everturn.core.parts import Output, ToolPart
+from everturn.core.todos import Todo, read_todos
+from everturn.localization import format_text
 from everturn.terminal.text.visible_text import format_arguments
 from everturn.terminal.tui.render.canvas import Canvas, format_seconds
 from everturn.terminal.tui.render.code import (
@@ -32,7 +34,8 @@ from everturn.terminal.tui.render.text import (
     wrap,
 )
 from everturn.terminal.tui.render.text import wrap_anywhere as folded
-from everturn.terminal.tui.texts.chat import ChatTexts, pluralize
+from everturn.terminal.tui.render.todos import draw_todos
+from everturn.terminal.tui.texts.chat import ChatTexts
 
 MAX_BRIEF: Final = 120  # characters of the arguments in the head line
 EXCERPT_LINES: Final = 3  # lines of a result, and of progress
@@ -88,6 +91,8 @@ def draw_card(card: Card, canvas: Canvas) -> list[Line]:
     if card.is_live:
         text = card.part.arguments[-MAX_STREAMED:]
         lines += add_card_bar(list(draw_exact(text, inner, "dim", 6)), depth) if text.strip() else []
+    elif not canvas.is_open and (todos := _todos(card.part)):
+        lines += add_card_bar(list(draw_todos(todos, inner)), depth)
     elif canvas.is_open:
         lines += add_card_bar(list(_details(card, inner, texts)), depth)
     else:
@@ -115,6 +120,12 @@ def _head(card: Card, canvas: Canvas, depth: int) -> Line:
     gap = max(canvas.width - 5 - runs_width(left) - runs_width(right), 1)
     head: Line = (gutter_run(sign, style), *left, (" " * gap, ""), *right, (f" {fold}", "dim"))
     return folded(head, canvas.width)[0]
+
+
+def _todos(part: ToolPart) -> Sequence[Todo] | None:
+    """Return the to-dos that a call has written, or will write."""
+    is_shown = part.state in ("pending", "running", "completed")
+    return read_todos(part.name, part.used or part.arguments) if is_shown else None
 
 
 def _took(card: Card, now: float) -> str:
@@ -208,7 +219,7 @@ def _brief(card: Card, width: int, texts: ChatTexts) -> Iterator[Line]:
         yield from (((truncate(row, width), "dim"),) for row in rows[:EXCERPT_LINES])
         rows = rows[EXCERPT_LINES:]
     if rows:
-        yield ((pluralize(texts.more_lines, len(rows)), "dim"),)
+        yield ((format_text(texts.more_lines, n=len(rows)), "dim"),)
 
 
 def _flags(output: Output, texts: ChatTexts) -> list[str]:

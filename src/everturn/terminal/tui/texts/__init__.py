@@ -9,5 +9,7 @@ A text that is missing in one language is a type error, and not a gap on the scr
 - `inbox`: inbox
 - `permissions`: permissions screen
 - `mcp_servers`: MCP servers screen
+- `memory`: memory screen
+- `prompts`: screen of saved prompts and instructions
 - `screens`: sessions, agents, branches, files, usage and settings
 """

@@ -1,0 +1,90 @@
+"""Assistant in a folder: opens the folder at the server, chooses the session to continue, and keeps the permission mode."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Protocol
+
+from msgspec import Struct
+
+from everturn import api
+from everturn.core.options import PERMISSION_MODES, PermissionMode
+from everturn.core.state import Phase
+from everturn.terminal.tui.host import Host
+from everturn.terminal.tui.state import SessionState
+from everturn.terminal.tui.texts.folder import get_folder_texts
+
+PAGE: Final = 100  # sessions of a page, of which the ones of the folder are taken
+MAX_PAGES: Final = 5
+LAST, PICK = "last", "pick"  # the values of `FolderStart.resume` that are no session
+
+
+class FolderStart(Struct, frozen=True):
+    """How `everturn` was started in a folder. `resume` is a session, `last`, `pick`, or "" for a new one."""
+
+    path: str
+    mode: PermissionMode = ""  # "": the one of the configuration
+    resume: str = ""
+
+
+class FolderHost(Host, Protocol):
+    """The app, as this module sees it."""
+
+    agent: str
+    mode: PermissionMode
+    folder: api.FolderView | None
+
+
+async def open_folder(app: FolderHost, start: FolderStart, *, is_first: bool) -> None:
+    """Open the folder at the server of the store; its agent has the sessions that are started here."""
+    opened = await app.attempt(app.server.open_folder(start.path))
+    if opened is None:
+        app.show_message(get_folder_texts(app.language).no_folder, "warning")
+        return
+    app.folder = opened
+    if is_first:
+        app.agent = opened.agent
+        app.mode = start.mode or opened.mode
+        for note in opened.notes:
+            app.show_message(note, "warning")
+
+
+async def find_session(app: FolderHost, start: FolderStart) -> str:
+    """Return the session to begin with; "": a new one."""
+    texts = get_folder_texts(app.language)
+    if start.resume not in (LAST, PICK):
+        return start.resume
+    if start.resume == PICK or app.folder is None:
+        return ""
+    before = ""
+    for _ in range(MAX_PAGES):
+        page = await app.attempt(app.server.sessions(PAGE, before))
+        if page is None:
+            return ""
+        for view in page.sessions:
+            if view.agent == app.folder.agent and not view.parent:
+                return view.id
+        before = page.next
+        if not before:
+            break
+    app.show_message(texts.no_session)
+    return ""
+
+
+def next_mode(mode: PermissionMode, modes: list[str]) -> PermissionMode:
+    """Return the mode after this one, of those that an agent has."""
+    known: list[PermissionMode] = [name for name in PERMISSION_MODES if str(name) in modes]
+    if not known:
+        return ""
+    return known[(known.index(mode) + 1) % len(known)] if mode in known else known[0]
+
+
+def pending_question(state: SessionState | None) -> Literal["", "step_limit", "plan_ready"]:
+    """Return what an empty Enter answers: whether to continue after the step limit, or to carry out a plan."""
+    if state is None or not state.turns or state.running is not None:
+        return ""
+    turn = state.turns[next(reversed(state.turns))]
+    if turn.phase is not Phase.COMPLETED:
+        return ""
+    if turn.step is not None and turn.step.closing and turn.limit is None:
+        return "step_limit"
+    return "plan_ready" if turn.options.mode == "plan" else ""
