@@ -1,276 +1,171 @@
 """Everturn: a runtime for chat turns that call tools.
 
-    from everturn import Chat, tool
+    from everturn import Agent, App, tool
 
-Start with `Chat`; everything else is a plugin, a tool, or an event. What is not listed here is not promised.
+Start with `Agent`. `everturn.events`, `.tools`, `.models`, `.plugins`, `.stores`, `.telemetry` and `.testing` have what
+extensions need, under the same promise; what no public module lists is not promised.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for those who read code and do not run it; `_HOMES` says the same
-    from everturn.chat import Chat, EventStream, Turn, TurnResult
-    from everturn.chat.tool_client import ToolClient
-    from everturn.core.deltas import CallDelta, CallProgress, Cursor, ReasoningDelta, TextDelta
-    from everturn.core.events import (
-        AnswerStarted,
-        CallClaimed,
-        CallFinished,
-        CallResumed,
-        CallStarted,
-        CallSuspended,
-        FilesChanged,
-        FilesReverted,
-        GateOpened,
-        GateResolved,
-        LateResultReceived,
-        LimitReached,
-        MessageAdded,
-        NestedCallRequested,
-        PermissionDecided,
-        StepFinished,
-        StepInterrupted,
-        StepRestarted,
-        StepStarted,
-        SubagentStarted,
-        TurnCancelled,
-        TurnCompleted,
-        TurnFailed,
-        TurnFinishing,
-        TurnStarted,
-        TurnSuspended,
+    from everturn.agent import Agent
+    from everturn.agents.handoff import handoff
+    from everturn.app import App
+    from everturn.base_app import TurnStatus
+    from everturn.chat import (
+        Always,
+        Chat,
+        EventStream,
+        PendingGate,
+        RunResult,
+        Turn,
     )
-    from everturn.core.gates import Gate, GateResolution, Grant
-    from everturn.core.hooks import SUSPEND, Plugin
+    from everturn.chat.run import Run
+    from everturn.chat.tool_client import ToolClient
+    from everturn.core.compaction import last_turns
+    from everturn.core.gates import (
+        Gate,
+        GateResolution,
+    )
     from everturn.core.messages import Message
-    from everturn.core.options import Budget, ClientTool, TurnOptions
-    from everturn.core.parts import FileChange, FilePart, FilesPart, Output, TextPart
+    from everturn.core.options import (
+        Budget,
+        Prompt,
+        TurnOptions,
+    )
+    from everturn.core.parts import (
+        ContextPart,
+        FilePart,
+        Output,
+        TextPart,
+    )
     from everturn.core.ports import (
-        Preview,
         Progress,
         Question,
-        SubagentRequest,
-        SubagentResult,
+        RunContext,
         ToolContext,
-        ToolSource,
+        TurnInfo,
     )
     from everturn.core.rules.policy import Rule
-    from everturn.core.state import Phase
-    from everturn.egress import EgressPolicy
-    from everturn.errors import EverturnError, MissingInput, ModelError, OutcomeUnknown, ToolError, TurnError
+    from everturn.errors import (
+        EverturnError,
+        ModelError,
+        NoOutput,
+        OutputRetry,
+        StillWaiting,
+        ToolError,
+        TurnError,
+    )
     from everturn.mcp.servers import McpServers
-    from everturn.models.prices import Price
-    from everturn.models.prompted import PromptedModel
     from everturn.models.registry import get_model
-    from everturn.models.retry import FallbackModel, RetryPolicy
-    from everturn.plugins.file_snapshots import FileSnapshots
-    from everturn.running.active_turn import Prompt, TurnSettings
-    from everturn.runtime import Runtime, TurnStatus
-    from everturn.tools.agent import Agent
-    from everturn.tools.client import client_tool
-    from everturn.tools.code import code_tools
-    from everturn.tools.code.javascript import run_javascript
-    from everturn.tools.code.python import run_python
-    from everturn.tools.code.shell import run_shell
-    from everturn.tools.files import files, virtual_files
+    from everturn.plugins.guardrails import (
+        input_guardrail,
+        output_guardrail,
+    )
+    from everturn.running.active_turn import TurnSettings
+    from everturn.tools.files import files
     from everturn.tools.function import tool
     from everturn.tools.groups import ToolGroup
     from everturn.tools.manual import manual
-    from everturn.tools.registry import ToolRegistry
-    from everturn.tools.rename import rename_tool
-    from everturn.tools.skills import Skill
-    from everturn.tools.web import fetch_url
 
 __version__ = "0.1.0"
 
 # A name is imported when it is first asked for: whoever wants one of them, or only the command line, pays for that alone.
 _HOMES = {
-    "SUSPEND": "everturn.core.hooks",
-    "Agent": "everturn.tools.agent",
-    "AnswerStarted": "everturn.core.events",
+    "Agent": "everturn.agent",
+    "Always": "everturn.chat",
+    "App": "everturn.app",
     "Budget": "everturn.core.options",
-    "CallClaimed": "everturn.core.events",
-    "CallDelta": "everturn.core.deltas",
-    "CallFinished": "everturn.core.events",
-    "CallProgress": "everturn.core.deltas",
-    "CallResumed": "everturn.core.events",
-    "CallStarted": "everturn.core.events",
-    "CallSuspended": "everturn.core.events",
     "Chat": "everturn.chat",
-    "ClientTool": "everturn.core.options",
-    "Cursor": "everturn.core.deltas",
-    "EgressPolicy": "everturn.egress",
     "EventStream": "everturn.chat",
     "EverturnError": "everturn.errors",
-    "FallbackModel": "everturn.models.retry",
-    "FileChange": "everturn.core.parts",
+    "ContextPart": "everturn.core.parts",
     "FilePart": "everturn.core.parts",
-    "FileSnapshots": "everturn.plugins.file_snapshots",
-    "FilesChanged": "everturn.core.events",
-    "FilesPart": "everturn.core.parts",
-    "FilesReverted": "everturn.core.events",
     "Gate": "everturn.core.gates",
-    "GateOpened": "everturn.core.events",
     "GateResolution": "everturn.core.gates",
-    "GateResolved": "everturn.core.events",
-    "Grant": "everturn.core.gates",
-    "LateResultReceived": "everturn.core.events",
-    "LimitReached": "everturn.core.events",
     "McpServers": "everturn.mcp.servers",
     "Message": "everturn.core.messages",
-    "MessageAdded": "everturn.core.events",
-    "MissingInput": "everturn.errors",
     "ModelError": "everturn.errors",
-    "NestedCallRequested": "everturn.core.events",
-    "OutcomeUnknown": "everturn.errors",
+    "NoOutput": "everturn.errors",
     "Output": "everturn.core.parts",
-    "PermissionDecided": "everturn.core.events",
-    "Phase": "everturn.core.state",
-    "Plugin": "everturn.core.hooks",
-    "Preview": "everturn.core.ports",
-    "Price": "everturn.models.prices",
+    "OutputRetry": "everturn.errors",
+    "PendingGate": "everturn.chat",
     "Progress": "everturn.core.ports",
-    "Prompt": "everturn.running.active_turn",
-    "PromptedModel": "everturn.models.prompted",
+    "Prompt": "everturn.core.options",
     "Question": "everturn.core.ports",
-    "ReasoningDelta": "everturn.core.deltas",
-    "RetryPolicy": "everturn.models.retry",
     "Rule": "everturn.core.rules.policy",
-    "Runtime": "everturn.runtime",
-    "Skill": "everturn.tools.skills",
-    "StepFinished": "everturn.core.events",
-    "StepInterrupted": "everturn.core.events",
-    "StepRestarted": "everturn.core.events",
-    "StepStarted": "everturn.core.events",
-    "SubagentRequest": "everturn.core.ports",
-    "SubagentResult": "everturn.core.ports",
-    "SubagentStarted": "everturn.core.events",
-    "TextDelta": "everturn.core.deltas",
+    "Run": "everturn.chat.run",
+    "RunContext": "everturn.core.ports",
+    "RunResult": "everturn.chat",
+    "StillWaiting": "everturn.errors",
     "TextPart": "everturn.core.parts",
     "ToolClient": "everturn.chat.tool_client",
     "ToolContext": "everturn.core.ports",
     "ToolError": "everturn.errors",
     "ToolGroup": "everturn.tools.groups",
-    "ToolRegistry": "everturn.tools.registry",
-    "ToolSource": "everturn.core.ports",
     "Turn": "everturn.chat",
-    "TurnCancelled": "everturn.core.events",
-    "TurnCompleted": "everturn.core.events",
     "TurnError": "everturn.errors",
-    "TurnFailed": "everturn.core.events",
-    "TurnFinishing": "everturn.core.events",
+    "TurnInfo": "everturn.core.ports",
     "TurnOptions": "everturn.core.options",
-    "TurnResult": "everturn.chat",
     "TurnSettings": "everturn.running.active_turn",
-    "TurnStarted": "everturn.core.events",
-    "TurnStatus": "everturn.runtime",
-    "TurnSuspended": "everturn.core.events",
-    "client_tool": "everturn.tools.client",
-    "code_tools": "everturn.tools.code",
-    "fetch_url": "everturn.tools.web",
+    "TurnStatus": "everturn.base_app",
     "files": "everturn.tools.files",
     "get_model": "everturn.models.registry",
+    "handoff": "everturn.agents.handoff",
+    "input_guardrail": "everturn.plugins.guardrails",
+    "last_turns": "everturn.core.compaction",
     "manual": "everturn.tools.manual",
-    "rename_tool": "everturn.tools.rename",
-    "run_javascript": "everturn.tools.code.javascript",
-    "run_python": "everturn.tools.code.python",
-    "run_shell": "everturn.tools.code.shell",
+    "output_guardrail": "everturn.plugins.guardrails",
     "tool": "everturn.tools.function",
-    "virtual_files": "everturn.tools.files",
 }
 
 __all__ = [
-    "SUSPEND",
     "Agent",
-    "AnswerStarted",
+    "Always",
+    "App",
     "Budget",
-    "CallClaimed",
-    "CallDelta",
-    "CallFinished",
-    "CallProgress",
-    "CallResumed",
-    "CallStarted",
-    "CallSuspended",
     "Chat",
-    "ClientTool",
-    "Cursor",
-    "EgressPolicy",
+    "ContextPart",
     "EventStream",
     "EverturnError",
-    "FallbackModel",
-    "FileChange",
     "FilePart",
-    "FileSnapshots",
-    "FilesChanged",
-    "FilesPart",
-    "FilesReverted",
     "Gate",
-    "GateOpened",
     "GateResolution",
-    "GateResolved",
-    "Grant",
-    "LateResultReceived",
-    "LimitReached",
     "McpServers",
     "Message",
-    "MessageAdded",
-    "MissingInput",
     "ModelError",
-    "NestedCallRequested",
-    "OutcomeUnknown",
+    "NoOutput",
     "Output",
-    "PermissionDecided",
-    "Phase",
-    "Plugin",
-    "Preview",
-    "Price",
+    "OutputRetry",
+    "PendingGate",
     "Progress",
     "Prompt",
-    "PromptedModel",
     "Question",
-    "ReasoningDelta",
-    "RetryPolicy",
     "Rule",
-    "Runtime",
-    "Skill",
-    "StepFinished",
-    "StepInterrupted",
-    "StepRestarted",
-    "StepStarted",
-    "SubagentRequest",
-    "SubagentResult",
-    "SubagentStarted",
-    "TextDelta",
+    "Run",
+    "RunContext",
+    "RunResult",
+    "StillWaiting",
     "TextPart",
     "ToolClient",
     "ToolContext",
     "ToolError",
     "ToolGroup",
-    "ToolRegistry",
-    "ToolSource",
     "Turn",
-    "TurnCancelled",
-    "TurnCompleted",
     "TurnError",
-    "TurnFailed",
-    "TurnFinishing",
+    "TurnInfo",
     "TurnOptions",
-    "TurnResult",
     "TurnSettings",
-    "TurnStarted",
     "TurnStatus",
-    "TurnSuspended",
-    "client_tool",
-    "code_tools",
-    "fetch_url",
     "files",
     "get_model",
+    "handoff",
+    "input_guardrail",
+    "last_turns",
     "manual",
-    "rename_tool",
-    "run_javascript",
-    "run_python",
-    "run_shell",
+    "output_guardrail",
     "tool",
-    "virtual_files",
 ]
 
 

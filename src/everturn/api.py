@@ -11,14 +11,20 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from everturn.core.accounts import AuditRecord, CredentialKind, Role
+from everturn.core.compaction import CONTEXT_PATTERN
 from everturn.core.deltas import CallDelta, CallProgress, ReasoningDelta, TextDelta
 from everturn.core.events import FilesReverted, LogEvent, Problem
-from everturn.core.gates import CallClaim, Gate, Grant
+from everturn.core.gates import CallClaim, Gate, Grant, GrantLimit
 from everturn.core.messages import Message
-from everturn.core.options import ClientTool, LatePolicy, Spent, ToolHistory
+from everturn.core.options import Budget, ClientTool, LatePolicy, PermissionMode, Review, Spent, ToolHistory
 from everturn.core.parts import FilePart, Usage
+from everturn.core.rate_limits import Priority
 from everturn.core.rules.policy import Rule, RuleAction
+from everturn.core.saved_prompts import MAX_PROMPT_ARGUMENTS, MAX_PROMPT_CHARS, PROMPT_NAME_PATTERN
+from everturn.core.schedules import CatchUp, Origin, Overlap, RunOutcome
 from everturn.core.state import Phase
+from everturn.core.stats import TurnStats
+from everturn.core.webhooks import DeliveryState, WebhookEvent
 
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
 Name = Annotated[str, Meta(max_length=200)]
@@ -27,6 +33,9 @@ Busy = Literal["queue", "reject", "fork", "steer"]
 """What happens to a message while a turn is running: it waits, it is refused (409), it starts a branch beside the turn,
 or it joins the turn between two steps. `Sent.turn` is then the turn that it will join; if that ends first, it waits.
 """
+
+
+MAX_INSTRUCTIONS = 16_000  # characters of the instructions of a tenant, a user or a session
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -40,20 +49,35 @@ class View(Struct, frozen=True, kw_only=True, omit_defaults=False):
 # Request bodies ------------------------------------------------------------------------------------------------------
 
 
+class AttachedContext(Body, frozen=True, kw_only=True):
+    """Context that the client attaches to a message: a selection, a page, a note. A model reads it as quoted data."""
+
+    kind: Annotated[str, Meta(min_length=1, max_length=50)]  # "selection", "page", "note", or any other word
+    text: Annotated[str, Meta(min_length=1, max_length=1_000_000)]
+    title: Annotated[str, Meta(max_length=500)] = ""
+    source: Annotated[str, Meta(max_length=2_000)] = ""  # where it is from: a URL, a path
+    untrusted: bool = True  # it may contain text of third parties
+
+
 class MessageRequest(Body, frozen=True, kw_only=True):
     """A user message: a text, files that were uploaded before, or both, with options for its turn."""
 
     text: Text = ""
     files: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=32)] = []  # `FileView.file`
+    contexts: Annotated[list[AttachedContext], Meta(max_length=32)] = []
     agent: Name = ""  # "": that of the session, or the first one
     model: Name = ""  # "": that of the agent; otherwise one of the server's models
     params: dict[str, Any] | None = None
     tools: Annotated[list[Name], Meta(max_length=200)] | None = None
     tool_history: ToolHistory | None = None
+    context: Annotated[str, Meta(pattern=CONTEXT_PATTERN)] | None = None  # auto, off or last_turns(n)
     late: LatePolicy | None = None
     max_steps: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    mode: PermissionMode = ""  # plan, ask or auto_edit, if the agent has it; "": ask
     clients: Annotated[list[ClientTool], Meta(max_length=50)] = []  # tools that the sending client runs
     busy: Busy = "queue"
+    priority: Priority | None = None  # where requests wait for a rate limit; None: interactive, with `at` background
+    at: Annotated[float, Meta(ge=0, lt=1e11)] = 0.0  # Unix time before which its turn does not start; 0: now
 
 
 class NewSession(MessageRequest, frozen=True, kw_only=True):
@@ -71,20 +95,35 @@ class EditMessage(Body, frozen=True, kw_only=True):
 
     text: Text = ""
     files: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=32)] = []
+    contexts: Annotated[list[AttachedContext], Meta(max_length=32)] | None = None  # None: those of the earlier version
     model: Name = ""
+    mode: PermissionMode = ""
 
 
 class RegenerateAnswer(Body, frozen=True, kw_only=True):
     """Regenerate an answer."""
 
     model: Name = ""
+    mode: PermissionMode = ""
     params: dict[str, Any] | None = None
+
+
+class CompactSession(Body, frozen=True, kw_only=True):
+    """Summarise the earlier part of the selected branch."""
+
+    focus: Annotated[str, Meta(max_length=2_000)] = ""  # what the summary keeps above all
 
 
 class SelectBranch(Body, frozen=True, kw_only=True):
     """Select the branch that ends at a message; None: the beginning."""
 
     message: Id | None = None
+
+
+class SwitchAgent(Body, frozen=True, kw_only=True):
+    """Hand the session to another agent, which takes the next turns."""
+
+    agent: Name
 
 
 class CancelTurn(Body, frozen=True, kw_only=True):
@@ -107,8 +146,10 @@ class AnswerGate(Body, frozen=True, kw_only=True):
     result: Annotated[str, Meta(max_length=4_000_000)] | None = None
     text: Annotated[str, Meta(max_length=4_000_000)] | None = None
     everywhere: bool = False
+    within: GrantLimit = ""  # with `everywhere`: only in turns of the same "user" or "folder"
     until: Annotated[float, Meta(ge=0)] = 0.0
     others: bool = False
+    stop: bool = False
     failed: bool = False
     claim: Name = ""
 
@@ -146,6 +187,87 @@ class PutUser(Body, frozen=True, kw_only=True):
     origin: Annotated[str, Meta(max_length=1000)] | None = (
         None  # the issuer whose tokens may authenticate this user; None: unchanged
     )
+
+
+class ScheduleDefinition(Body, frozen=True, kw_only=True):
+    """A message that is sent at the planned times of a cron expression, or once `at` a time (seconds since 1970)."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=100_000)]
+    cron: Annotated[str, Meta(max_length=200)] = ""  # minute hour day month weekday, in wall-clock time of `timezone`
+    at: Annotated[float, Meta(ge=0)] = 0.0
+    timezone: Annotated[str, Meta(max_length=100)] = "UTC"  # an IANA name
+    agent: Annotated[str, Meta(max_length=200)] = ""
+    session: Annotated[str, Meta(max_length=1000)] = ""  # of all its turns; "": a new one for each
+    catch_up: CatchUp = "once"  # of planned times that passed while no process ran
+    max_catch_up: Annotated[int, Meta(ge=1, le=100)] = 10  # with catch_up "all"
+    overlap: Overlap = "queue"  # while a turn of the session is running
+    until: Annotated[float, Meta(ge=0)] = 0.0  # no run is planned after it; 0: for ever
+    metadata: dict[str, Any] | None = None
+    priority: Priority = "background"  # of its turns, where requests wait for a rate limit
+
+
+class NewSchedule(ScheduleDefinition, frozen=True, kw_only=True):
+    """A new schedule. The same `id` with the same definition is the same schedule."""
+
+    id: Annotated[str, Meta(max_length=64)] = ""  # letters, digits, - and _; "": one is made
+
+
+class NewWebhook(Body, frozen=True, kw_only=True):
+    """A URL that is to be told of events; without `events`, of all."""
+
+    url: Annotated[str, Meta(min_length=1, max_length=2000)]
+    events: list[WebhookEvent] = []
+    description: Annotated[str, Meta(max_length=500)] = ""
+
+
+class ReplayDeliveries(Body, frozen=True, kw_only=True):
+    """Which deliveries are sent again: all dead ones, or that of one event."""
+
+    session: Annotated[str, Meta(max_length=1000)] = ""
+    seq: Annotated[int, Meta(ge=0, le=2**53)] = 0
+
+
+class PutMemory(Body, frozen=True, kw_only=True):
+    """Write a whole memory file of the caller. `base` is the hash that was read, `none` for a new file; "": any."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=1000)]
+    text: Annotated[str, Meta(max_length=70_000)]
+    base: Annotated[str, Meta(max_length=64)] = ""
+    untrusted: bool | None = None  # whether it has text of third parties; None: as it was
+
+
+class PromptArgumentView(Body, frozen=True, kw_only=True):
+    """An argument of a saved prompt; without a default, the person has to give a value."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=64)]
+    description: Annotated[str, Meta(max_length=500)] = ""
+    default: Annotated[str, Meta(max_length=10_000)] | None = None
+
+
+class PutPrompt(Body, frozen=True, kw_only=True):
+    """Write a saved prompt of the caller; with `shared` of the tenant, which takes an owner.
+
+    `{{argument}}` in the text stands for the value of an argument; those that are not described are added.
+    """
+
+    name: Annotated[str, Meta(pattern=PROMPT_NAME_PATTERN)]
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT_CHARS)]
+    description: Annotated[str, Meta(max_length=500)] = ""
+    arguments: Annotated[list[PromptArgumentView], Meta(max_length=MAX_PROMPT_ARGUMENTS)] = []
+    shared: bool = False
+
+
+class PutInstructions(Body, frozen=True, kw_only=True):
+    """Write the instructions of the caller, for all their sessions; with `shared` of the tenant. "" removes them."""
+
+    text: Annotated[str, Meta(max_length=MAX_INSTRUCTIONS)]
+    shared: bool = False
+
+
+class PutSessionInstructions(Body, frozen=True, kw_only=True):
+    """Set the instructions of a session, for the messages that are sent from now on. "" removes them."""
+
+    text: Annotated[str, Meta(max_length=MAX_INSTRUCTIONS)]
 
 
 class PutTenant(Body, frozen=True, kw_only=True):
@@ -197,6 +319,50 @@ class Me(View, frozen=True, kw_only=True):
     csrf: str = ""  # a client with a cookie sends it back as `X-CSRF-Token`
 
 
+class InstructionsFunction(View, frozen=True, kw_only=True):
+    """A function among the instructions of an agent."""
+
+    function: str  # module:name
+    each_step: bool = False  # whether it is called for each step, not once for a turn
+
+
+class RuleRow(View, frozen=True, kw_only=True):
+    """A permission rule, as it is written in everturn.toml."""
+
+    tool: str
+    action: str
+    match: dict[str, str] = {}
+
+
+class AgentDetails(View, frozen=True, kw_only=True):
+    """What an agent is made of, under the keys of `[agents.NAME]` in everturn.toml; code is named as `module:name`."""
+
+    model: str
+    models: list[str]
+    description: str
+    instructions: list[str | InstructionsFunction]
+    tools: list[str]
+    subagents: list[str]
+    handoffs: list[str]
+    deps: str
+    output_type: dict[str, Any] | None  # a JSON Schema; None: any text
+    output_retries: int
+    plugins: list[str]
+    permissions: list[RuleRow]
+    budget: Budget
+    max_steps: int
+    timeout: float
+    gate_timeout: float
+    timezone: str
+    reasoning: str
+    params: dict[str, Any]
+    tool_history: ToolHistory
+    context: str
+    late: LatePolicy
+    review: Review
+    manual: list[str]
+
+
 class AgentView(View, frozen=True, kw_only=True):
     """A configured agent."""
 
@@ -206,6 +372,41 @@ class AgentView(View, frozen=True, kw_only=True):
     tools: list[str] | None = None
     is_default: bool = False
     models: list[str] = []  # other models that a message may select
+    modes: list[str] = []  # permission modes that a message may select
+    any_model: bool = False  # a message may select any model
+    folder: str = ""  # the folder that it works in; "": none
+    details: AgentDetails | None = None  # for operators only: it has the instructions
+
+
+class OpenFolder(Body, frozen=True, kw_only=True):
+    """Open a folder of this machine: its agent works there."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=4_096)]
+    key: Annotated[str, Meta(max_length=200)] = ""  # the Idempotency-Key that a first message will have
+
+
+class FolderCommand(View, frozen=True, kw_only=True):
+    """A slash command that a file defines: `text` is what it sends, with `$ARGUMENTS` and `$1` for its arguments."""
+
+    name: str
+    text: str
+    description: str = ""
+    hint: str = ""  # its arguments, for people
+    source: str = ""  # the file
+
+
+class FolderView(View, frozen=True, kw_only=True):
+    """A folder that the server of a terminal has open: its agent, and notes about what is missing or risky."""
+
+    agent: str
+    root: str
+    label: str  # its path, for people
+    mode: PermissionMode = "ask"  # the permission mode to begin with
+    notes: list[str] = []
+    session: str = ""  # the session that a first message with that key starts; "": no key was given
+    commands: list[FolderCommand] = []
+    skills: list[str] = []  # the names of its skills
+    subagents: list[str] = []  # the names of its sub-agents
 
 
 class ToolView(View, frozen=True, kw_only=True):
@@ -234,6 +435,7 @@ class SessionView(View, frozen=True, kw_only=True):
     is_awake: bool
     quarantined: str
     parent: str = ""
+    awaited_agent: str = ""  # it waits for a process that knows this agent; "": it does not
 
 
 class SessionPage(View, frozen=True, kw_only=True):
@@ -281,6 +483,21 @@ class LogPage(View, frozen=True, kw_only=True):
     is_whole: bool
 
 
+class LogTail(View, frozen=True, kw_only=True):
+    """The last turns of a session's log, each from its first event to its last; a stream continues `after` its `seq`.
+
+    `start` is where it begins: turns that started before are left out (`before` it brings them), and so are events of
+    the session itself; 1: nothing is left out.
+    """
+
+    entries: list[LogItem]
+    start: int
+    seq: int
+    leaf: str | None = None
+    title: str = ""
+    cost: float | None = None  # of the whole session, with its sub-agent runs; None if no price is known
+
+
 class QueuedView(View, frozen=True, kw_only=True):
     """A message that waits until the turn before it is over. If its turn is cancelled first, it is never sent."""
 
@@ -310,6 +527,7 @@ class TurnView(View, frozen=True, kw_only=True):
     gates: list[Gate]
     usage: Usage
     problem: Problem | None = None
+    stats: TurnStats = TurnStats()
 
 
 class GateView(View, frozen=True, kw_only=True):
@@ -425,6 +643,192 @@ class UserList(View, frozen=True, kw_only=True):
     users: list[UserView]
 
 
+class MemoryInfoView(View, frozen=True, kw_only=True):
+    """A memory file in a list. The path is relative to `/memories`."""
+
+    path: str
+    size: int  # bytes
+    hash: str
+    updated: float
+    untrusted: bool = False  # it has text of third parties
+
+
+class MemoryList(View, frozen=True, kw_only=True):
+    """The memory files of the caller, by path, and how many bytes all of them, and one of them, may have."""
+
+    files: list[MemoryInfoView]
+    limit: int
+    file_limit: int
+
+
+class MemoryFileView(View, frozen=True, kw_only=True):
+    """A memory file."""
+
+    file: MemoryInfoView
+    text: str
+
+
+class ScheduleRunView(View, frozen=True, kw_only=True):
+    """A run of a schedule: its turn, or why there is none."""
+
+    planned: float
+    at: float
+    session: str
+    turn: str
+    outcome: RunOutcome
+    problem: str
+
+
+class ScheduleView(View, frozen=True, kw_only=True):
+    """A schedule, its next planned time (`due`; 0: none) and its last runs, newest first."""
+
+    id: str
+    text: str
+    cron: str
+    at: float
+    timezone: str
+    agent: str
+    session: str
+    catch_up: CatchUp
+    max_catch_up: int
+    overlap: Overlap
+    until: float
+    metadata: dict[str, Any] | None
+    priority: Priority
+    by: str
+    created: float
+    origin: Origin
+    is_paused: bool
+    due: float
+    started: int
+    missed: int
+    runs: list[ScheduleRunView]
+
+
+class ScheduleList(View, frozen=True, kw_only=True):
+    """A page of schedules, by id; `next` is the `after` of the next page ("": this is the last)."""
+
+    schedules: list[ScheduleView]
+    next: str = ""
+
+
+PromptScope = Literal["config", "shared", "user"]
+"""Whose a saved prompt is: of the configuration, of the tenant, or of the caller."""
+
+
+class PromptView(View, frozen=True, kw_only=True):
+    """A saved prompt."""
+
+    name: str
+    text: str
+    description: str
+    arguments: list[PromptArgumentView]
+    scope: PromptScope
+
+
+class PromptList(View, frozen=True, kw_only=True):
+    """Saved prompts, by name. Of two with one name there is the caller's, or else the tenant's."""
+
+    prompts: list[PromptView]
+
+
+class InstructionLayer(View, frozen=True, kw_only=True):
+    """A part of the system prompt. `text` is "" for a part of the configuration, unless an operator asks."""
+
+    layer: str  # header, model, app, workspace, shared, custom, user, agent, session or privacy
+    text: str
+    size: int  # bytes
+
+
+class InstructionsView(View, frozen=True, kw_only=True):
+    """The parts of the system prompt of the next turn that are not empty, in the order in which they are sent."""
+
+    layers: list[InstructionLayer]
+
+
+class WebhookView(View, frozen=True, kw_only=True):
+    """A URL that is told of events. `disabled` says why it is not; its secret is never shown again."""
+
+    id: str
+    url: str
+    events: list[WebhookEvent]
+    description: str
+    created: float
+    by: str
+    disabled: str
+
+
+class WebhookList(View, frozen=True, kw_only=True):
+    """The webhooks of a tenant, by id."""
+
+    webhooks: list[WebhookView]
+
+
+class WebhookWithSecret(View, frozen=True, kw_only=True):
+    """A webhook, and the secret that its receiver verifies signatures with."""
+
+    webhook: WebhookView
+    secret: str
+
+
+class DeliveryView(View, frozen=True, kw_only=True):
+    """An event that a webhook is told of. `id` is the header `webhook-id`."""
+
+    id: str
+    session: str
+    seq: int
+    type: str
+    at: float
+    state: DeliveryState
+    due: float | None
+    tries: int
+    status: int
+    problem: str
+    updated: float
+
+
+class DeliveryList(View, frozen=True, kw_only=True):
+    """Deliveries of a webhook, newest first."""
+
+    deliveries: list[DeliveryView]
+
+
+class ReplayedDeliveries(View, frozen=True, kw_only=True):
+    """How many deliveries are sent again."""
+
+    count: int
+
+
+class HookView(View, frozen=True, kw_only=True):
+    """An inbound hook: other systems deliver signed requests at its path. Its secret is never shown."""
+
+    name: str
+    path: str
+    scheme: Literal["standard", "github", "slack"]
+    action: Literal["send", "complete", "answer"]
+    agent: str
+    session: str
+    text: str
+    by: str
+    priority: Priority
+    max_bytes: int
+
+
+class HookList(View, frozen=True, kw_only=True):
+    """The inbound hooks of a tenant, by name."""
+
+    hooks: list[HookView]
+
+
+class HookReceiptView(View, frozen=True, kw_only=True):
+    """What became of a delivery to an inbound hook. `is_new` is false for one that was received before."""
+
+    outcome: Literal["started", "completed", "answered", "ignored", "challenge"]
+    session: str
+    turn: str
+    is_new: bool
+
+
 class TenantView(View, frozen=True, kw_only=True):
     """A tenant."""
 
@@ -523,6 +927,7 @@ class ExplainView(View, frozen=True, kw_only=True):
     problem: str = ""  # why the arguments are invalid: no gate would open and nothing would run
     manual: bool = False  # a person runs it by hand
     review: str = "never"  # whether a person reviews the result before the model reads it
+    warnings: list[str] = []  # what the agent lacks whatever is called: tools that no model is offered
 
 
 class GrantView(View, frozen=True, kw_only=True):
@@ -624,7 +1029,7 @@ class StreamItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InboxItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message of the event stream of a tenant: first a snapshot, then changes. A missed message does no harm: every
+    """One message of the event stream of a tenant: first a snapshot, then changes. A missed message is harmless: every
     connection starts with a new snapshot.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import time
 from collections.abc import Callable
 
@@ -27,4 +27,4 @@ class RandomIds:
 
     def new(self, kind: str) -> str:
         """A new unique id."""
-        return f"{kind}_{int(time.time()):08x}{secrets.token_hex(8)}"
+        return f"{kind}_{int(time.time()):08x}{os.urandom(8).hex()}"

@@ -3,6 +3,8 @@
 EverturnError
 ├─ for the person        (the request cannot be done; nothing was changed)
 │  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate · UnknownFile · UnknownKey · UnknownServer · UnknownAgent
+│  ├─ UnknownSchedule · UnknownWebhook
+│  ├─ HookRefused            a delivery to an inbound hook is not signed, or its timestamp is too old
 │  ├─ NotRecognised          the credentials are missing or invalid
 │  ├─ Forbidden              the role does not allow it
 │  ├─ TooMuch                a rate limit or quota of a tenant; `retry_after` says when to retry
@@ -19,9 +21,12 @@ EverturnError
 │  ├─ HashMismatch           the answer has another hash than the gate
 │  ├─ NeedsLogin             a server requires a login
 │  ├─ MissingInput           the message lacks what the model needs: text, a picture, a recording
+│  ├─ NoOutput               the output of a run that has none; the text names its status
+│  ├─ StillWaiting           a run was to be resumed, and nothing that it waits for has been resolved
 │  └─ TurnError              the turn failed; `kind` says why
 │     └─ HookError           a plugin's hook or clean-up failed
 ├─ for the model         (becomes the result of a call, never the end of a turn)
+│  ├─ OutputRetry            an output validator sends an answer back
 │  └─ ToolError
 │     ├─ UnknownTool · ToolChanged · BadArguments · ToolTimeout · BadOutput · OutcomeUnknown
 │     ├─ AddressRefused       the egress policy refuses the address
@@ -39,6 +44,7 @@ EverturnError
 └─ for the programmer    (a bug in a caller)
    ├─ InvalidEvent           an event that cannot happen in this state
    ├─ ConfigError            an invalid option or name; the text says what is valid
+   ├─ HookMisused            a hook used its context for what it cannot do there; the text says what to do
    └─ TurnClosed             a hook used its context after its turn had ended
 """
 
@@ -80,6 +86,14 @@ class UnknownMessage(EverturnError):
 
 class UnknownGate(EverturnError):
     """There is no such gate in this session."""
+
+
+class UnknownCallback(EverturnError):
+    """No call waits for the result of this callback token: the token is wrong, or the wait is over."""
+
+
+class CallbackConflict(EverturnError):
+    """The callback token was completed before, with another value. Nothing was changed."""
 
 
 class KeyConflict(EverturnError):
@@ -165,20 +179,58 @@ class UnknownAgent(EverturnError):
     """There is no agent with this name; the text lists the agents."""
 
 
+class UnknownSchedule(EverturnError):
+    """There is no such schedule (or it belongs to another tenant, which looks the same)."""
+
+
+class UnknownWebhook(EverturnError):
+    """There is no such webhook or delivery (or it belongs to another tenant, which looks the same)."""
+
+
+class HookRefused(EverturnError):
+    """A delivery to an inbound hook that is not signed with its secret, or whose timestamp is too old.
+
+    The message is the same for every cause; `reason` is for the operator's log.
+    """
+
+    def __init__(self, message: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class CommandRefused(EverturnError):
     """A command that was admitted and then could not be carried out; nothing was changed."""
 
 
-class TurnError(EverturnError):
-    """A turn that ended in an error. `kind` is stable, the text is for people."""
+class NoOutput(EverturnError):
+    """`result.output` was read, but the run has no output: it waits, was refused, reached a limit or was cancelled."""
 
-    def __init__(self, message: str, kind: str = "error") -> None:
+
+class StillWaiting(EverturnError):
+    """`result.resume()` was called before any gate of the run was answered: answer one of `result.gates` first."""
+
+
+class TurnError(EverturnError):
+    """A turn that ended in an error. `kind` is stable, the text is for people.
+
+    `phase` is the stage in which it failed: `prepare`, `request`, `stream`, `tools` or `finalize`. `result` has what
+    there is of the run, if it was run in this process.
+    """
+
+    result: object = None
+
+    def __init__(self, message: str, kind: str = "error", phase: str = "") -> None:
         super().__init__(message)
         self.kind = kind
+        self.phase = phase
 
 
 class HookError(TurnError):
     """A plugin's hook or clean-up failed; the text names both. Its `kind` is `hook`."""
+
+
+class OutputRetry(EverturnError):
+    """Raise it in an output validator to send an answer back to the model; the text says what to change."""
 
 
 class ToolError(EverturnError):
@@ -236,6 +288,18 @@ class FetchFailed(ToolError):
         self.kind = kind
 
 
+class NotResumable(ToolError):
+    """`ctx.step`, `ctx.sleep` or `ctx.external` in a tool that may not be run again from its beginning."""
+
+    code = "not_resumable"
+
+
+class ExternalTimeout(ToolError, TimeoutError):
+    """`ctx.external`: the external system did not deliver its result in time."""
+
+    code = "timeout"
+
+
 class OutcomeUnknown(ToolError):
     """Raise it in a tool that cannot tell whether it took effect: the call ends with this state, and is never repeated."""
 
@@ -243,18 +307,18 @@ class OutcomeUnknown(ToolError):
 
 
 class ModelError(EverturnError):
-    """The model's stream failed or broke off.
+    """A model request failed, or its stream broke off.
 
-    `kind` is stable and says who must act:
+    `kind` is stable and says who has to act:
 
-    - `key`, `quota`, `unknown_model`: whoever holds the account. The key is missing or refused, the money is gone,
-      there is no such model.
-    - `context`: whoever writes. The conversation is longer than the model can read.
-    - `seal`: whoever writes. The provider does not take back what it had sealed; a new conversation has no seals.
-    - `request`: the programmer. The provider refused what was sent.
-    - `rate`, `server`, `network`, `stalled`, `truncated`: nobody, for it may pass. These are worth another try.
-    - `model`: whoever wrote the model, for that is what it raises unless it says more.
-    - `response`, `limit`: the operator. What came back is not what a model sends, or too much of it.
+    - `key`, `quota`, `unknown_model`: the owner of the account. The key is missing or refused, the credit is used up, or
+      the model does not exist.
+    - `context`: the user. The conversation is longer than the model can read.
+    - `seal`: the user. The provider does not accept its own encrypted reasoning any more; a new conversation has none.
+    - `request`: the programmer. The provider refused the request.
+    - `rate`, `server`, `network`, `stalled`, `truncated`: nobody. The failure may pass, so it is retryable.
+    - `model`: the author of the model adapter; its exceptions have this kind by default.
+    - `response`, `limit`: the operator. The response is not what a model sends, or is too large.
 
     `retry_after` is how many seconds the provider asks us to wait, if it does.
     """
@@ -316,6 +380,10 @@ class InvalidEvent(EverturnError):
 
 class ConfigError(EverturnError):
     """An invalid option or name; the text says what is valid."""
+
+
+class HookMisused(EverturnError, AttributeError):
+    """A hook used its context for what it cannot do in this hook, or too late; the text says what to do instead."""
 
 
 class TurnClosed(EverturnError):

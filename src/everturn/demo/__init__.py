@@ -17,11 +17,12 @@ from collections import Counter
 
 from msgspec import Struct
 
-from everturn import Chat, LateResultReceived, Phase, Turn
+from everturn import Chat, Turn
 from everturn.core.events import TurnSuspended
 from everturn.core.state import TurnState
 from everturn.demo.script import QUESTION, make_model, make_tools
 from everturn.demo.view import DemoView
+from everturn.events import LateResultReceived, Phase
 from everturn.terminal.lines.ctrl_c import EXIT_INTERRUPTED, handle_ctrl_c
 from everturn.terminal.lines.gate_prompt import GatePrompt
 from everturn.terminal.lines.turn_watch import TurnWatch
@@ -79,7 +80,7 @@ async def wait_for_late(chat: Chat, view: DemoView, max_wait: float) -> None:
         async with asyncio.timeout(max_wait):
             while not all(call.is_late for call in outliving):
                 await asyncio.sleep(TICK)
-                for entry in await chat.runtime.store.events(chat.session, turn=state.id):
+                for entry in await chat.app.store.events(chat.session, turn=state.id):
                     if isinstance(entry.event, LateResultReceived) and not state.calls[entry.event.call].is_late:
                         view.show(entry.event)
     if names := [call.name for call in outliving if not call.is_late]:
@@ -88,7 +89,7 @@ async def wait_for_late(chat: Chat, view: DemoView, max_wait: float) -> None:
 
 async def _print_summary(chat: Chat, state: TurnState, screen: LineScreen) -> None:
     """Print a summary, from the log and the state."""
-    log = await chat.runtime.store.events(chat.session)
+    log = await chat.app.store.events(chat.session)
     ends = Counter(call.state for call in state.calls.values())
     late = sum(call.is_late for call in state.calls.values())
     counts = [f"{count} {end}" for end, count in ends.items()] + ([f"{late} with a late result"] if late else [])

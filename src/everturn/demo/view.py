@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from everturn import (
+from everturn.core.deltas import TurnItem
+from everturn.core.events import TurnEvent
+from everturn.core.state import TurnState
+from everturn.events import (
     CallFinished,
     CallProgress,
     CallStarted,
@@ -20,9 +23,6 @@ from everturn import (
     TurnCompleted,
     TurnFailed,
 )
-from everturn.core.deltas import TurnItem
-from everturn.core.events import TurnEvent
-from everturn.core.state import TurnState
 from everturn.terminal.text.screen import LineScreen
 
 MIN_TEXT_WIDTH = 26  # columns that a text needs beside the name of its call; with fewer it is on the next line
@@ -75,7 +75,7 @@ class DemoView:
                 self._call(call, "?", answer + (", with changes" if resolution.arguments else ""), "ask")
             case CallStarted(call=call, arguments=arguments):
                 self._call(call, "→", json.dumps(json.loads(arguments), ensure_ascii=False), is_whole=True)
-            case CallProgress(call=call, text=text):
+            case CallProgress(call=call, text=text) if call:
                 self._call(call, "·", text, "dim")
             case CallFinished(call=call, state="completed", output=output):
                 self._call(call, "✓", output.text, "good")

@@ -1,17 +1,18 @@
 """HTTP transport on aiohttp: one connection pool per event loop, which is closed with its loop.
 
-Importing aiohttp takes a third of a second. So the first request imports it, in a thread: a server has other requests to
-answer meanwhile.
+Importing aiohttp takes a third of a second. So `load` imports it before the first request or, if nobody called that, the
+first request does, in a thread: a server has other requests to answer meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,7 @@ from everturn.errors import ModelError
 from everturn.transport import HttpRequest, url_origin
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientResponse, ClientSession, StreamReader
     from yarl import URL
 
 CONNECT = 10.0  # seconds to connect to a server; the reader of the stream limits the time of the response
@@ -61,6 +62,20 @@ async def _session() -> ClientSession:
     return pooled[0]
 
 
+def _join_buffered(content: StreamReader) -> None:
+    """Join the HTTP chunks that a reader has buffered: aiohttp hands on each by itself, at several μs apiece.
+
+    If another release of aiohttp keeps them elsewhere, this does nothing.
+    """
+    buffer = cast("object", getattr(content, "_buffer", None))
+    if isinstance(buffer, deque) and not getattr(content, "_buffer_offset", 1):
+        chunks = cast("deque[bytes]", buffer)
+        if len(chunks) > 1:
+            whole = b"".join(chunks)
+            chunks.clear()
+            chunks.append(whole)
+
+
 class _LiveResponse:
     def __init__(self, response: ClientResponse) -> None:
         self._content = response.content
@@ -78,8 +93,15 @@ class _LiveResponse:
     async def __anext__(self) -> bytes:
         import aiohttp
 
+        content = self._content
         try:
-            data = await self._content.readany()
+            data, is_chunk_end = await content.readchunk()
+            # The end of a chunk that was read before; of a body without any bytes it is said again and again.
+            while not data and is_chunk_end and not content.at_eof():
+                data, is_chunk_end = await content.readchunk()
+            if data and content.exception() is None:
+                _join_buffered(content)
+                data += content.read_nowait()
         except (aiohttp.ClientError, OSError) as error:
             raise ModelError(f"the connection to the model broke: {error!r}", kind="network", retryable=True) from error
         if not data:
@@ -100,12 +122,17 @@ class _LiveResponse:
 class HttpTransport:
     """Transport over the network. It follows no redirects: an API key goes only to the configured server."""
 
+    def load(self) -> None:
+        """Import what a request needs."""
+        for name in ("aiohttp", "urllib.request"):
+            import_module(name)
+        _imported.add("aiohttp")
+
     @asynccontextmanager
     async def post(self, post: HttpRequest) -> AsyncGenerator[_LiveResponse]:
         """Send a request; the socket is closed when the context is left before the end of the response."""
         if not _imported:  # `sys.modules` has it before it can be used
-            await asyncio.to_thread(import_module, "aiohttp")
-            _imported.add("aiohttp")
+            await asyncio.to_thread(self.load)
         import aiohttp
 
         session = await _session()

@@ -1,36 +1,54 @@
-"""Runtime: the composition root. It connects the ports to their adapters; no other module knows both."""
+"""App: the composition root. It connects the ports to their adapters; no other module knows both."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import logging
+import os
 import random
 import signal
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from msgspec import Struct
 
 from everturn import failpoints
-from everturn.bus.memory import MemoryBus
+from everturn.agents.agent_registry import AgentRegistry
+from everturn.agents.bound_agent import BoundAgent
+from everturn.agents.definition import AgentDefinition
+from everturn.agents.denied_tools import check_tools_allowed
+from everturn.background_loop import BACKGROUND
 from everturn.bus.registry import get_bus
+from everturn.calls.callbacks import complete_callback
 from everturn.calls.output import OutputLimits
 from everturn.calls.subagent_runner import SubagentRunner
 from everturn.clock import RandomIds, SystemClock
-from everturn.core.commands import AnyCommand
+from everturn.core.commands import AnyCommand, Send
 from everturn.core.deltas import DriverGone, TurnItem, TurnReader
 from everturn.core.events import CommandDropped, Problem
 from everturn.core.gates import Gate
 from everturn.core.modality import MODALITIES, Modality, modality_of
-from everturn.core.ports import Bus, Clock, Engine, IdSource, Model, Tool, ToolSource
-from everturn.core.rules.policy import Rule
+from everturn.core.options import WORKFLOW_MODEL, TurnOptions
+from everturn.core.ports import Bus, Clock, Engine, IdSource, LiveTail, Model, Tool, ToolSource
+from everturn.core.rate_limits import LimiterOptions, RateLimitStore
+from everturn.core.rules.policy import Policy, Rule
 from everturn.core.state import Phase, TurnState
-from everturn.core.store_ports import Receipt, TurnStore
+from everturn.core.store_ports import Receipt, SessionInfo, TurnStore
 from everturn.core.validate import validate_budget, validate_rules
 from everturn.driver.driver import Driver
 from everturn.engine.inline import InlineEngine
@@ -41,25 +59,40 @@ from everturn.errors import (
     DriverLost,
     EngineUnavailable,
     EverturnError,
+    SessionBusy,
     StoreBusy,
     StoreUnavailable,
+    UnknownSession,
 )
+from everturn.limiter import RateLimiter
 from everturn.permissions import command_readers
 from everturn.plugins.tool_calling import ToolCalling
+from everturn.postgres.address import is_postgres_url
 from everturn.running.active_turn import DriveSetup, TurnSettings
 from everturn.running.follow import NUDGE_FRAMES, RESUBSCRIBE_PAUSE, follow_turn
 from everturn.running.log_poll import LogPoll, LogReader
 from everturn.running.permissions import Permissions
 from everturn.running.plugin_table import PluginTable
 from everturn.running.tool_tasks import ToolTasks
+from everturn.shared_database import SharedDatabase, blocked_drive_recorder, require_shared
 from everturn.stores.memory import MemoryStore
 from everturn.stores.partial import complete_store
+from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.stores.registry import get_store
-from everturn.tools.agent import Agent
+from everturn.telemetry.instrumentation import open_installed
 from everturn.tools.groups import ToolGroup
 from everturn.tools.registry import ToolRegistry
+from everturn.tools.subagent import SubagentTool
+from everturn.watchdog import LoopWatchdog
+
+if TYPE_CHECKING:
+    from everturn.limiter.bucket import LimiterObserver
+    from everturn.telemetry.setup import Telemetry
+    from everturn.tools.workflow import Workflow
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class TurnStatus(Struct, frozen=True):
@@ -107,6 +140,21 @@ def _as_rules(rules: Iterable[Rule] | str | Path) -> list[Rule]:
     return list(validate_rules(rules))
 
 
+def _load_limiter_metrics() -> LimiterObserver:
+    """Import metrics with the first model that has something to load, and not with Everturn."""
+    from everturn.telemetry.limiter_metrics import LimiterMetrics
+
+    return LimiterMetrics()
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _settings(settings: TurnSettings | None) -> TurnSettings:
     if settings is None:
         return TurnSettings()
@@ -114,6 +162,11 @@ def _settings(settings: TurnSettings | None) -> TurnSettings:
         raise ConfigError(f"settings are a Settings(...), not a {type(settings).__name__}")
     for name in ("session_budget", "tenant_budget"):
         validate_budget(getattr(settings, name), name)
+    above: Any = settings.tool_search_above
+    if isinstance(above, bool) or not isinstance(above, int) or above < 0:
+        raise ConfigError(
+            f"tool_search_above={above!r}: a number of tools; 0 offers all of them, however many there are"
+        )
     period: Any = settings.tenant_period
     if isinstance(period, bool) or not isinstance(period, int | float) or not 0 <= period < inf:
         raise ConfigError(f"tenant_period={period!r}: seconds; 0 is all of the past")
@@ -139,7 +192,7 @@ def _split_sources(
 def _check_agents(registry: ToolRegistry) -> None:
     """Refuse an agent that names an unknown tool: it would run without it. A pattern may be for tools added later."""
     for name, tool in registry.tools.items():
-        selection = tool.request.tools if isinstance(tool, Agent) else None
+        selection = tool.request.tools if isinstance(tool, SubagentTool) else None
         for pattern in selection or ():
             if not any(char in "*?[" for char in pattern) and pattern not in registry.tools:
                 try:
@@ -148,13 +201,24 @@ def _check_agents(registry: ToolRegistry) -> None:
                     raise ConfigError(f"agent {name!r}: {error}") from None
 
 
-class Runtime:
+async def _notice(tail: LiveTail, noticed: asyncio.Event) -> None:
+    """Set an event whenever a turn has live frames, and when they end."""
+    try:
+        async for _ in tail:
+            noticed.set()
+        noticed.set()
+    finally:
+        await tail.aclose()
+
+
+class BaseApp:
     """Runs sessions in this process: it takes commands and shows events."""
 
     def __init__(
         self,
-        model: Model | str,
+        model: Model | str | None = None,
         *,
+        agents: Iterable[AgentDefinition[Any]] = (),
         tools: Iterable[Tool | ToolGroup | ToolSource] | ToolRegistry = (),
         sources: Iterable[ToolSource] = (),
         plugins: Iterable[object] = (),
@@ -166,49 +230,108 @@ class Runtime:
         settings: TurnSettings | None = None,
         limits: OutputLimits | None = None,
         rules: Iterable[Rule] | str | Path = (),
+        telemetry: Telemetry | None = None,
+        limiter: LimiterOptions | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.ids = ids or RandomIds()
-        self._has_made_store = isinstance(store, str)
+        self._has_made_store, self._has_made_telemetry = isinstance(store, str), telemetry is None
         self.store = get_store(store) if isinstance(store, str) else complete_store(store or MemoryStore())
-        self.bus = get_bus(bus) if isinstance(bus, str) else bus or MemoryBus()
+        self.is_in_memory = isinstance(self.store, MemoryStore)  # nothing of it outlives the process
+        self.telemetry = open_installed() if telemetry is None else telemetry
+        if self.telemetry is not None:
+            self.store = self.telemetry.observe(self.store)
+        shared = SharedDatabase(store) if isinstance(store, str) and is_postgres_url(store) else None
+        self.bus, self._has_made_bus = self._open_bus(bus, engine, shared), isinstance(bus, str) or bus is None
         given, self.sources = _split_sources(tools, sources)
         self.registry = given if isinstance(given, ToolRegistry) else ToolRegistry(given)
-        model = _as_model(model)
+        agents = list(agents)
+        if model is None and agents:
+            model = agents[0].current.model
         if not isinstance(given, ToolRegistry):  # a registry that the caller passes may be filled later
             _check_agents(self.registry)
         settings = _settings(settings)
-        self._models: dict[str, Model] = {"": model, model.name: model}
+        self._models: dict[str, Model] = {}
+        if model is not None:
+            model = _as_model(model)
+            self._models = {"": model, model.name: model}
+        self._loaded: set[str] = set()  # names of models
         self.tool_tasks = ToolTasks()
-        self.engine = get_engine(engine) if isinstance(engine, str) else engine or InlineEngine(self.clock, self._lost)
+        self.engine = self._open_engine(engine, shared)
         # First, so that a plugin of the same name replaces it.
         has_tools = bool(given) or bool(self.sources)
-        calling, plugins = ToolCalling(self.registry, limits or OutputLimits()), list(plugins)
+        calling, self._plugins = ToolCalling(self.registry, limits or OutputLimits()), list(plugins)
+        plugins = self._plugins_with(())
         self.hooks = PluginTable([calling, *plugins] if has_tools else plugins)
         self.listeners: list[StatusListener] = []
+        self.turn_dependencies: dict[str, Any] = {}  # given for one run, by turn: lost with the process
+        self._limits = limits or OutputLimits()
         self.permissions = Permissions(_as_rules(rules), *command_readers())
-        setup = DriveSetup(
+        self.limiter = self._open_limiter(limiter or LimiterOptions(), clock)
+        setup = self._setup = DriveSetup(
             store=self.store,
             bus=self.bus,
             clock=self.clock,
             ids=self.ids,
             engine=self.engine,
-            runtime=self,
+            app=self,
             subagents=SubagentRunner(self.store, self.clock, self.ids, self),
             hooks=self.hooks,
             tool_tasks=self.tool_tasks,
             permissions=self.permissions,
             client_hooks=None if has_tools else PluginTable([calling, *plugins]),
             settings=settings,
+            setup_of=self.drive_setup,
             max_drive_seconds=DRIVE_SECONDS if self.engine.is_durable else 0.0,
+            enter_call=self.telemetry.enter_call if self.telemetry is not None else None,
+            limiter=self.limiter,
         )
+        self._agents = AgentRegistry(self._bind, needs_names=not self.is_in_memory)
+        self._agents.replace(agents)
+        if not _is_in_event_loop():  # otherwise others would wait; `start` does it
+            self._load_models()
         self._driver = Driver(setup, self._announce)
         self.log_poll = LogPoll(self.store)
         self._followed: Counter[tuple[str, str]] = Counter()  # (session, turn)
         self._asking: Counter[str] = Counter()
         self._gone: dict[str, str] = {}  # session -> why it is not driven here; "" is for all sessions
         self._starting, self._has_started = asyncio.Lock(), False
+        self._published = asyncio.Event()  # a source has published tools; another event follows
         self._reconciler: asyncio.Task[None] | None = None
+        self._database = store if shared is not None and isinstance(store, str) else ""
+        self._watchdog: LoopWatchdog | None = None
+
+    def _open_engine(self, engine: Engine | str | None, shared: SharedDatabase | None) -> Engine:
+        """The engine: as given, by its name, or the one that fits the store."""
+        if engine is not None and not isinstance(engine, str):
+            return engine
+        name = engine or ("postgres" if shared is not None else "inline")
+        if name == "inline":
+            return InlineEngine(self.clock, self._lost)
+        if name == "postgres":
+            return require_shared(shared, "engine").engine(self.clock)
+        return get_engine(name)
+
+    def _open_bus(self, bus: Bus | str | None, engine: Engine | str | None, shared: SharedDatabase | None) -> Bus:
+        """The bus: as given, by its name, or the one that fits the store and the engine."""
+        if bus is not None and not isinstance(bus, str):
+            return bus
+        name = bus or ("postgres" if shared is not None and engine in (None, "postgres") else "memory")
+        return require_shared(shared, "bus").bus() if name == "postgres" else get_bus(name)
+
+    def _open_limiter(self, options: LimiterOptions, clock: Clock | None) -> RateLimiter:
+        """The limiter of requests to providers; its state is in the store, so that processes share it."""
+        store: RateLimitStore | None = getattr(self.store, "rate_limits", None)
+        if store is None or (self.is_in_memory and clock is not None):
+            store = MemoryRateLimits(self.clock.now)
+        return RateLimiter(
+            store,
+            self.clock,
+            os.urandom(6).hex(),
+            learns=options.learn,
+            breaker=options.breaker,
+            observer=_load_limiter_metrics,
+        )
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -222,6 +345,8 @@ class Runtime:
             ConfigError: the model was not added, and cannot be found by its name.
         """
         if name not in self._models:
+            if not name:
+                raise ConfigError("no model was given: App(model), App(agents=[Agent(model)]), or send(model=…)")
             self._models[name] = _as_model(name)
         return self._models[name]
 
@@ -232,6 +357,88 @@ class Runtime:
         model = _as_model(model)
         self._models[model.name] = model
         return model.name
+
+    # Agents -------------------------------------------------------------------------------------------------------
+
+    @property
+    def agents(self) -> Mapping[str, AgentDefinition[Any]]:
+        """The agents by name, the default one first, and those that they can call or hand over to."""
+        return self._agents.definitions
+
+    @property
+    def default_agent(self) -> str:
+        """The name of the first agent; "": there is none."""
+        return self._agents.default
+
+    def add_agent(self, agent: AgentDefinition[Any]) -> str:
+        """Add an agent and those below it, and return its name; the same agent may be added again.
+
+        Raises:
+            ConfigError: it has no name, or another agent has the name.
+        """
+        return self._agents.add(agent)
+
+    def replace_agents(self, agents: Iterable[AgentDefinition[Any]]) -> None:
+        """Replace the agents; the first is the default. Turns that are running keep their options.
+
+        Raises:
+            ConfigError: one of them cannot be bound; the old ones stay.
+        """
+        self._agents.replace(agents)
+
+    async def put_agent(self, agent: AgentDefinition[Any]) -> None:
+        """Add an agent, or replace the one of its name, while the app runs; the tool sources of the new one are opened.
+
+        Raises:
+            ConfigError: it cannot be bound; the old one stays.
+        """
+        old = self._agents.put(agent)
+        closed = [] if old is None else old.sources
+        self.sources = [source for source in self.sources if source not in closed]
+        for source in closed:
+            await source.aclose()
+        if self._has_started:
+            binding = self._agents.binding(agent.name)
+            await asyncio.gather(*(source.open(self._publish_to(binding.registry)) for source in binding.sources))
+
+    def _plugins_with(self, own: Iterable[object]) -> list[object]:
+        """The plugins of an agent's turns. Those of telemetry are last: what they see is what the others made of it."""
+        return [*self._plugins, *own, *(self.telemetry.plugins if self.telemetry is not None else ())]
+
+    def _bind(self, agent: AgentDefinition[Any], name: str) -> BoundAgent:
+        plugins = self._plugins_with(agent.plugins)
+        binding = BoundAgent(agent, name, self, self.registry, self._find_model, plugins, self._limits, self._setup)
+        self.sources += binding.sources
+        check_tools_allowed(name, agent.tools, (self.permissions.policy, Policy(agent.rules)), self.tools)
+        if agent.current is agent and binding.model is not None:  # a wrong name or a missing key is said now
+            self._models.setdefault(binding.model.name, binding.model)
+        return binding
+
+    def _find_model(self, model: Model | str) -> Model:
+        """A model that this app knows by its name, or another one."""
+        return self._models[model] if isinstance(model, str) and model in self._models else _as_model(model)
+
+    def registry_of(self, agent: str) -> ToolRegistry:
+        """The tools that an agent selects from: its own, or those that the app has for all agents."""
+        return self.binding(agent).registry if agent in self._agents else self.registry
+
+    def binding(self, name: str) -> BoundAgent:
+        """An agent in this app, as a test may have changed it.
+
+        Raises:
+            ConfigError: there is no such agent; the text lists those there are.
+        """
+        return self._agents.binding(name)
+
+    def agent_options(self, name: str, base: TurnOptions) -> TurnOptions:
+        """The options of a turn that an agent takes over; what is not the agent's is kept from `base`."""
+        return self._agents.options(name, base)
+
+    def drive_setup(self, options: TurnOptions) -> DriveSetup | None:
+        """The setup of a turn; None if only a process that knows its agent can drive it."""
+        if (agent := self._agents.find_driver(options)) is not None:
+            return agent.setup
+        return None if options.needs_agent else self._setup
 
     def modality_of(self, name: str) -> Modality:
         """The type of the model with this name; `chat` for an unknown model, unless its name has a type.
@@ -246,52 +453,113 @@ class Runtime:
                 raise
             return "chat"
 
+    def _load_models(self) -> None:
+        """Import what the first request needs, so that no turn waits for it. See `models.load`."""
+        for name, model in list(self._models.items()):
+            if name not in self._loaded:
+                self._loaded.add(name)
+                try:
+                    if (load := getattr(model, "load", None)) is not None:
+                        _load_limiter_metrics()
+                        load()
+                except Exception as error:  # a request will tell
+                    log.warning("model %s could not be loaded before its first request: %s", model.name, error)
+
+    def _has_to_load(self) -> bool:
+        return any(name not in self._loaded and hasattr(model, "load") for name, model in self._models.items())
+
     async def start(self) -> None:
         """Start driving: unfinished turns continue."""
         async with self._starting:
             if self._has_started:
                 return
+            if self._has_to_load():
+                await asyncio.to_thread(self._load_models)
             if not self.engine.is_durable:
                 await self.store.lock_for_process()
+            else:
+                with suppress(UnknownSession):
+                    await self.store.head("")  # the engine may use the same database, which this creates or upgrades
             await self._open_sources()
             await self.engine.serve(self._driver.drive)
             if not self.engine.is_durable:
-                for session in await self.store.sessions(awake=True):
+                for session in await self._unfinished_sessions():
                     await self.engine.wake(session.id, None if session.is_awake else session.due)
             else:
                 self._reconciler = asyncio.get_running_loop().create_task(self._reconcile())
+            self._start_watchdog()
             self._has_started = True  # only now: a failed start is tried again
+
+    async def _unfinished_sessions(self) -> Sequence[SessionInfo]:
+        """The sessions that this process continues when it starts."""
+        return await self.store.sessions(awake=True)
+
+    def _start_watchdog(self) -> None:
+        """End this process if its event loop is blocked, where the engine wants that: others drive its sessions."""
+        timeout = getattr(self.engine, "loop_timeout", 0.0)
+        if timeout and self._database and self._watchdog is None:
+            self._watchdog = LoopWatchdog(timeout, blocked_drive_recorder(self._database))
+            self._watchdog.start()
 
     async def _open_sources(self) -> None:
         """Open the tool sources. A tool whose name is taken is not offered, and a warning is logged."""
 
+        await asyncio.gather(*(source.open(self._publish_to(registry)) for source, registry in self._registries()))
+
+    def _registries(self) -> Iterator[tuple[ToolSource, ToolRegistry]]:
+        own = {id(source): binding.registry for binding in self._agents.bindings for source in binding.sources}
+        return ((source, own.get(id(source), self.registry)) for source in self.sources)
+
+    def _publish_to(self, registry: ToolRegistry) -> Callable[[str, Sequence[Tool]], None]:
         def publish(origin: str, tools: Sequence[Tool]) -> None:
+            put(origin, tools)
+            self._published.set()
+            self._published = asyncio.Event()
+
+        def put(origin: str, tools: Sequence[Tool]) -> None:
             accepted: list[Tool] = []
             with suppress(ConfigError):
-                self.registry.replace(origin, tools)
+                registry.replace(origin, tools)
                 return
             for tool in tools:  # a tool with a conflicting name must not exclude the others
                 try:
-                    self.registry.replace(origin, [*accepted, tool])
+                    registry.replace(origin, [*accepted, tool])
                     accepted.append(tool)
                 except ConfigError as error:
                     log.warning("a tool of %s is not offered: %s", origin, error)
-            self.registry.replace(origin, accepted)
+            registry.replace(origin, accepted)
 
-        await asyncio.gather(*(source.open(publish) for source in self.sources))
+        return publish
 
     def find_tool(self, name: str) -> Tool | None:
         """A present tool by its name."""
         return self.tools.get(name)
 
+    def find_gate_tool(self, gate: Gate) -> Tool | None:
+        """The tool that a gate is about: agents may have different tools of the same name."""
+        registries = [self.registry, *(self.registry_of(name) for name in self._agents)]
+        found = [tool for registry in registries if (tool := registry.tools.get(gate.tool)) is not None]
+        same = (tool for tool in found if self.permissions.identity(tool.spec) == gate.identity)
+        return next(same, found[0] if found else None)
+
     async def wait_for_tool(self, name: str) -> Tool | None:
         """A tool of a resumed turn, which its source may publish only some time after a start."""
-        deadline = asyncio.get_running_loop().time() + TOOL_WAIT_TIMEOUT
-        while name not in self.tools and any(source.is_opening for source in self.sources):
-            if asyncio.get_running_loop().time() > deadline:
-                break
-            await asyncio.sleep(0.05)
-        return self.tools.get(name)
+        return await self.wait_for_source(name, self.registry)
+
+    async def wait_for_source(self, name: str, registry: ToolRegistry) -> Tool | None:
+        """The same, of the tools of one agent."""
+        opening = asyncio.gather(*(source.wait_until_open() for source in self.sources))
+        try:
+            async with asyncio.timeout(TOOL_WAIT_TIMEOUT):
+                while name not in registry.tools and not opening.done():
+                    published = asyncio.ensure_future(self._published.wait())
+                    await asyncio.wait((opening, published), return_when=asyncio.FIRST_COMPLETED)
+                    published.cancel()
+        except TimeoutError:
+            pass
+        finally:
+            opening.cancel()
+        return registry.tools.get(name)
 
     async def command(self, command: AnyCommand) -> Receipt:
         """Admit a command, and wake the driver of its session."""
@@ -299,6 +567,8 @@ class Runtime:
             raise ConfigError(CLOSED)
         await self.start()
         self._gone.pop(command.session, None)  # it is woken below, and tried again
+        if self.telemetry is not None and isinstance(command, Send):
+            command = self.telemetry.with_caller(command)
         failpoints.hit_failpoint("command.before")
         receipt = await self.store.admit(command)
         failpoints.hit_failpoint("command.admitted")
@@ -307,8 +577,48 @@ class Runtime:
         failpoints.hit_failpoint("command.woken")
         return receipt
 
+    @overload
+    def workflow(self, function: Callable[..., Awaitable[Any]]) -> Workflow: ...
+    @overload
+    def workflow(self, *, name: str) -> Callable[[Callable[..., Awaitable[Any]]], Workflow]: ...
+    def workflow(self, function: Callable[..., Awaitable[Any]] | None = None, *, name: str = "") -> Any:
+        """Make an async function a workflow, which code starts without a model: `await function.start(…, key=…)`.
+
+        Its first parameter is a `ToolContext`. The other arguments, and what it returns, are JSON. Everything outside
+        `ctx.step` may run again. Register the same workflows in every process that drives the store.
+        """
+
+        from everturn.models.workflow import WorkflowModel  # only callers with workflows pay for these imports
+        from everturn.tools.workflow import WORKFLOWS, Workflow
+
+        def make(function: Callable[..., Awaitable[Any]]) -> Workflow:
+            made = Workflow(self, function, name or function.__name__, WORKFLOW_MODEL)
+            self.registry.add(made.tool, WORKFLOWS)
+            self._models.setdefault(WORKFLOW_MODEL, WorkflowModel())
+            return made
+
+        return make if function is None else make(function)
+
+    async def complete(self, token: str, value: object = None, *, hook: str = "", tenant: str | None = None) -> bool:
+        """Deliver the result of an external system to the call that waits for it in `ctx.external`.
+
+        Returns False if the same value was delivered before. The token of a `ctx.external(hook=…)` needs the name of that
+        `hook`, whose caller has verified a signature; with `tenant`, the call must be that tenant's.
+
+        Raises:
+            UnknownCallback: the token is wrong, or the wait is over.
+            CallbackConflict: another value was delivered before.
+            ConfigError: the value is not JSON.
+        """
+        return await complete_callback(
+            self.store, self.command, token, value, self.clock.now(), hook=hook, tenant=tenant
+        )
+
     async def _wake(self, session: str) -> None:
         try:
+            if not self.engine.is_durable:  # it is in this process
+                await self.engine.wake(session)
+                return
             async with asyncio.timeout(WAKE_TIMEOUT):  # the engine keeps trying by itself
                 await self.engine.wake(session)
         except (EngineUnavailable, TimeoutError) as error:
@@ -363,21 +673,24 @@ class Runtime:
         """The number of readers of a turn in this process."""
         return self._followed[session, turn]
 
-    async def follow(self, session: str, reader: TurnReader) -> AsyncGenerator[TurnItem, None]:
+    def follow(self, session: str, reader: TurnReader) -> AsyncGenerator[TurnItem, None]:
         """Show a turn from the reader's position until its end."""
+        within = self._counted(session, reader)
+        return follow_turn(self.store, self.bus, session, reader, lambda: self.explain_not_driven(session), within)
+
+    @contextmanager
+    def _counted(self, session: str, reader: TurnReader) -> Generator[None]:
+        """Count a reader of a turn, and make it check the log."""
         key = (session, reader.turn)
         self._followed[key] += 1
-        shown = follow_turn(self.store, self.bus, session, reader, lambda: self.explain_not_driven(session))
         watch = self._watch(session, reader.turn, lambda: reader.seq)
         try:
-            async for item in shown:
-                yield item
+            yield
         finally:
             watch.close()
             self._followed[key] -= 1
             if not self._followed[key]:
                 del self._followed[key]
-            await shown.aclose()
 
     def _watch(self, session: str, channel: str, position: Callable[[], int]) -> LogReader:
         """Make the readers of a channel in this process check the log, if it has grown without a notification."""
@@ -412,18 +725,48 @@ class Runtime:
         if (reason := await self.find_drop_reason(session, key, after)) is not None:
             raise CommandRefused(reason)
 
+    async def watch_turns(self, *turns: tuple[str, str]) -> AsyncGenerator[None, None]:
+        """Yield once, and again whenever something may have happened to one of these turns, each with its session."""
+        noticed = asyncio.Event()
+        tails = [self.bus.tail(turn) for _, turn in turns]
+        tasks = [asyncio.create_task(_notice(tail, noticed)) for tail in tails]
+        watches = [self._watch(session, turn, lambda: -1) for session, turn in turns]
+        try:
+            while True:
+                noticed.clear()
+                yield
+                await noticed.wait()
+        finally:
+            for watch in watches:
+                watch.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
     async def find_drop_reason(self, session: str, key: str, after: int = 0) -> str | None:
-        """Why a command was dropped, if it was; only the log after `after` is searched, as a log may be long."""
-        for entry in reversed(await self.store.events(session, after)):
-            if isinstance(entry.event, CommandDropped) and entry.event.command == key:
+        """Why a command was dropped after position `after`, if it was."""
+        for entry in reversed(await self.store.indexed_events(session, "command", key)):
+            if entry.seq > after and isinstance(entry.event, CommandDropped):
                 return entry.event.reason
         return None
+
+    def call_sync(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of this app from code without an event loop: the app then lives in the background loop."""
+        return BACKGROUND.call(work)
+
+    async def forget_session(self, session: str) -> None:
+        """Drop a finished session of a store in memory, which nobody can come back to."""
+        if self.is_in_memory:
+            with suppress(UnknownSession, SessionBusy):
+                await self.store.erase(session)
 
     def explain_not_driven(self, session: str) -> str:
         """Why this process no longer drives a session; "" if it does, or if the reason is unknown."""
         return self._gone.get(session) or self._gone.get("", "")
 
     def _announce(self, session: str, state: TurnState, phase: Phase) -> None:
+        if self.turn_dependencies and phase.is_terminal:
+            self.turn_dependencies.pop(state.id, None)
         if not self.listeners:
             return
         problem = state.ending.problem if state.ending is not None else None
@@ -485,10 +828,17 @@ class Runtime:
         self.log_poll.close()
         if self._reconciler is not None:
             self._reconciler.cancel()
+        if self._watchdog is not None:
+            self._watchdog.stop()
         await self.engine.aclose()
         await self.tool_tasks.aclose()
+        await self.limiter.aclose()
         await asyncio.gather(*(source.aclose() for source in self.sources), return_exceptions=True)
         for session in {*(where for where, _ in self._followed), *self._asking}:
             self._tell_followers(session, CLOSED)
+        if self.telemetry is not None and self._has_made_telemetry:
+            await self.telemetry.finish_reads()
+        if self._has_made_bus and (close := getattr(self.bus, "aclose", None)) is not None:
+            await close()
         if self._has_made_store:
             await self.store.aclose()

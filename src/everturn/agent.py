@@ -1,0 +1,91 @@
+"""Agent: the definition of an agent, and the methods that run it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, TypeVar, Unpack, overload
+from weakref import WeakKeyDictionary
+
+from everturn.agents.definition import AgentDefinition, AgentOptions, OutputT
+from everturn.app import App
+from everturn.background_loop import BACKGROUND
+from everturn.chat import Chat
+from everturn.chat.result import RunResult
+from everturn.chat.run import Run
+from everturn.chat.validation import MessageInput
+from everturn.core.ports import Model
+
+T = TypeVar("T")
+
+
+class Agent(AgentDefinition[OutputT]):
+    """An agent: model, instructions, tools, dependencies and output type under one name. It belongs to no app.
+
+    `agent.run(…)` alone runs in memory; with `app=…`, `app.run(agent, …)` and `app.chat(…)` it is durable.
+    """
+
+    @overload
+    def __init__(self: Agent[str], model: Model | str | None = None, **how: Unpack[AgentOptions]) -> None: ...
+    @overload
+    def __init__(
+        self: Agent[T], model: Model | str | None = None, *, output_type: type[T], **how: Unpack[AgentOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Agent[Any], model: Model | str | None = None, *, output_type: Any, **how: Unpack[AgentOptions]
+    ) -> None: ...
+    def __init__(self, model: Model | str | None = None, **how: Any) -> None:
+        super().__init__(model, **how)
+        self._apps: WeakKeyDictionary[asyncio.AbstractEventLoop, App] = WeakKeyDictionary()
+
+    def _app(self) -> App:
+        """The private app of this agent in this event loop: its store is in memory."""
+        loop = asyncio.get_running_loop()
+        app = self._apps.get(loop)
+        if app is None or app.is_closing:
+            app = self._apps[loop] = App(agents=[self])
+        return app
+
+    async def run(
+        self,
+        message: MessageInput,
+        *,
+        app: App | None = None,
+        session: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        wait: float | None = None,
+        **how: Any,
+    ) -> RunResult[OutputT]:
+        """Run the agent on a message; see `App.run`. Without an `app` nothing outlives the process.
+
+        `deps` is an object for the tools of this run alone, where the store is in memory.
+
+        Raises:
+            TurnError: the turn failed; its `result` has what there is.
+        """
+        if app is not None:
+            return await app.run(self, message, session=session, metadata=metadata, deps=deps, wait=wait, **how)
+        app = self._app()
+        chat = app.chat(session, agent=self)
+        is_waiting = False
+        try:
+            result = await chat.run(message, metadata=metadata, deps=deps, wait=wait, **how)
+            is_waiting = result.status == "waiting"
+            return result
+        finally:
+            if session is None and not is_waiting:  # nobody can come back to it
+                await app.forget_session(chat.session)
+
+    def run_sync(self, message: MessageInput, *, app: App | None = None, **how: Any) -> RunResult[OutputT]:
+        """`run` for code without an event loop."""
+        return (app.call_sync if app is not None else BACKGROUND.call)(self.run(message, app=app, **how))
+
+    def stream(self, message: MessageInput, *, app: App | None = None, **how: Any) -> Run[OutputT]:
+        """Run the agent, and show its turn as it happens: `async with agent.stream("…") as run`."""
+        return (app or self._app()).stream(self, message, **how)
+
+    def chat(self, session: str | None = None, *, app: App | None = None) -> Chat:
+        """A conversation with this agent; without an `app` it lives as long as the event loop."""
+        return (app or self._app()).chat(session, agent=self)
