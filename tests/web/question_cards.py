@@ -17,10 +17,10 @@ ENGLISH: Final = {
     "as it is": "Send as it is",
     "redacted": "Send redacted",
     "withhold": "Withhold",
-    "redact all": "Redact all that reads the same",
+    "redact all": "Redact all matches",
     "answer": "Send the answer",
     "by hand": "I did it myself",
-    "hand in": "Hand in the result",
+    "hand in": "Submit result",
 }
 CHINESE: Final = {"once": "允许一次", "deny": "拒绝", "as it is": "原样发送", "redacted": "发送遮盖后的内容"}
 SELECT: Final = """
@@ -51,7 +51,8 @@ class Question:
 
     def click(self, what: str) -> None:
         """Press a button, once the question has stood still long enough to be answered at all."""
-        button = self.place.get_by_role("button", name=re.compile(f"^{self._words[what]}")).last
+        name = re.compile(f"^{self._words[what]}(?! and stop|并停止)")
+        button = self.place.get_by_role("button", name=name).last
         button.scroll_into_view_if_needed(timeout=10_000)
         self.is_steady()
         button.click()
@@ -113,7 +114,7 @@ class Question:
         """Keep the result from the model, and say why."""
         self.click("withhold")
         self.place.get_by_role("textbox").last.fill(reason)
-        self.click("deny")
+        self.click("withhold")
         self.is_gone()
 
     def manual(self, result: str) -> None:

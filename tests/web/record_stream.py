@@ -9,9 +9,10 @@ from pathlib import Path
 
 import aiohttp
 
-from everturn import Chat, GateOpened, Turn
+from everturn import Chat, Turn
+from everturn.app import App
 from everturn.config.server_options import ServerOptions
-from everturn.runtime import Runtime
+from everturn.events import GateOpened
 from everturn.testing import CountingIds, FakeClock, ScriptedModel, call, calls, say, think
 from tests.helpers.server_streams import house_of, serving, so
 from tests.helpers.tools import look, mail
@@ -36,9 +37,9 @@ async def record() -> bytes:
         say(TEXT * 5, 1),
         pace=0.001,
     )
-    runtime = Runtime(model, tools=(look, mail), clock=FakeClock(), ids=CountingIds())
+    app = App(model, tools=(look, mail), clock=FakeClock(), ids=CountingIds())
     data = bytearray()
-    async with serving(house_of(runtime), ServerOptions(merge=0.0)) as server, Chat(model, runtime=runtime) as chat:
+    async with serving(house_of(app), ServerOptions(merge=0.0)) as server, Chat(model, app=app) as chat:
         first = await chat.send("Look, and write to Bob 👋")
         url = f"{server.url}/{chat.session}"
         async with aiohttp.ClientSession() as http, http.get(url) as response:

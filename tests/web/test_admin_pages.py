@@ -61,7 +61,7 @@ def test_what_was_allowed_is_listed_and_taken_back_by_whoever_may(rig: Rig, visi
     (waits,) = wait_until_sync(lambda: rig.gates(session))
     gate = waits["gate"]
     rig.api("POST", f"/api/sessions/{session}/gates/{gate['id']}/answer", {"hash": gate["hash"], "allow": "always"})
-    label = f"Revoke what was allowed for {gate['tool']}"
+    label = f"Revoke the grant for {gate['tool']}"
     member = visit("member").open(path="#/permissions").page
     expect(member.get_by_role("button", name=label)).to_be_disabled()
     page = visit("approver").open(path="#/permissions").page
@@ -73,17 +73,17 @@ def test_what_was_allowed_is_listed_and_taken_back_by_whoever_may(rig: Rig, visi
 
 def test_servers_show_how_they_are_and_operators_what_to_do(visit: Visit) -> None:
     page = visit().open(path="#/mcp").page
-    expect(page.get_by_role("article", name="garden")).to_contain_text("up", timeout=60_000)
+    expect(page.get_by_role("article", name="garden")).to_contain_text("connected", timeout=60_000)
     missing = page.get_by_role("article", name="missing")
     expect(missing).to_contain_text("failed")
     expect(missing).to_contain_text("/nowhere/server")
-    missing.get_by_role("button", name="Try now").click()
-    expect(missing.get_by_role("button", name="Try now")).to_be_enabled()
+    missing.get_by_role("button", name="Reconnect").click()
+    expect(missing.get_by_role("button", name="Reconnect")).to_be_enabled()
     member = visit("member").open(path="#/mcp").page
     theirs = member.get_by_role("article", name="missing")
-    expect(theirs).to_contain_text("Whoever operates this server")
+    expect(theirs).to_contain_text("Ask the operator of this server")
     expect(theirs).not_to_contain_text("/nowhere/server")
-    expect(member.get_by_role("button", name="Try now")).to_have_count(0)
+    expect(member.get_by_role("button", name="Reconnect")).to_have_count(0)
 
 
 def test_what_is_trusted_is_what_was_shown(visit: Visit) -> None:
@@ -118,7 +118,7 @@ def test_what_is_trusted_is_what_was_shown(visit: Visit) -> None:
     page.route("**/api/mcp", servers)
     page.route("**/api/mcp/docs/trust", trust)
     page.goto(page.url.split("#")[0] + "#/mcp")
-    page.get_by_role("button", name="Look and trust").click()
+    page.get_by_role("button", name="Review and trust").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("<img src=x onerror=alert(1)>")
     page.wait_for_timeout(5500)  # the list is read again meanwhile
@@ -142,7 +142,7 @@ def test_a_first_run_shows_a_way_in_and_is_silent_once_it_was_dismissed(rig: Rig
     expect(welcome).to_contain_text("/etc/everturn/everturn.toml")
     welcome.get_by_label("Model").select_option("llama3.2")
     expect(welcome.locator("pre")).to_have_text('[agents.assistant]\nmodel = "ollama:llama3.2"\n')
-    welcome.get_by_role("button", name="Stay with the demo").click()
+    welcome.get_by_role("button", name="Use the demo").click()
     expect(welcome).to_have_count(0)
     page.reload()
     expect(page.get_by_role("main")).to_be_visible()

@@ -12,7 +12,7 @@ from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit, missing
 from tests.web.page_measurements import AXE, axe
 
-PAGES: Final = ("inbox", "permissions", "mcp", "usage", "settings")
+PAGES: Final = ("inbox", "permissions", "mcp", "memory", "usage", "settings")
 LOOKS: Final[dict[str, dict[str, Any]]] = {
     "light": {},
     "dark": {"color_scheme": "dark"},
@@ -90,6 +90,30 @@ def test_pages(somebody: Visitor, talks: dict[str, str]) -> None:
     judge(screen, "new")
     for page in PAGES:
         judge(screen, page, f"#/{page}")
+
+
+def test_a_compacted_conversation(rig: Rig, somebody: Visitor) -> None:
+    session = rig.say("plain 300")["session"]
+    rig.wait_idle(session)
+    for _ in range(2):
+        rig.say("plain 300", session)
+        rig.wait_idle(session)
+    rig.api("POST", f"/api/sessions/{session}/compact", {"focus": "the words"})
+    rig.wait_idle(session)
+    screen = somebody.open(session)
+    card = screen.log.locator("[data-compaction=summary]")
+    card.get_by_role("button").first.click()
+    expect(card.get_by_role("region")).to_be_visible()
+    judge(screen, "summary")
+    screen.box.fill("/com")
+    judge(screen, "command")
+    screen.page.locator(".context-gauge").click()
+    expect(screen.page.locator("dialog .context-legend")).to_be_visible()
+    judge(screen, "context")
+    screen.page.keyboard.press("Escape")
+    card.get_by_role("button").last.click()
+    expect(screen.page.get_by_role("dialog")).to_be_visible()
+    judge(screen, "undo")
 
 
 def test_comparing(rig: Rig, somebody: Visitor) -> None:

@@ -96,12 +96,12 @@ def test_enter_that_ends_a_character_sends_nothing(screen: Screen) -> None:
 
 def test_escape_stops_the_turn_and_says_what_still_runs(rig: Rig, screen: Screen) -> None:
     session = screen.say("slow 3")
-    expect(screen.log.locator(".turn-status")).to_contain_text("One tool is running")
+    expect(screen.log.locator(".turn-status")).to_contain_text("1 tool is running")
     _escape(screen.page)
     screen.sees("Stopped.")
-    screen.sees("One tool still runs")
+    screen.sees("1 tool is still running")
     wait_until_sync(lambda: rig.is_idle(session), 15, "the tool did not end")
-    screen.sees("One result came after the end")
+    screen.sees("A result arrived late")
 
 
 def test_a_queued_message_is_taken_back_into_the_box(screen: Screen) -> None:
@@ -109,7 +109,7 @@ def test_a_queued_message_is_taken_back_into_the_box(screen: Screen) -> None:
     screen.queue("and then this")
     screen.take_back("and then this")
     expect(screen.box).to_have_value("and then this")
-    expect(screen.page.locator("ul.queue li")).to_have_count(0)
+    expect(screen.page.locator("ul.queue li")).to_have_count(0, timeout=20_000)
     screen.stop()
 
 

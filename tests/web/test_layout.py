@@ -20,11 +20,11 @@ from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 
 SHOTS: Final = os.environ.get("EVERTURN_SHOTS", "")
-PAGES: Final = ("", "#/inbox", "#/permissions", "#/mcp", "#/usage", "#/settings")
+PAGES: Final = ("", "#/inbox", "#/permissions", "#/mcp", "#/memory", "#/usage", "#/settings")
 TALKS: Final = ("mail", "review", "form", "parallel", "table", "error")
 # What is written in Latin letters in Chinese, too: names of the rig and of the project, and words such as JSON.
 NAMES: Final = re.compile(
-    r"Everturn|Ctrl|Token|MCP|JSON|JavaScript|OAuth|CSS|HTTPS?|English|rig-(model|other)|garden|missing|assistant|brief|timely"
+    r"Everturn|Ctrl|[Tt]oken|MCP|JSON|JavaScript|OAuth|CSS|HTTPS?|English|rig-(model|other)|garden|missing|assistant|brief|timely"
     r"|local|operator|[a-z]+_[a-z_]+|\b(look|weather|run|slow|lookup|errand|inquire|measure|draw|forbidden|fail|researcher)\b"
     r"|Ada|Grace|builtin|files|python|" + "|".join(TALKS)
 )

@@ -25,7 +25,7 @@ def test_branches(rig: Rig, screen: Screen) -> None:
     screen.said().first.get_by_role("button", name="Earlier version").click()
     screen.sees("You said: first question")
     assert rig.stored_text(session) == "You said: first question"
-    screen.answer().get_by_role("button", name="Another answer", exact=True).click()
+    screen.answer().get_by_role("button", name="Regenerate", exact=True).click()
     expect(versions(screen.answer())).to_have_text("2/2")
     screen.wait_idle()
     screen.answer().get_by_role("button", name="Earlier version").click()
@@ -42,7 +42,7 @@ def test_another_model_answers(rig: Rig, screen: Screen) -> None:
     session = screen.say("who are you")
     screen.wait_idle()
     screen.sees("You said")
-    screen.answer().get_by_role("button", name="Another answer with…").click()
+    screen.answer().get_by_role("button", name="Regenerate with…").click()
     screen.page.get_by_role("menuitemradio", name="rig-other").or_(
         screen.page.get_by_role("menuitem", name="rig-other")
     ).click()
@@ -57,7 +57,7 @@ def test_going_on_from_an_earlier_message(rig: Rig, screen: Screen) -> None:
     screen.say("two")
     screen.sees("You said: two")
     screen.wait_idle()
-    screen.more(screen.log.locator('[data-message][data-role="assistant"]').first, "Go on from here")
+    screen.more(screen.log.locator('[data-message][data-role="assistant"]').first, "Continue from here")
     expect(screen.log).not_to_contain_text("You said: two")
     screen.say("three")
     screen.sees("You said: three")
@@ -86,7 +86,7 @@ def test_files_become_what_they_were(rig: Rig, screen: Screen) -> None:
     expect(screen.page.get_by_role("dialog")).to_have_count(0)
     assert (rig.files / "a.txt").read_text() == "a before\n"
     assert not (rig.files / "b.txt").exists()
-    screen.page.locator(".files-changed").first.get_by_role("button", name="Take it back…").click()
-    screen.page.get_by_role("dialog").get_by_role("button", name="Take it back", exact=True).click()
+    screen.page.locator(".files-changed").first.get_by_role("button", name="Undo…").click()
+    screen.page.get_by_role("dialog").get_by_role("button", name="Undo", exact=True).click()
     expect(screen.page.get_by_role("dialog")).to_have_count(0)
     assert (rig.files / "a.txt").read_text() == "a 1 and more\n"

@@ -40,7 +40,7 @@ def test_a_browser_continues_when_the_terminal_that_serves_it_is_killed(browser:
         other.sees("take_note")
 
         os.kill(owner.pid, signal.SIGKILL)
-        other.sees("this terminal has them now")
+        other.sees("The other everturn process")
         Question(page, question).allow()
         log = page.get_by_role("log")
         expect(log).to_contain_text("noted: milk", timeout=SLOW)  # the same tab, without a reload

@@ -139,7 +139,7 @@ def test_the_time_that_a_person_took_is_none_of_the_tools(rig: Rig, screen: Scre
 
 def test_a_tool_that_runs_on_is_not_said_to_be_cancelled(rig: Rig, screen: Screen) -> None:
     session = screen.say("slow 4")
-    expect(screen.log.locator(".turn-status")).to_contain_text("One tool is running")
+    expect(screen.log.locator(".turn-status")).to_contain_text("1 tool is running")
     screen.stop()
     screen.sees("Stopped.")
     card = screen.log.locator("[data-call]").first
@@ -165,9 +165,7 @@ def test_who_is_logged_out_is_told_so_in_words_for_people(visit: Visit) -> None:
     screen.say("hello")
     screen.wait_idle()
     gone: dict[str, Any] = {"status": 401, "content_type": "application/json"}
-    body = (
-        '{"error": {"code": "not_recognised", "message": "show who you are: Authorization: Bearer <key>, or log in"}}'
-    )
+    body = '{"error": {"code": "not_recognised", "message": "missing or invalid credentials: send Authorization: Bearer <key>, or log in"}}'
     screen.page.route("**/messages", lambda route: route.fulfill(**gone, body=body))
     screen.box.fill("and now?")
     screen.box.press("Enter")
@@ -225,7 +223,7 @@ def test_a_status_says_that_a_question_of_a_sub_turn_waits(screen: Screen) -> No
     screen.say("trip")
     screen.question("send_mail")
     status = screen.log.locator(".turn-status")
-    expect(status).to_contain_text("One question waits for an answer")
+    expect(status).to_contain_text("1 approval pending")
     expect(status).not_to_contain_text("from outside")
     screen.stop()
 
@@ -307,7 +305,7 @@ def test_a_lost_connection_does_not_claim_that_the_server_runs(visit: Visit) -> 
     screen.page.route("**/events**", refuse)
     screen.page.goto(f"{screen.rig.url}/#/s/{session}")
     line = screen.page.locator(".connection-line")
-    expect(line).to_contain_text("or as soon as the server is back", timeout=60_000)
+    expect(line).to_contain_text("it continues on the server", timeout=60_000)
     expect(line).not_to_contain_text("goes on meanwhile")
 
 

@@ -1,6 +1,6 @@
 /** Client for the native HTTP API: one method per request. Sends carry an idempotency key, so a repeat takes effect once. */
 import type {
-  AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LogPage, Me,
+  AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LogPage, LogTail, Me,
   MessageList, NewMessage, NewSession, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ToolList,
   TreeView, TurnView, UsageView,
 } from "./types.gen.js";
@@ -62,12 +62,18 @@ export class Everturn {
   messages = (session: string, page: { leaf?: string; before?: string; limit?: string } = {}) =>
     this.get<MessageList>(`${sessionPath(session)}/messages`, page);
   tree = (session: string) => this.get<TreeView>(`${sessionPath(session)}/tree`);
+  /** The last turns of a log, or the last that started before a position. */
+  logTail = (session: string, before = 0) => this.get<LogTail>(`${sessionPath(session)}/log/tail`, before ? { before } : {});
   log = (session: string, after = 0, limit = 2000) => this.get<LogPage>(`${sessionPath(session)}/log`, { after, limit });
   queue = (session: string) => this.get<QueueList>(`${sessionPath(session)}/queue`);
   rerun = (session: string, message: string, how: RegenerateAnswer = {}, key = newKey()) =>
     this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages/${id(message)}/rerun`, how, key);
   edit = (session: string, message: string, edited: EditMessage, key = newKey()) =>
     this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages/${id(message)}/edit`, edited, key);
+  /** What fills the context window of the selected branch, or of the one that ends `at` a message. */
+  context = (session: string, how: { at?: string; model?: string } = {}) => this.get<ContextReport>(`${sessionPath(session)}/context`, how);
+  /** Summarise the earlier part of the selected branch. */
+  compact = (session: string, how: CompactSession = {}, key = newKey()) => this.send<MessageReceipt>("POST", `${sessionPath(session)}/compact`, how, key);
   remove = (session: string, message: string) => this.send<void>("DELETE", `${sessionPath(session)}/messages/${id(message)}`);
   select = (session: string, selected: SelectBranch) => this.send<void>("POST", `${sessionPath(session)}/select`, selected);
   turn = (session: string, turn: string) => this.get<TurnView>(`${sessionPath(session)}/turns/${id(turn)}`);

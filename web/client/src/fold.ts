@@ -6,7 +6,7 @@ import { isSameValue } from "./json.js";
 import type { CallRecord, LivePart, SessionState, TurnState } from "./state.js";
 import {
   TRANSITIONS, type CallProgress, type CallFinished, type FileChange, type FilesChanged, type GateResolved, type GateOpened,
-  type LogEvent, type Message, type Part, type StepFinished, type StepInterrupted, type StreamDelta, type ToolPart, type Usage,
+  type LogEvent, type LogTail, type Message, type Part, type StepFinished, type StepInterrupted, type StreamDelta, type ToolPart, type Usage,
 } from "./types.gen.js";
 import type { Topic } from "./topics.js";
 
@@ -14,7 +14,7 @@ type Touch = (topic: Topic) => void;
 
 export function emptySession(): SessionState {
   return {
-    seq: 0, title: "", leaf: null, messages: new Map(), children: new Map(), deleted: new Set(), writing: new Map(),
+    seq: 0, start: 1, title: "", agent: "", leaf: null, messages: new Map(), children: new Map(), deleted: new Set(), writing: new Map(),
     calls: new Map(), turns: new Map(), gates: new Map(), reverts: [], revoked: new Set(),
   };
 }
@@ -30,12 +30,40 @@ export function fold(entries: Iterable<{ readonly seq: number; readonly event: L
 export function apply(state: SessionState, seq: number, event: LogEvent, touch: Touch): void {
   if (seq && seq <= state.seq) return;
   if (seq) state.seq = seq;
+  if (state.start > 1 && isLeftOut(state, event)) return;
   if ("turn" in event) {
     const turn = turnOf(state, event.turn);
     turn.phase = TRANSITIONS[turn.phase][event.type] ?? turn.phase;
     touch(`turn:${event.turn}`);
   }
   applyEvent(state, event, touch);
+}
+
+/** Whether an event is about a turn that is not loaded: the page that brings the turn has this event as well. */
+function isLeftOut(state: SessionState, event: LogEvent): boolean {
+  return "turn" in event && event.type !== "TurnStarted" && !state.turns.has(event.turn);
+}
+
+/** Add the turns before those that are loaded. Turns that are loaded already stay as they are. */
+export function addEarlier(state: SessionState, page: LogTail, touch: Touch): void {
+  const earlier = emptySession();
+  earlier.start = page.start;
+  for (const { seq, event } of page.entries) apply(earlier, seq, event, () => {});
+  state.start = page.start;
+  state.messages = new Map([...earlier.messages, ...state.messages]);
+  for (const [parent, ids] of state.children) {
+    const siblings = earlier.children.get(parent) ?? [];
+    earlier.children.set(parent, [...siblings, ...ids.filter((id) => !siblings.includes(id))]);
+  }
+  state.children = earlier.children;
+  state.turns = new Map([...earlier.turns, ...state.turns]);
+  state.writing = new Map([...earlier.writing, ...state.writing]);
+  state.calls = new Map([...earlier.calls, ...state.calls]);
+  state.gates = new Map([...earlier.gates, ...state.gates]);
+  state.reverts = [...earlier.reverts, ...state.reverts];
+  state.revoked = new Set([...earlier.revoked, ...state.revoked]);
+  for (const id of [...earlier.deleted, ...state.deleted]) for (const under of below(state, id)) state.deleted.add(under);
+  touch("tree");
 }
 
 function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
@@ -49,6 +77,7 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
         turn.input = turn.tip = event.input.id;
       }
       state.leaf = event.input ? event.input.id : (event.parent ?? null);
+      state.agent = event.options?.agent || state.agent;
       return touch("tree");
     }
     case "AnswerStarted": {
@@ -60,19 +89,27 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
     case "MessageAdded":
       turnOf(state, event.turn).tip = event.message.id;
       return appendMessage(state, event.message, touch);
+    case "InputRefused":
+      if (state.messages.get(event.message)?.turn !== event.turn) return; // a re-run leaves another turn's message as it is
+      return updateMessage(state, event.message, touch, (message) => ({ ...message, refused: true }));
     case "StepStarted": {
       const turn = turnOf(state, event.turn);
-      const fresh = { restarts: 0, ended: 0, finish: null, problem: null, usage: {} };
+      const fresh = { restarts: 0, retries: [], ended: 0, finish: null, problem: null, usage: {} };
       turn.steps.push({ number: event.step, closing: event.closing ?? false, started: event.at ?? 0, ...fresh });
       turn.live = [];
+      turn.wait = "";
       return touch(`live:${event.turn}`);
     }
     case "StepRestarted": {
       const turn = turnOf(state, event.turn);
       turn.steps.at(-1)!.restarts += 1;
       turn.live = [];
+      turn.wait = "";
       return touch(`live:${event.turn}`);
     }
+    case "RequestRetried":
+      turnOf(state, event.turn).steps.at(-1)?.retries.push(event);
+      return touch(`live:${event.turn}`);
     case "StepFinished":
     case "StepInterrupted":
       return endStep(state, event, touch);
@@ -116,6 +153,10 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
         return (part) => ({ ...part, state: "waiting" });
       });
     case "CallNotified":
+    case "ToolStepStarted":
+    case "ToolStepFinished":
+    case "WaitStarted":
+    case "WaitFinished":
       return;
     case "CallResumed":
       return updateCall(state, event, touch, (call) => {
@@ -133,9 +174,28 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
         Object.assign(call, { isStillRunning: false, late: event.at ?? 0 });
         return (part) => ({ ...part, late: event.output });
       });
+    case "CompactionStarted":
+      turnOf(state, event.turn).compaction = event;
+      return touch(`live:${event.turn}`);
+    case "CompactionFinished": // its message is added in the same append
+    case "CompactionFailed": {
+      const turn = turnOf(state, event.turn);
+      turn.compaction = null;
+      turn.compactionProblem = event.type === "CompactionFailed" ? event.problem : null;
+      turn.usage = addUsage(turn.usage, event.usage ?? {});
+      return touch(`live:${event.turn}`);
+    }
     case "HookFinished":
     case "TurnSuspended":
+    case "OutputRejected": // the step was written without its parts; the attempt is in the log alone
       return;
+    case "AgentSwitched":
+      turnOf(state, event.turn).options = event.options;
+      state.agent = event.agent;
+      return touch("tree");
+    case "AgentSelected":
+      state.agent = event.agent;
+      return touch("tree");
     case "TurnFinishing":
       turnOf(state, event.turn).ending = { outcome: event.outcome, problem: event.problem ?? null, hard: event.hard ?? false };
       return;
@@ -156,10 +216,18 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
       return touch("tree");
     case "MessageDeleted":
       return deleteMessage(state, event.message, touch);
+    case "MessagesImported":
+      for (const message of event.messages) {
+        addMessage(state, message, touch);
+        state.leaf = message.id;
+      }
+      state.title = event.title || state.title;
+      return touch("tree");
     case "GrantRevoked":
       state.revoked.add(event.grant);
       return;
     case "RevertStarted":
+    case "InstructionsSet":
       return;
     case "FilesReverted":
       state.reverts.push({ root: event.root, before: event.before, after: event.after, by: event.by ?? "", at: event.at ?? 0 });
@@ -193,9 +261,15 @@ export function applyDelta(state: SessionState, delta: StreamDelta, touch: Touch
 
 const emptyPart = (kind: LivePart["kind"]): LivePart => ({ kind, text: "", call: "", name: "" });
 
-/** Apply a progress report of a running tool. */
+/** Apply a progress report of a running tool or, without a call, of the model request. */
 export function applyProgress(state: SessionState, progress: CallProgress, touch: Touch): void {
-  const call = state.turns.get(progress.turn)?.calls.get(progress.call);
+  const turn = state.turns.get(progress.turn);
+  if (turn && !progress.call) {
+    turn.wait = progress.text;
+    touch(`live:${progress.turn}`);
+    return;
+  }
+  const call = turn?.calls.get(progress.call);
   if (!call) return;
   call.progress = [...call.progress.slice(-MAX_PROGRESS + 1), progress.text];
   touch(`turn:${progress.turn}`);
@@ -207,8 +281,8 @@ function turnOf(state: SessionState, id: string): TurnState {
   let turn = state.turns.get(id);
   if (!turn) {
     turn = {
-      id, phase: "idle", options: {}, parent: null, input: null, answer: null, tip: null, started: 0, ended: 0, steps: [], live: [],
-      calls: new Map(), gates: new Map(), limit: null, ending: null, problem: null, reports: [], usage: {},
+      id, phase: "idle", options: {}, parent: null, input: null, answer: null, tip: null, started: 0, ended: 0, steps: [], live: [], wait: "",
+      calls: new Map(), gates: new Map(), compaction: null, compactionProblem: null, limit: null, ending: null, problem: null, reports: [], usage: {},
     };
     state.turns.set(id, turn);
   }
@@ -246,7 +320,7 @@ function withPart(message: Message, part: Part): Message {
 function endStep(state: SessionState, event: StepFinished | StepInterrupted, touch: Touch): void {
   const turn = turnOf(state, event.turn);
   const step = turn.steps.at(-1);
-  const { finish, usage = {} } = event;
+  const { finish, usage = {}, model = "" } = event;
   if (step) Object.assign(step, { ended: event.at ?? 0, finish, usage, problem: ("problem" in event && event.problem) || null });
   turn.usage = addUsage(turn.usage, usage);
   turn.live = [];
@@ -258,7 +332,7 @@ function endStep(state: SessionState, event: StepFinished | StepInterrupted, tou
     state.calls.set(part.call, messageId);
     turn.calls.set(part.call, newCallRecord(part.call, part.name, messageId, event.step, ""));
   }
-  const end: Part = { type: "step", step: event.step, finish, usage };
+  const end: Part = { type: "step", step: event.step, finish, usage, model, ...("continues" in event && event.continues ? { continues: true } : {}) };
   updateMessage(state, messageId, touch, (message) => ({ ...message, parts: [...(message.parts ?? []), ...event.parts, end] }));
 }
 
@@ -358,11 +432,18 @@ function mergeChanges(first: readonly FileChange[], then: readonly FileChange[])
 }
 
 function deleteMessage(state: SessionState, message: string, touch: Touch): void {
-  const stack = [message];
-  for (let id = stack.pop(); id !== undefined; id = stack.pop()) {
-    state.deleted.add(id);
-    stack.push(...(state.children.get(id) ?? []));
+  for (const id of below(state, message)) state.deleted.add(id);
+  if (state.leaf !== null && state.deleted.has(state.leaf)) {
+    // The parent of a message that is not loaded is unknown: the leaf is then missing, and the follower loads again.
+    const deleted = state.messages.get(message);
+    state.leaf = deleted ? (deleted.parent ?? null) : message;
   }
-  if (state.leaf !== null && state.deleted.has(state.leaf)) state.leaf = state.messages.get(message)?.parent ?? null;
   touch("tree");
+}
+
+/** A message and everything under it. */
+function below(state: SessionState, message: string): string[] {
+  const found = [message];
+  for (let index = 0; index < found.length; index++) found.push(...(state.children.get(found[index]!) ?? []));
+  return found;
 }

@@ -1,7 +1,7 @@
 /** Client library of an Everturn server: `Everturn` sends requests, `SessionFollower` follows a session, `fold` builds a state from a log. */
 export * from "./types.gen.js";
 export * from "./state.js";
-export { apply, applyDelta, applyProgress, emptySession, fold } from "./fold.js";
+export { addEarlier, apply, applyDelta, applyProgress, emptySession, fold } from "./fold.js";
 export { path, versions, openGates, isOver, nestedCalls, textOf, runSeconds } from "./views.js";
 export { TOKEN, isSameValue } from "./json.js";
 export { Everturn, newKey, type Follower, type ClientOptions } from "./client.js";

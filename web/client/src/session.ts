@@ -1,7 +1,7 @@
 /** Session follower: loads and folds the log of one session, then follows its event stream until it is paused. */
 import type { Everturn } from "./client.js";
 import { ServerError } from "./errors.js";
-import { apply, applyDelta, applyProgress, emptySession } from "./fold.js";
+import { addEarlier, apply, applyDelta, applyProgress, emptySession } from "./fold.js";
 import type { SessionState } from "./state.js";
 import { retryUntilDone, type StreamStatus, type MessageOutcome } from "./stream.js";
 import type { StreamMessage } from "./sse.js";
@@ -21,6 +21,7 @@ export class SessionFollower {
   // characters or duplicate them.
   private cursor = "";
   private stop: AbortController | null = null;
+  private isLoadingEarlier = false;
 
   constructor(
     readonly client: Everturn,
@@ -76,15 +77,43 @@ export class SessionFollower {
   }
 
   private async load(signal: AbortSignal): Promise<true> {
-    for (let isWhole = false; !isWhole; ) {
-      const page = await this.client.log(this.id, this.state.seq);
-      if (signal.aborted) return true;
-      for (const { seq, event } of page.entries) apply(this.state, seq, event, this.touch);
-      isWhole = page.is_whole;
-    }
-    this.cursor = String(this.state.seq);
+    const page = await this.client.logTail(this.id);
+    if (signal.aborted) return true;
+    const state = emptySession();
+    state.start = page.start;
+    for (const { seq, event } of page.entries) apply(state, seq, event, this.touch);
+    Object.assign(state, { seq: page.seq, leaf: page.leaf ?? null, title: page.title ?? "" });
+    this.state = state;
+    this.cursor = String(page.seq);
     this.topics.touch("tree");
     return true;
+  }
+
+  /** Whether there are turns before those that are loaded. */
+  get hasEarlier(): boolean {
+    return this.state.start > 1;
+  }
+
+  /** Load the turns before those that are loaded. Does nothing while it already loads, or when all are loaded. */
+  async loadEarlier(): Promise<void> {
+    const { state } = this;
+    if (this.isLoadingEarlier || state.start <= 1) return;
+    this.isLoadingEarlier = true;
+    try {
+      const page = await this.client.logTail(this.id, state.start);
+      if (state === this.state) addEarlier(state, page, this.touch);
+    } finally {
+      this.isLoadingEarlier = false;
+    }
+  }
+
+  /** The selected branch ends at a message that is not loaded: load the end of the log again. */
+  private reload(): "again" {
+    this.stop?.abort();
+    this.stop = null;
+    this.cursor = "";
+    this.resume();
+    return "again";
   }
 
   private receive(message: StreamMessage): MessageOutcome {
@@ -96,6 +125,9 @@ export class SessionFollower {
       // Our cursor does not exist there: the log was restored from an older copy. Start from its beginning.
       if (item.seq === 1 && this.state.seq) this.state = emptySession();
       apply(this.state, item.seq ?? 0, item.event, this.touch);
+      const { leaf, messages, start } = this.state;
+      const moves = item.event.type === "LeafSelected" || item.event.type === "MessageDeleted";
+      if (moves && start > 1 && leaf !== null && !messages.has(leaf)) return this.reload();
     } else if (item.progress) applyProgress(this.state, item.progress, this.touch);
   }
 

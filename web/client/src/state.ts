@@ -1,6 +1,6 @@
 /** State of a session as folded from its log. Messages are replaced, never mutated, so a view knows by identity what is new. */
 import type {
-  CallClaim, CallState, Finish, Gate, GateResolution, Grant, LimitReached, Message, PermissionDecided, Phase, Problem, TurnOptions, Usage,
+  CallClaim, CallState, CompactionStarted, Finish, Gate, GateResolution, Grant, LimitReached, Message, PermissionDecided, Phase, Problem, RequestRetried, TurnOptions, Usage,
 } from "./types.gen.js";
 
 /** A part that still streams. Its index in `TurnState.live` is its number in the step. */
@@ -47,6 +47,7 @@ export interface StepState {
   readonly closing: boolean;
   readonly started: number;
   restarts: number;
+  retries: RequestRetried[];
   ended: number;
   finish: Finish | null;
   problem: Problem | null;
@@ -66,8 +67,11 @@ export interface TurnState {
   ended: number; // 0: it is running
   steps: StepState[];
   live: LivePart[]; // of the step that streams
+  wait: string; // what its model request waits for, such as a rate limit; never in the log
   calls: Map<string, CallRecord>;
   gates: Map<string, GateState>;
+  compaction: CompactionStarted | null; // a summary of earlier messages is being written
+  compactionProblem: Problem | null; // why the last summary could not be written
   limit: LimitReached | null;
   ending: { outcome: "completed" | "error" | "cancelled"; problem: Problem | null; hard: boolean } | null;
   problem: Problem | null;
@@ -86,7 +90,9 @@ export interface RevertRecord {
 
 export interface SessionState {
   seq: number;
+  start: number; // turns that started before this position are not loaded; 1: all are
   title: string;
+  agent: string; // the one that has the session; "": none with a name
   leaf: string | null;
   messages: Map<string, Message>;
   children: Map<string | null, string[]>;

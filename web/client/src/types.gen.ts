@@ -1,9 +1,56 @@
 // Made by scripts/web_types.py from the types in everturn.api and everturn.core. Do not edit.
 
+/** What an agent is made of, under the keys of `[agents.NAME]` in everturn.toml; code is named as `module:name`. */
+export interface AgentDetails {
+  readonly model: string;
+  readonly models: readonly (string)[];
+  readonly description: string;
+  readonly instructions: readonly (string | InstructionsFunction)[];
+  readonly tools: readonly (string)[];
+  readonly subagents: readonly (string)[];
+  readonly handoffs: readonly (string)[];
+  readonly deps: string;
+  readonly output_type: Readonly<Record<string, unknown>> | null;
+  readonly output_retries: number;
+  readonly plugins: readonly (string)[];
+  readonly permissions: readonly (RuleRow)[];
+  readonly budget: Budget;
+  readonly max_steps: number;
+  readonly timeout: number;
+  readonly gate_timeout: number;
+  readonly timezone: string;
+  readonly reasoning: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly tool_history: "digest" | "full" | "none" | "results";
+  readonly context: string;
+  readonly late: "discard" | "inject" | "keep";
+  readonly review: "always" | "never" | "on_error";
+  readonly manual: readonly (string)[];
+}
+
 /** Agents, the default one first, and the models that they use. */
 export interface AgentList {
   readonly agents: readonly (AgentView)[];
   readonly models: readonly (ModelView)[];
+}
+
+/** A person handed the session to another agent: it takes the next turns, unless a message names another. */
+export interface AgentSelected {
+  readonly type: "AgentSelected";
+  readonly at?: number;
+  readonly agent: string;
+  readonly by?: string;
+  readonly command?: string;
+}
+
+/** An agent took over the turn: after a handoff, or at the start if its instructions had to be rendered. */
+export interface AgentSwitched {
+  readonly type: "AgentSwitched";
+  readonly at?: number;
+  readonly turn: string;
+  readonly agent: string;
+  readonly options: TurnOptions;
+  readonly call?: string;
 }
 
 /** A configured agent. */
@@ -14,6 +61,10 @@ export interface AgentView {
   readonly tools: readonly (string)[] | null;
   readonly is_default: boolean;
   readonly models: readonly (string)[];
+  readonly modes: readonly (string)[];
+  readonly any_model: boolean;
+  readonly folder: string;
+  readonly details: AgentDetails | null;
 }
 
 /** Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. */
@@ -26,8 +77,10 @@ export interface AnswerGate {
   readonly result?: string | null;
   readonly text?: string | null;
   readonly everywhere?: boolean;
+  readonly within?: "" | "folder" | "user";
   readonly until?: number;
   readonly others?: boolean;
+  readonly stop?: boolean;
   readonly failed?: boolean;
   readonly claim?: string;
 }
@@ -38,6 +91,15 @@ export interface AnswerStarted {
   readonly at?: number;
   readonly turn: string;
   readonly message: Message;
+}
+
+/** Context that the client attaches to a message: a selection, a page, a note. A model reads it as quoted data. */
+export interface AttachedContext {
+  readonly kind: string;
+  readonly text: string;
+  readonly title?: string;
+  readonly source?: string;
+  readonly untrusted?: boolean;
 }
 
 /** Audit records, oldest first. */
@@ -147,7 +209,7 @@ export interface CallStarted {
   readonly idempotent?: boolean;
 }
 
-/** A tool was suspended until these gates are resolved, these calls finished and this sub-agent run over. */
+/** A tool was suspended until these gates are resolved, these calls and waits finished and this sub-agent run over. */
 export interface CallSuspended {
   readonly type: "CallSuspended";
   readonly at?: number;
@@ -157,6 +219,7 @@ export interface CallSuspended {
   readonly gates?: readonly (string)[];
   readonly calls?: readonly (string)[];
   readonly child?: string;
+  readonly waits?: readonly (string)[];
 }
 
 /** Cancel a turn; `hard` cancels its tools as well. */
@@ -184,6 +247,16 @@ export interface ClaimView {
   readonly until: number;
 }
 
+/** A compaction without a summary: in later requests on this branch the results of these calls are left out. */
+export interface ClearedPart {
+  readonly type: "cleared";
+  readonly calls: readonly (string)[];
+  readonly before?: number;
+  readonly after?: number;
+  readonly limit?: number;
+  readonly during?: number;
+}
+
 /** A tool that a client provides: the client runs the calls and answers with the results. */
 export interface ClientTool {
   readonly name: string;
@@ -205,6 +278,80 @@ export interface CommandDropped {
   readonly reason: string;
 }
 
+/** Summarise the earlier part of the selected branch. */
+export interface CompactSession {
+  readonly focus?: string;
+}
+
+/** There is no summary, and the conversation stays as it is. */
+export interface CompactionFailed {
+  readonly type: "CompactionFailed";
+  readonly at?: number;
+  readonly turn: string;
+  readonly number: number;
+  readonly problem: Problem;
+  readonly usage?: Usage;
+}
+
+/** The summary is written: its message is added in the same append. */
+export interface CompactionFinished {
+  readonly type: "CompactionFinished";
+  readonly at?: number;
+  readonly turn: string;
+  readonly number: number;
+  readonly usage?: Usage;
+  readonly model?: string;
+}
+
+/** A model is about to be asked for a summary of everything above `kept`; a driver that takes over asks again. */
+export interface CompactionStarted {
+  readonly type: "CompactionStarted";
+  readonly at?: number;
+  readonly turn: string;
+  readonly number: number;
+  readonly why?: "command" | "limit" | "overflow";
+  readonly kept?: string;
+  readonly step?: number;
+  readonly task?: string;
+  readonly used?: number;
+  readonly limit?: number;
+}
+
+/** Context that a client attached to a message: a selection, a page, a note. A model reads it as quoted data. */
+export interface ContextPart {
+  readonly type: "context";
+  readonly kind: string;
+  readonly text: string;
+  readonly title?: string;
+  readonly source?: string;
+  readonly untrusted?: boolean;
+}
+
+/** The context of a branch: how long its next request is, what fills it, and when it is compacted. */
+export interface ContextReport {
+  readonly model: string;
+  readonly window: number;
+  readonly limit: number;
+  readonly used: number;
+  readonly estimated: boolean;
+  readonly share: number | null;
+  readonly free: number | null;
+  readonly clear_at: number;
+  readonly summarize_at: number;
+  readonly policy: string;
+  readonly compactions: number;
+  readonly strikes: number;
+  readonly paused: boolean;
+  readonly summarizing: boolean;
+  readonly parts: readonly (ContextUsage)[];
+}
+
+/** The tokens of a request that are for one thing. */
+export interface ContextUsage {
+  readonly kind: ContextKind;
+  readonly tokens: number;
+}
+
 /** Usage of one agent on one day. */
 export interface DailyUsage {
   readonly day: string;
@@ -219,11 +366,33 @@ export interface DeferredMessage {
   readonly request?: boolean;
 }
 
+/** Deliveries of a webhook, newest first. */
+export interface DeliveryList {
+  readonly deliveries: readonly (DeliveryView)[];
+}
+
+/** An event that a webhook is told of. `id` is the header `webhook-id`. */
+export interface DeliveryView {
+  readonly id: string;
+  readonly session: string;
+  readonly seq: number;
+  readonly type: string;
+  readonly at: number;
+  readonly state: "dead" | "delivered" | "pending";
+  readonly due: number | null;
+  readonly tries: number;
+  readonly status: number;
+  readonly problem: string;
+  readonly updated: number;
+}
+
 /** A new version of a user message, and an answer to it. */
 export interface EditMessage {
   readonly text?: string;
   readonly files?: readonly (string)[];
+  readonly contexts?: readonly (AttachedContext)[] | null;
   readonly model?: string;
+  readonly mode?: "" | "ask" | "auto_edit" | "plan";
 }
 
 /** The body of every error response. */
@@ -258,6 +427,7 @@ export interface ExplainView {
   readonly problem: string;
   readonly manual: boolean;
   readonly review: string;
+  readonly warnings: readonly (string)[];
 }
 
 /** A changed file: the kind of change, and the lines added and removed. */
@@ -268,7 +438,7 @@ export interface FileChange {
   readonly removed?: number;
 }
 
-/** A file, by reference: the bytes are a blob. */
+/** A file in a message, by reference to a blob: an attachment of a user, or a file that a model or tool made. */
 export interface FilePart {
   readonly type: "file";
   readonly blob: string;
@@ -318,6 +488,28 @@ export interface FilesReverted {
   readonly command?: string;
 }
 
+/** A slash command that a file defines: `text` is what it sends, with `$ARGUMENTS` and `$1` for its arguments. */
+export interface FolderCommand {
+  readonly name: string;
+  readonly text: string;
+  readonly description: string;
+  readonly hint: string;
+  readonly source: string;
+}
+
+/** A folder that the server of a terminal has open: its agent, and notes about what is missing or risky. */
+export interface FolderView {
+  readonly agent: string;
+  readonly root: string;
+  readonly label: string;
+  readonly mode: "" | "ask" | "auto_edit" | "plan";
+  readonly notes: readonly (string)[];
+  readonly session: string;
+  readonly commands: readonly (FolderCommand)[];
+  readonly skills: readonly (string)[];
+  readonly subagents: readonly (string)[];
+}
+
 /** A question to a person or a client, bound by `hash` to the exact bytes that would be executed. */
 export interface Gate {
   readonly id: string;
@@ -341,6 +533,7 @@ export interface Gate {
   readonly form?: string;
   readonly once?: boolean;
   readonly lease?: number;
+  readonly folder?: string;
 }
 
 /** A page of open gates, oldest first, and the cursor of the next page; "": this is the last page. */
@@ -371,6 +564,8 @@ export interface GateResolution {
   readonly text?: string | null;
   readonly others?: boolean;
   readonly claim?: string;
+  readonly stop?: boolean;
+  readonly within?: "" | "folder" | "user";
 }
 
 /** An authorised person or client resolved a gate. A gate is resolved at most once. */
@@ -405,6 +600,7 @@ export interface Grant {
   readonly tool?: string;
   readonly identity?: string;
   readonly asker?: string;
+  readonly folder?: string;
 }
 
 /** Grants, newest first. */
@@ -438,7 +634,34 @@ export interface HookFinished {
   readonly deferred?: readonly (DeferredMessage)[];
 }
 
-/** One message of the event stream of a tenant: first a snapshot, then changes. A missed message does no harm: every */
+/** The inbound hooks of a tenant, by name. */
+export interface HookList {
+  readonly hooks: readonly (HookView)[];
+}
+
+/** What became of a delivery to an inbound hook. `is_new` is false for one that was received before. */
+export interface HookReceiptView {
+  readonly outcome: "answered" | "challenge" | "completed" | "ignored" | "started";
+  readonly session: string;
+  readonly turn: string;
+  readonly is_new: boolean;
+}
+
+/** An inbound hook: other systems deliver signed requests at its path. Its secret is never shown. */
+export interface HookView {
+  readonly name: string;
+  readonly path: string;
+  readonly scheme: "github" | "slack" | "standard";
+  readonly action: "answer" | "complete" | "send";
+  readonly agent: string;
+  readonly session: string;
+  readonly text: string;
+  readonly by: string;
+  readonly priority: "background" | "interactive";
+  readonly max_bytes: number;
+}
+
+/** One message of the event stream of a tenant: first a snapshot, then changes. A missed message is harmless: every */
 export interface InboxItem {
   readonly snapshot?: InboxView | null;
   readonly session?: SessionView | null;
@@ -451,6 +674,43 @@ export interface InboxView {
   readonly gates: readonly (GateView)[];
   readonly awake: readonly (SessionView)[];
   readonly next: string;
+}
+
+/** A plugin refused what a person said: no model reads this message, now or later. */
+export interface InputRefused {
+  readonly type: "InputRefused";
+  readonly at?: number;
+  readonly turn: string;
+  readonly message: string;
+  readonly text: string;
+  readonly by?: string;
+}
+
+/** A part of the system prompt. `text` is "" for a part of the configuration, unless an operator asks. */
+export interface InstructionLayer {
+  readonly layer: string;
+  readonly text: string;
+  readonly size: number;
+}
+
+/** A function among the instructions of an agent. */
+export interface InstructionsFunction {
+  readonly function: string;
+  readonly each_step: boolean;
+}
+
+/** A person set the instructions of the session, for the turns that start with later messages; "" removes them. */
+export interface InstructionsSet {
+  readonly type: "InstructionsSet";
+  readonly at?: number;
+  readonly text: string;
+  readonly by?: string;
+  readonly command?: string;
+}
+
+/** The parts of the system prompt of the next turn that are not empty, in the order in which they are sent. */
+export interface InstructionsView {
+  readonly layers: readonly (InstructionLayer)[];
 }
 
 /** Credentials, oldest first. */
@@ -488,6 +748,13 @@ export interface LeafSelected {
   readonly command?: string;
 }
 
+/** What a branch has shown about the sizes of a model's requests, carried from one summary to the next. */
+export interface LearnedSize {
+  readonly model: string;
+  readonly weight?: number;
+  readonly limit?: number;
+}
+
 /** A budget is used up, or a person denied a loop: no further call starts, and the next request is the last. */
 export interface LimitReached {
   readonly type: "LimitReached";
@@ -523,6 +790,16 @@ export interface LogItem {
 export interface LogPage {
   readonly entries: readonly (LogItem)[];
   readonly is_whole: boolean;
+}
+
+/** The last turns of a session's log, each from its first event to its last; a stream continues `after` its `seq`. */
+export interface LogTail {
+  readonly entries: readonly (LogItem)[];
+  readonly start: number;
+  readonly seq: number;
+  readonly leaf: string | null;
+  readonly title: string;
+  readonly cost: number | null;
 }
 
 /** The URL at which a person logs in, in a browser on the server's machine. */
@@ -570,7 +847,29 @@ export interface Me {
   readonly csrf: string;
 }
 
-/** A node: what a person wrote, what a model answered, or what a plugin appended. */
+/** A memory file. */
+export interface MemoryFileView {
+  readonly file: MemoryInfoView;
+  readonly text: string;
+}
+
+/** A memory file in a list. The path is relative to `/memories`. */
+export interface MemoryInfoView {
+  readonly path: string;
+  readonly size: number;
+  readonly hash: string;
+  readonly updated: number;
+  readonly untrusted: boolean;
+}
+
+/** The memory files of the caller, by path, and how many bytes all of them, and one of them, may have. */
+export interface MemoryList {
+  readonly files: readonly (MemoryInfoView)[];
+  readonly limit: number;
+  readonly file_limit: number;
+}
+
+/** A message of a conversation: what a user wrote, what a model answered, or what a plugin appended. */
 export interface Message {
   readonly id: string;
   readonly parent: string | null;
@@ -579,6 +878,8 @@ export interface Message {
   readonly by?: string;
   readonly turn?: string;
   readonly hidden?: boolean;
+  readonly imported?: boolean;
+  readonly refused?: boolean;
 }
 
 /** A plugin, or the runtime itself, appended a message; `request` asks for another step. */
@@ -617,15 +918,30 @@ export interface MessageReceipt {
 export interface MessageRequest {
   readonly text?: string;
   readonly files?: readonly (string)[];
+  readonly contexts?: readonly (AttachedContext)[];
   readonly agent?: string;
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
   readonly tool_history?: "digest" | "full" | "none" | "results" | null;
+  readonly context?: string | null;
   readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
+  readonly mode?: "" | "ask" | "auto_edit" | "plan";
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
+  readonly priority?: "background" | "interactive" | null;
+  readonly at?: number;
+}
+
+/** A conversation that was held elsewhere was added, each message after the one before it, and selected. */
+export interface MessagesImported {
+  readonly type: "MessagesImported";
+  readonly at?: number;
+  readonly messages: readonly (Message)[];
+  readonly title?: string;
+  readonly by?: string;
+  readonly command?: string;
 }
 
 /** An available model source: an API key in the environment, or a model server on this machine. */
@@ -682,31 +998,65 @@ export interface NewKeyView {
 export interface NewMessage {
   readonly text?: string;
   readonly files?: readonly (string)[];
+  readonly contexts?: readonly (AttachedContext)[];
   readonly agent?: string;
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
   readonly tool_history?: "digest" | "full" | "none" | "results" | null;
+  readonly context?: string | null;
   readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
+  readonly mode?: "" | "ask" | "auto_edit" | "plan";
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
+  readonly priority?: "background" | "interactive" | null;
+  readonly at?: number;
   readonly after?: string | null;
+}
+
+/** A new schedule. The same `id` with the same definition is the same schedule. */
+export interface NewSchedule {
+  readonly text: string;
+  readonly cron?: string;
+  readonly at?: number;
+  readonly timezone?: string;
+  readonly agent?: string;
+  readonly session?: string;
+  readonly catch_up?: "all" | "once" | "skip";
+  readonly max_catch_up?: number;
+  readonly overlap?: "queue" | "skip";
+  readonly until?: number;
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+  readonly priority?: "background" | "interactive";
+  readonly id?: string;
 }
 
 /** Start a session with its first message. A session has at least one message. */
 export interface NewSession {
   readonly text?: string;
   readonly files?: readonly (string)[];
+  readonly contexts?: readonly (AttachedContext)[];
   readonly agent?: string;
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
   readonly tool_history?: "digest" | "full" | "none" | "results" | null;
+  readonly context?: string | null;
   readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
+  readonly mode?: "" | "ask" | "auto_edit" | "plan";
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
+  readonly priority?: "background" | "interactive" | null;
+  readonly at?: number;
+}
+
+/** A URL that is to be told of events; without `events`, of all. */
+export interface NewWebhook {
+  readonly url: string;
+  readonly events?: readonly ("gate.opened" | "gate.resolved" | "turn.cancelled" | "turn.completed" | "turn.failed")[];
+  readonly description?: string;
 }
 
 /** A message of the runtime or a plugin to the model; never a person's text. */
@@ -714,12 +1064,19 @@ export interface NoticePart {
   readonly type: "notice";
   readonly kind: string;
   readonly text: string;
+  readonly untrusted?: boolean;
 }
 
 /** A provider's opaque payload (a signature, encrypted reasoning), to be replayed to its issuer only. */
 export interface Opaque {
   readonly issuer: string;
   readonly data: string;
+}
+
+/** Open a folder of this machine: its agent works there. */
+export interface OpenFolder {
+  readonly path: string;
+  readonly key?: string;
 }
 
 /** The result of a call. `text` is exactly what the model reads; `blob` holds the whole if `text` is an excerpt. */
@@ -735,6 +1092,16 @@ export interface Output {
   readonly private?: string;
   readonly sensitive?: boolean;
   readonly redacted?: boolean;
+}
+
+/** The answer of a step is not a valid output: the step then finishes without parts, and the model is asked again. */
+export interface OutputRejected {
+  readonly type: "OutputRejected";
+  readonly at?: number;
+  readonly turn: string;
+  readonly step: number;
+  readonly parts: readonly (StreamedPart)[];
+  readonly problem: string;
 }
 
 /** The rules, or a person at a gate, decided about a call. It precedes every `CallStarted`, in the same append. */
@@ -759,6 +1126,70 @@ export type Phase = "cancelled" | "completed" | "error" | "finalizing" | "idle" 
 /** Why a turn failed, or what a plugin's hook reported: a stable `kind` and a text for people. */
 export interface Problem {
   readonly kind: string;
+  readonly text: string;
+  readonly phase?: "" | "finalize" | "prepare" | "request" | "stream" | "tools";
+}
+
+/** The system prompt by layers, in the order in which they are sent. `header` never changes, for the provider's cache. */
+export interface Prompt {
+  readonly header?: string;
+  readonly model?: string;
+  readonly agent?: string;
+  readonly workspace?: string;
+  readonly shared?: string;
+  readonly custom?: string;
+  readonly user?: string;
+  readonly session?: string;
+  readonly privacy?: string;
+  readonly timezone?: string;
+}
+
+/** An argument of a saved prompt; without a default, the person has to give a value. */
+export interface PromptArgumentView {
+  readonly name: string;
+  readonly description?: string;
+  readonly default?: string | null;
+}
+
+/** Saved prompts, by name. Of two with one name there is the caller's, or else the tenant's. */
+export interface PromptList {
+  readonly prompts: readonly (PromptView)[];
+}
+
+/** A saved prompt. */
+export interface PromptView {
+  readonly name: string;
+  readonly text: string;
+  readonly description: string;
+  readonly arguments: readonly (PromptArgumentView)[];
+  readonly scope: "config" | "shared" | "user";
+}
+
+/** Write the instructions of the caller, for all their sessions; with `shared` of the tenant. "" removes them. */
+export interface PutInstructions {
+  readonly text: string;
+  readonly shared?: boolean;
+}
+
+/** Write a whole memory file of the caller. `base` is the hash that was read, `none` for a new file; "": any. */
+export interface PutMemory {
+  readonly path: string;
+  readonly text: string;
+  readonly base?: string;
+  readonly untrusted?: boolean | null;
+}
+
+/** Write a saved prompt of the caller; with `shared` of the tenant, which takes an owner. */
+export interface PutPrompt {
+  readonly name: string;
+  readonly text: string;
+  readonly description?: string;
+  readonly arguments?: readonly (PromptArgumentView)[];
+  readonly shared?: boolean;
+}
+
+/** Set the instructions of a session, for the messages that are sent from now on. "" removes them. */
+export interface PutSessionInstructions {
   readonly text: string;
 }
 
@@ -792,6 +1223,12 @@ export interface QueuedView {
   readonly steers: string;
 }
 
+/** What a person wrote in a message that a summary replaces, word for word. */
+export interface Quote {
+  readonly message: string;
+  readonly text: string;
+}
+
 /** A piece of reasoning. */
 export interface ReasoningDelta {
   readonly type: "ReasoningDelta";
@@ -812,7 +1249,32 @@ export interface ReasoningPart {
 /** Regenerate an answer. */
 export interface RegenerateAnswer {
   readonly model?: string;
+  readonly mode?: "" | "ask" | "auto_edit" | "plan";
   readonly params?: Readonly<Record<string, unknown>> | null;
+}
+
+/** Which deliveries are sent again: all dead ones, or that of one event. */
+export interface ReplayDeliveries {
+  readonly session?: string;
+  readonly seq?: number;
+}
+
+/** How many deliveries are sent again. */
+export interface ReplayedDeliveries {
+  readonly count: number;
+}
+
+/** A model request failed before any content arrived; after `seconds` it is sent again, to the same model or another. */
+export interface RequestRetried {
+  readonly type: "RequestRetried";
+  readonly at?: number;
+  readonly turn: string;
+  readonly step: number;
+  readonly attempt: number;
+  readonly attempts: number;
+  readonly problem: Problem;
+  readonly seconds?: number;
+  readonly model?: string;
 }
 
 /** Revert files: `tree` is the `before` or the `after` of a files part, or of an earlier revert. */
@@ -845,6 +1307,13 @@ export interface Rule {
   readonly source?: string;
 }
 
+/** A permission rule, as it is written in everturn.toml. */
+export interface RuleRow {
+  readonly tool: string;
+  readonly action: string;
+  readonly match: Readonly<Record<string, string>>;
+}
+
 /** A rule in TOML, and why it can never decide, if another rule shadows it. */
 export interface RuleView {
   readonly rule: Rule;
@@ -857,6 +1326,63 @@ export interface RulesView {
   readonly agent: string;
   readonly rules: readonly (RuleView)[];
   readonly tools: readonly (ToolRules)[];
+}
+
+/** A message that is sent at the planned times of a cron expression, or once `at` a time (seconds since 1970). */
+export interface ScheduleDefinition {
+  readonly text: string;
+  readonly cron?: string;
+  readonly at?: number;
+  readonly timezone?: string;
+  readonly agent?: string;
+  readonly session?: string;
+  readonly catch_up?: "all" | "once" | "skip";
+  readonly max_catch_up?: number;
+  readonly overlap?: "queue" | "skip";
+  readonly until?: number;
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+  readonly priority?: "background" | "interactive";
+}
+
+/** A page of schedules, by id; `next` is the `after` of the next page ("": this is the last). */
+export interface ScheduleList {
+  readonly schedules: readonly (ScheduleView)[];
+  readonly next: string;
+}
+
+/** A run of a schedule: its turn, or why there is none. */
+export interface ScheduleRunView {
+  readonly planned: number;
+  readonly at: number;
+  readonly session: string;
+  readonly turn: string;
+  readonly outcome: "refused" | "skipped" | "started";
+  readonly problem: string;
+}
+
+/** A schedule, its next planned time (`due`; 0: none) and its last runs, newest first. */
+export interface ScheduleView {
+  readonly id: string;
+  readonly text: string;
+  readonly cron: string;
+  readonly at: number;
+  readonly timezone: string;
+  readonly agent: string;
+  readonly session: string;
+  readonly catch_up: "all" | "once" | "skip";
+  readonly max_catch_up: number;
+  readonly overlap: "queue" | "skip";
+  readonly until: number;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+  readonly priority: "background" | "interactive";
+  readonly by: string;
+  readonly created: number;
+  readonly origin: "api" | "config";
+  readonly is_paused: boolean;
+  readonly due: number;
+  readonly started: number;
+  readonly missed: number;
+  readonly runs: readonly (ScheduleRunView)[];
 }
 
 /** A search hit: a message, and the title of its top-level session. */
@@ -900,6 +1426,7 @@ export interface SessionView {
   readonly is_awake: boolean;
   readonly quarantined: string;
   readonly parent: string;
+  readonly awaited_agent: string;
 }
 
 /** The configured model, and the other available model sources. */
@@ -929,6 +1456,12 @@ export interface StepFinished {
   readonly parts: readonly (StreamedPart)[];
   readonly finish: Finish;
   readonly usage?: Usage;
+  readonly model?: string;
+  readonly first_chunk_at?: number;
+  readonly refused?: string;
+  readonly warning?: string;
+  readonly continues?: boolean;
+  readonly loops?: boolean;
 }
 
 /** The step's stream broke off (an error or a cancel); these parts had arrived, and none of their calls runs. */
@@ -941,6 +1474,8 @@ export interface StepInterrupted {
   readonly finish: Finish;
   readonly problem?: Problem | null;
   readonly usage?: Usage;
+  readonly model?: string;
+  readonly first_chunk_at?: number;
 }
 
 /** The end of a step, and its token usage. */
@@ -949,6 +1484,8 @@ export interface StepPart {
   readonly step: number;
   readonly finish: Finish;
   readonly usage?: Usage;
+  readonly model?: string;
+  readonly continues?: boolean;
 }
 
 /** A step whose driver died starts again; readers drop what they saw of it. */
@@ -966,6 +1503,7 @@ export interface StepStarted {
   readonly turn: string;
   readonly step: number;
   readonly closing?: boolean;
+  readonly instructions?: string;
 }
 
 /** The `data:` of one message of an event stream; its `id:` is the cursor after it. Exactly one field is set. */
@@ -986,6 +1524,35 @@ export interface SubagentStarted {
   readonly session: string;
   readonly child: string;
   readonly number?: number;
+}
+
+/** A compaction: in later requests on this branch it takes the place of everything above `kept`. */
+export interface SummaryPart {
+  readonly type: "summary";
+  readonly text: string;
+  readonly kept?: string;
+  readonly step?: number;
+  readonly task?: string;
+  readonly quotes?: readonly (Quote)[];
+  readonly artifacts?: readonly (string)[];
+  readonly messages?: number;
+  readonly before?: number;
+  readonly after?: number;
+  readonly limit?: number;
+  readonly why?: "command" | "limit" | "overflow";
+  readonly during?: number;
+  readonly model?: string;
+  readonly by?: string;
+  readonly focus?: string;
+  readonly untrusted?: boolean;
+  readonly private?: boolean;
+  readonly learned?: readonly (LearnedSize)[];
+  readonly calls?: string;
+}
+
+/** Hand the session to another agent, which takes the next turns. */
+export interface SwitchAgent {
+  readonly agent: string;
 }
 
 /** Tenants, by id. */
@@ -1010,7 +1577,7 @@ export interface TextDelta {
   readonly text: string;
 }
 
-/** Text. */
+/** Text in a message, of a user or a model. */
 export interface TextPart {
   readonly type: "text";
   readonly text: string;
@@ -1060,6 +1627,26 @@ export interface ToolRules {
   readonly manual: boolean;
   readonly egress: boolean;
   readonly subjects: Readonly<Record<string, string>>;
+}
+
+/** A step of a tool returned this JSON value, which a resumed tool gets again; a `failed` one may be run again. */
+export interface ToolStepFinished {
+  readonly type: "ToolStepFinished";
+  readonly at?: number;
+  readonly turn: string;
+  readonly call: string;
+  readonly name: string;
+  readonly value?: string;
+  readonly failed?: boolean;
+}
+
+/** A tool is about to run a step (`ctx.step`). Written before the effect, like `CallStarted`. */
+export interface ToolStepStarted {
+  readonly type: "ToolStepStarted";
+  readonly at?: number;
+  readonly turn: string;
+  readonly call: string;
+  readonly name: string;
 }
 
 /** A tool as a model sees it. */
@@ -1142,13 +1729,24 @@ export interface TurnOptions {
   readonly lineage?: Lineage | null;
   readonly clients?: readonly (ClientTool)[];
   readonly agent?: string;
+  readonly needs_agent?: boolean;
+  readonly timezone?: string;
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
   readonly by?: string;
+  readonly folder?: string;
+  readonly trace?: string;
+  readonly priority?: "background" | "interactive";
+  readonly context?: string;
+  readonly mode?: "" | "ask" | "auto_edit" | "plan";
+  readonly compact?: string | null;
+  readonly prompt?: Prompt | null;
 }
 
-/** What a turn may do: its rules in addition to the runtime's, and its tools. */
+/** What a turn may do: its rules in addition to the runtime's, its tools, and its permission mode. */
 export interface TurnPermissions {
   readonly rules?: readonly (Rule)[];
   readonly tools?: readonly (string)[] | null;
+  readonly mode?: "" | "ask" | "auto_edit" | "plan";
 }
 
 /** A turn started: with a new input, or (a re-run) under an existing message. */
@@ -1161,6 +1759,20 @@ export interface TurnStarted {
   readonly options?: TurnOptions;
   readonly command?: string;
   readonly untitled?: boolean;
+}
+
+/** Statistics of one turn; times are in seconds. Sub-agent runs have their own: to their parent they are a tool. */
+export interface TurnStats {
+  readonly steps?: number;
+  readonly calls?: number;
+  readonly retries?: number;
+  readonly restarts?: number;
+  readonly seconds?: number;
+  readonly waiting_seconds?: number;
+  readonly model_seconds?: number;
+  readonly tool_seconds?: number;
+  readonly retry_seconds?: number;
+  readonly first_token_seconds?: number | null;
 }
 
 /** Every plugin that is not done waits for an external event; nothing is held in memory. */
@@ -1181,6 +1793,7 @@ export interface TurnView {
   readonly gates: readonly (Gate)[];
   readonly usage: Usage;
   readonly problem: Problem | null;
+  readonly stats: TurnStats;
 }
 
 /** Token usage of a request, as the provider counted it, and its cost. */
@@ -1215,17 +1828,64 @@ export interface UserView {
   readonly origin: string;
 }
 
-export type LogEvent = TurnStarted | AnswerStarted | MessageAdded | StepStarted | StepRestarted | StepFinished | StepInterrupted | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | MessageDeleted | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
+/** The timer fired, the external system delivered this JSON value, or its time is over. */
+export interface WaitFinished {
+  readonly type: "WaitFinished";
+  readonly at?: number;
+  readonly turn: string;
+  readonly call: string;
+  readonly wait: string;
+  readonly value?: string;
+  readonly timed_out?: boolean;
+  readonly command?: string;
+}
+
+/** A tool waits for a time (`ctx.sleep`) or for the result of an external system (`ctx.external`). */
+export interface WaitStarted {
+  readonly type: "WaitStarted";
+  readonly at?: number;
+  readonly turn: string;
+  readonly call: string;
+  readonly wait: string;
+  readonly kind: "external" | "timer";
+  readonly until?: number;
+}
+
+/** The webhooks of a tenant, by id. */
+export interface WebhookList {
+  readonly webhooks: readonly (WebhookView)[];
+}
+
+/** A URL that is told of events. `disabled` says why it is not; its secret is never shown again. */
+export interface WebhookView {
+  readonly id: string;
+  readonly url: string;
+  readonly events: readonly ("gate.opened" | "gate.resolved" | "turn.cancelled" | "turn.completed" | "turn.failed")[];
+  readonly description: string;
+  readonly created: number;
+  readonly by: string;
+  readonly disabled: string;
+}
+
+/** A webhook, and the secret that its receiver verifies signatures with. */
+export interface WebhookWithSecret {
+  readonly webhook: WebhookView;
+  readonly secret: string;
+}
+
+export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
 
 export type Terminal = TurnCompleted | TurnFailed | TurnCancelled;
 
-export type Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart | FilesPart;
+export type Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart | FilesPart | SummaryPart | ClearedPart | ContextPart;
 
 export type StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart;
 
 export type StreamDelta = TextDelta | ReasoningDelta | CallDelta;
 
 export type CallState = "asking" | "cancelled" | "completed" | "denied" | "failed" | "outcome_unknown" | "pending" | "reviewing" | "running" | "waiting" | "withheld";
+
+export type ContextKind = "answers" | "files" | "instructions" | "notices" | "other" | "person" | "results" | "skills" | "summary" | "tools";
 
 export type Finish = "cancelled" | "content_filter" | "error" | "length" | "other" | "refusal" | "stop" | "tool_calls";
 
@@ -1238,10 +1898,10 @@ export type Role = "approver" | "member" | "operator" | "owner" | "viewer";
 /** A phase and an event → the next phase. */
 export const TRANSITIONS: Readonly<Record<Phase, Partial<Record<LogEvent["type"], Phase>>>> = {
   idle: { TurnStarted: "preparing" },
-  preparing: { TitleSet: "preparing", MessageAdded: "preparing", AnswerStarted: "preparing", LimitReached: "preparing", StepStarted: "streaming", TurnFinishing: "finalizing" },
-  streaming: { StepRestarted: "streaming", StepFinished: "streaming", StepInterrupted: "streaming", HookFinished: "streaming", MessageAdded: "streaming", AnswerStarted: "streaming", StepStarted: "streaming", LimitReached: "streaming", FilesChanged: "streaming", PermissionDecided: "tool_call", GateOpened: "tool_call", CallFinished: "tool_call", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
-  tool_call: { LimitReached: "tool_call", PermissionDecided: "tool_call", GateOpened: "tool_call", GateResolved: "tool_call", CallClaimed: "tool_call", NestedCallRequested: "tool_call", CallStarted: "tool_call", SubagentStarted: "tool_call", CallSuspended: "tool_call", CallNotified: "tool_call", CallResumed: "tool_call", CallFinished: "tool_call", FilesChanged: "tool_call", HookFinished: "tool_call", MessageAdded: "tool_call", AnswerStarted: "tool_call", StepStarted: "streaming", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
-  waiting: { GateResolved: "tool_call", CallClaimed: "waiting", CallNotified: "tool_call", LimitReached: "tool_call", TurnFinishing: "finalizing" },
+  preparing: { TitleSet: "preparing", AgentSwitched: "preparing", MessageAdded: "preparing", InputRefused: "preparing", AnswerStarted: "preparing", LimitReached: "preparing", CompactionStarted: "preparing", CompactionFinished: "preparing", CompactionFailed: "preparing", StepStarted: "streaming", TurnFinishing: "finalizing" },
+  streaming: { StepRestarted: "streaming", RequestRetried: "streaming", StepFinished: "streaming", OutputRejected: "streaming", StepInterrupted: "streaming", HookFinished: "streaming", MessageAdded: "streaming", InputRefused: "streaming", AnswerStarted: "streaming", StepStarted: "streaming", LimitReached: "streaming", CompactionStarted: "streaming", CompactionFinished: "streaming", CompactionFailed: "streaming", FilesChanged: "streaming", PermissionDecided: "tool_call", GateOpened: "tool_call", CallFinished: "tool_call", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
+  tool_call: { LimitReached: "tool_call", PermissionDecided: "tool_call", CompactionStarted: "tool_call", CompactionFinished: "tool_call", CompactionFailed: "tool_call", GateOpened: "tool_call", GateResolved: "tool_call", CallClaimed: "tool_call", NestedCallRequested: "tool_call", CallStarted: "tool_call", SubagentStarted: "tool_call", ToolStepStarted: "tool_call", ToolStepFinished: "tool_call", WaitStarted: "tool_call", WaitFinished: "tool_call", CallSuspended: "tool_call", CallNotified: "tool_call", CallResumed: "tool_call", CallFinished: "tool_call", AgentSwitched: "tool_call", FilesChanged: "tool_call", HookFinished: "tool_call", MessageAdded: "tool_call", InputRefused: "tool_call", AnswerStarted: "tool_call", StepStarted: "streaming", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
+  waiting: { GateResolved: "tool_call", CallClaimed: "waiting", CallNotified: "tool_call", WaitFinished: "tool_call", LimitReached: "tool_call", TurnFinishing: "finalizing" },
   finalizing: { CallFinished: "finalizing", FilesChanged: "finalizing", TitleSet: "finalizing", LateResultReceived: "finalizing", TurnCompleted: "completed", TurnFailed: "error", TurnCancelled: "cancelled" },
   completed: { LateResultReceived: "completed" },
   error: { LateResultReceived: "error" },

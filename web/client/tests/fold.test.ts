@@ -57,11 +57,12 @@ test("a message that changed is another object, and one that did not is the same
 
 // Add a new event here, or this does not compile; then a golden log has to have it.
 const EVENTS: Record<LogEvent["type"], true> = {
-  TurnStarted: true, AnswerStarted: true, MessageAdded: true, StepStarted: true, StepRestarted: true, StepFinished: true,
-  StepInterrupted: true, GateOpened: true, GateResolved: true, CallClaimed: true, NestedCallRequested: true, PermissionDecided: true, LimitReached: true,
-  CallStarted: true, SubagentStarted: true, CallSuspended: true, CallNotified: true, CallResumed: true, CallFinished: true, FilesChanged: true,
+  TurnStarted: true, InputRefused: true, AgentSwitched: true, AnswerStarted: true, MessageAdded: true, StepStarted: true, StepRestarted: true, RequestRetried: true, StepFinished: true,
+  StepInterrupted: true, OutputRejected: true, CompactionStarted: true, CompactionFinished: true, CompactionFailed: true, GateOpened: true, GateResolved: true, CallClaimed: true, NestedCallRequested: true, PermissionDecided: true, LimitReached: true,
+  CallStarted: true, SubagentStarted: true, CallSuspended: true, CallNotified: true, CallResumed: true,
+  ToolStepStarted: true, ToolStepFinished: true, WaitStarted: true, WaitFinished: true, CallFinished: true, FilesChanged: true,
   LateResultReceived: true, HookFinished: true, TurnSuspended: true, TurnFinishing: true, TurnCompleted: true, TurnFailed: true, TurnCancelled: true,
-  TitleSet: true, LeafSelected: true, MessageDeleted: true, GrantRevoked: true, RevertStarted: true, FilesReverted: true, CommandDropped: true,
+  TitleSet: true, LeafSelected: true, AgentSelected: true, InstructionsSet: true, MessageDeleted: true, MessagesImported: true, GrantRevoked: true, RevertStarted: true, FilesReverted: true, CommandDropped: true,
 };
 
 test("every event that there is occurs in some golden log", () => {
@@ -87,6 +88,23 @@ test("a person's message in the middle of a turn is followed by another answer, 
   expect(state.turns.get("t")).toMatchObject({ input: "u1", tip: "a2", answer: "a2", phase: "streaming" });
   expect(state.messages.get("a1")!.parts).toHaveLength(2);
   expect(state.messages.get("a2")!.parts).toMatchObject([{ text: "Two" }, { type: "step", step: 2 }]);
+});
+
+test("a retried request is known with its reason, and a step with the model that wrote it", () => {
+  const base = { turn: "t", at: 1, step: 1 };
+  const problem = { kind: "rate", text: "too many requests" };
+  const events: LogEvent[] = [
+    { type: "TurnStarted", turn: "t", input: { id: "u", parent: null, role: "user", turn: "t" } },
+    { type: "AnswerStarted", turn: "t", message: { id: "a", parent: "u", role: "assistant", by: "first", turn: "t" } },
+    { type: "StepStarted", ...base },
+    { type: "RequestRetried", ...base, attempt: 2, attempts: 2, seconds: 12, problem },
+    { type: "RequestRetried", ...base, attempt: 2, attempts: 2, problem, model: "second" },
+    { type: "StepFinished", ...base, finish: "stop", parts: [{ type: "text", text: "Hi" }], model: "second" },
+  ];
+  const state = fold(events.map((event, index) => ({ seq: index + 1, event })));
+  expect(state.turns.get("t")!.steps[0]!.retries.map(({ seconds, model }) => [seconds, model])).toEqual([[12, undefined], [undefined, "second"]]);
+  expect(state.messages.get("a")!.parts!.at(-1)).toMatchObject({ type: "step", model: "second" });
+  expect(state.turns.get("t")!.phase).toBe("streaming");
 });
 
 test("an event of a newer server is passed over", () => {

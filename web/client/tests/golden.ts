@@ -26,7 +26,7 @@ export const goldens: Golden[] = readdirSync(FOLDER)
 /** Everything of a session that Python's rows cover, in their form. */
 export function describeState(state: SessionState): Record<string, unknown> {
   const found: Record<string, unknown> = {
-    title: state.title, leaf: state.leaf, deleted: [...state.deleted].sort(),
+    title: state.title, agent: state.agent, leaf: state.leaf, deleted: [...state.deleted].sort(),
     writing: Object.fromEntries(state.writing), calls: Object.fromEntries(state.calls),
   };
   for (const [id, message] of state.messages) found[`message ${id}`] = message;

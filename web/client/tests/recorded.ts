@@ -2,6 +2,7 @@
 /** A recorded stream of the server (tests/web/record_stream.py), and a server that replays it from any cursor over bad connections. */
 import { readFileSync } from "node:fs";
 import { Everturn } from "../src/client";
+import { fold } from "../src/fold";
 import { SseParser, type StreamMessage } from "../src/sse";
 import type { StreamItem, LogEvent } from "../src/types.gen";
 
@@ -73,10 +74,11 @@ export function clientFor(plan: Plan): Everturn {
   const answer = (input: unknown, init?: RequestInit): Response => {
     const url = new URL(String(input), "http://server");
     const after = url.searchParams.get("after") ?? "";
-    if (url.pathname.endsWith("/log")) {
-      const events = items.slice(0, plan.written).filter((item) => item.event && item.seq! > Number(after));
+    if (url.pathname.endsWith("/log/tail")) {
+      const events = items.slice(0, plan.written).filter((item) => item.event);
       const entries = events.map((item) => ({ seq: item.seq!, event: item.event as LogEvent }));
-      return Response.json({ entries: entries.slice(0, 7), is_whole: entries.length <= 7 });
+      const { leaf, title } = fold(entries);
+      return Response.json({ entries, start: 1, seq: entries.at(-1)?.seq ?? 0, leaf, title });
     }
     plan.connections.push(after);
     const sent = encoder.encode(behind(after, plan.written));

@@ -36,7 +36,7 @@ function server(...answers: Answer[]) {
   return { client, requests, unauthenticated: () => unauthenticated };
 }
 
-const LOG = () => Response.json({ entries: [{ seq: 1, event: { type: "TitleSet", turn: "t", title: "One" } }], is_whole: true });
+const LOG = () => Response.json({ entries: [{ seq: 1, event: { type: "TitleSet", turn: "t", title: "One" } }], start: 1, seq: 1, leaf: null, title: "One" });
 const title = (seq: number, text: string) => item({ seq, event: { type: "TitleSet", turn: "t", title: text } }, String(seq));
 
 async function followSession(...answers: Answer[]) {
@@ -54,7 +54,7 @@ test("after a break it goes on from the cursor, and waits longer each time nobod
   const { requests, session } = await followSession(streamOf(title(2, "Two")), away, away, away, streamOf(title(3, "Three")));
   await vi.advanceTimersByTimeAsync(10_000);
   expect(requests.map((request) => request.path)).toEqual([
-    "/log?after=0&limit=2000", "/events?after=1", "/events?after=2", "/events?after=2", "/events?after=2", "/events?after=2", "/events?after=3",
+    "/log/tail", "/events?after=1", "/events?after=2", "/events?after=2", "/events?after=2", "/events?after=2", "/events?after=3",
   ]);
   const gaps = requests.slice(3, 6).map((request, index) => request.at - requests[index + 2]!.at);
   expect(gaps[0]).toBeGreaterThanOrEqual(125);
@@ -201,7 +201,7 @@ test("while nobody looks there is no connection, and whoever starts one meanwhil
   session.pause();
   client.resume();
   await vi.advanceTimersByTimeAsync(0);
-  expect(requests.map((request) => request.path).slice(2)).toEqual(["/log?after=0&limit=2000"]);
+  expect(requests.map((request) => request.path).slice(2)).toEqual(["/log/tail"]);
   expect(session.connection).toBe("paused");
 });
 

@@ -19,6 +19,9 @@ export function hasRole(role: Me["role"]): boolean {
   return user !== null && user !== "anonymous" && order.indexOf(user.role) >= order.indexOf(role);
 }
 
+/** The session whose context panel is open; null: none is. */
+export const contextPanel = new Store<string | null>(null);
+
 const followers = new Map<string, SessionFollower>();
 const scheduleFrame = (run: () => void) => {
   // A hidden tab draws no frames; its listeners are called all the same.

@@ -5,27 +5,8 @@ import { me } from "./app";
 import { loggedOut } from "./loggedOut";
 import { recheckLogin } from "./auth";
 import { useStore } from "./store";
-import { defineTexts } from "./texts";
 import "./banners.css";
-
-const useTexts = defineTexts(
-  {
-    ended: "Your login has ended. What you have typed is still here: log in again in another tab, then go on.",
-    open: "Log in in a new tab",
-    again: "Go on",
-    still: "Nobody is logged in yet.",
-    plain: "This page came over plain http from another machine, so notifications and the browser's own files are missing here. Serve it over https, or open it through an SSH tunnel as localhost.",
-    dismiss: "Dismiss",
-  },
-  {
-    ended: "登录已失效。您输入的内容还在：请在另一个标签页重新登录，然后继续。",
-    open: "在新标签页登录",
-    again: "继续",
-    still: "还没有人登录。",
-    plain: "此页面通过普通 http 从另一台机器载入，因此无法使用通知和浏览器文件存储。请改用 https，或通过 SSH 隧道以 localhost 打开。",
-    dismiss: "关闭",
-  },
-);
+import { useTexts } from "../locales/banners.gen";
 
 export function Banners() {
   return (

@@ -2,13 +2,8 @@
 import { Component, type ComponentChildren } from "preact";
 import { Button, Icon, copyText } from "../ui/components";
 import { toast } from "./app";
-import { defineTexts } from "./texts";
 import "./errorBoundary.css";
-
-const useTexts = defineTexts(
-  { broken: "This part could not be drawn.", again: "Try again", copy: "Copy details", copied: "The details are copied." },
-  { broken: "这一部分无法显示。", again: "重试", copy: "复制详情", copied: "详情已复制。" },
-);
+import { useTexts } from "../locales/errorBoundary.gen";
 
 interface Props {
   /** Name of the component, for the error details. */

@@ -2,15 +2,11 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button, Icon, Spinner } from "../ui/components";
-import { defineTexts } from "./texts";
 import "./errorBoundary.css";
+import { useTexts } from "../locales/lazy.gen";
 
-const useTexts = defineTexts(
-  { failed: "This part could not be fetched.", again: "Try again", reload: "Reload the page" },
-  { failed: "无法载入这一部分。", again: "重试", reload: "重新载入页面" },
-);
-
-export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+/** `isOptional`: nothing is drawn in its place while it is fetched, or if it cannot be. */
+export function lazy<P extends object>(load: () => Promise<ComponentType<P>>, isOptional = false): ComponentType<P> {
   let loaded: ComponentType<P> | null = null;
   return function Lazy(props: P) {
     const [tries, setTries] = useState(0);
@@ -31,6 +27,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     }, [tries]);
     const Loaded = loaded;
     if (Loaded) return <Loaded {...props} />;
+    if (isOptional) return null;
     return isFailed ? <LoadFailed isAgain={tries > 0} onRetry={() => setTries(tries + 1)} /> : <Spinner />;
   };
 }

@@ -5,9 +5,9 @@ export type Route =
   | { page: "new" }
   | { page: "session"; session: string; message?: string }
   | { page: "compare"; session: string; left: string; right: string }
-  | { page: "inbox" | "permissions" | "mcp" | "usage" | "settings" };
+  | { page: "inbox" | "permissions" | "mcp" | "memory" | "prompts" | "usage" | "settings" };
 
-const PAGES = ["inbox", "permissions", "mcp", "usage", "settings"] as const;
+const PAGES = ["inbox", "permissions", "mcp", "memory", "prompts", "usage", "settings"] as const;
 
 export function parseRoute(hash: string): Route {
   const [page = "", ...rest] = hash.replace(/^#?\/?/, "").split("/").map(decode);

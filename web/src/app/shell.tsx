@@ -5,7 +5,7 @@ import { NewConversation } from "../conversation/newConversation";
 import { Sidebar } from "../pages/sidebar";
 import { Palette } from "../pages/palette";
 import { Button } from "../ui/components";
-import { dismiss, me, toasts } from "./app";
+import { contextPanel, dismiss, me, toasts } from "./app";
 import { Banners } from "./banners";
 import { ErrorBoundary } from "./errorBoundary";
 import { loadAccount } from "./auth";
@@ -13,22 +13,20 @@ import { lazy } from "./lazy";
 import { Login } from "./login";
 import { route } from "./route";
 import { useStore } from "./store";
-import { defineTexts } from "./texts";
 import { watchVisibility } from "./visibility";
 import { useBadge } from "../gates/badge";
 import "./shell.css";
+import { useTexts } from "../locales/shell.gen";
 
+const ContextPanel = lazy(async () => (await import("../conversation/contextPanel")).ContextPanel, true);
 const Compare = lazy(async () => (await import("../tree/compare")).Compare);
 const Inbox = lazy(async () => (await import("../gates/inbox")).Inbox);
 const Permissions = lazy(async () => (await import("../pages/permissions")).Permissions);
 const Mcp = lazy(async () => (await import("../pages/mcp")).Mcp);
+const Prompts = lazy(async () => (await import("../pages/prompts")).Prompts);
+const Memory = lazy(async () => (await import("../pages/memory")).Memory);
 const Usage = lazy(async () => (await import("../pages/usage")).Usage);
 const SettingsPage = lazy(async () => (await import("../pages/settings")).SettingsPage);
-
-const useTexts = defineTexts(
-  { menu: "Sessions and pages", skip: "Skip to the conversation", dismiss: "Dismiss", main: "Main" },
-  { menu: "对话与页面", skip: "跳到对话", dismiss: "关闭", main: "主要内容" },
-);
 
 export function Shell() {
   const user = useStore(me);
@@ -42,6 +40,7 @@ function SignedInShell() {
   const t = useTexts();
   const [isOpen, setOpen] = useState(false);
   const currentRoute = useStore(route);
+  const shownContext = useStore(contextPanel);
   useBadge();
   useEffect(() => setOpen(false), [currentRoute]);
   useEffect(() => {
@@ -62,6 +61,7 @@ function SignedInShell() {
         <ErrorBoundary name={currentRoute.page} resetKey={currentRoute}><MainPage /></ErrorBoundary>
       </main>
       <ErrorBoundary name="palette"><Palette /></ErrorBoundary>
+      {shownContext && <ErrorBoundary name="context"><ContextPanel key={shownContext} session={shownContext} onClose={() => contextPanel.set(null)} /></ErrorBoundary>}
       <Toasts />
     </div>
   );
@@ -82,6 +82,10 @@ function MainPage() {
       return <Permissions />;
     case "mcp":
       return <Mcp />;
+    case "prompts":
+      return <Prompts />;
+    case "memory":
+      return <Memory />;
     case "usage":
       return <Usage />;
     case "settings":

@@ -26,6 +26,13 @@ const locale = () => (language.value === "zh" ? "zh-CN" : "en");
 /** Formats numbers and times in the current language. */
 export const format = {
   number: (value: number) => new Intl.NumberFormat(locale(), { notation: value >= 10_000 ? "compact" : "standard" }).format(value),
+  /** Three digits: 840, 12.4k, 1.2M. */
+  tokens: (value: number) => new Intl.NumberFormat(locale(), { notation: "compact", maximumSignificantDigits: 3 }).format(value).replace("K", "k"),
+  bytes: (value: number) => {
+    const kb = Math.ceil(value / 1024);
+    return kb < 1024 ? `${format.number(kb)} KB` : `${format.number(Math.round(kb / 102.4) / 10)} MB`;
+  },
+  percent: (share: number) => new Intl.NumberFormat(locale(), { style: "percent" }).format(share),
   cost: (value: number) => new Intl.NumberFormat(locale(), { style: "currency", currency: "USD", maximumSignificantDigits: 3 }).format(value),
   seconds: (value: number) => {
     const [s, min] = language.value === "zh" ? ["秒", "分"] : ["s", "min"];

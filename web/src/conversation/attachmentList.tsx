@@ -1,13 +1,8 @@
 /** Attachment list of the composer. */
-import { defineTexts } from "../app/texts";
 import { Button, Icon, Spinner } from "../ui/components";
 import { showControls } from "./textEscapes";
 import type { Uploads } from "./uploads";
-
-const useTexts = defineTexts(
-  { remove: (name: string) => `Remove ${name}`, again: "Try again", sending: "Uploading", file: "file", files: "Attached files" },
-  { remove: (name: string) => `移除 ${name}`, again: "重试", sending: "正在上传", file: "文件", files: "附件" },
-);
+import { useTexts } from "../locales/attachmentList.gen";
 
 export function AttachmentList({ uploads }: { uploads: Uploads }) {
   const t = useTexts();

@@ -1,15 +1,10 @@
 /** Code block: language, copy button, and syntax highlighting once it is complete and visible. */
 import type { ComponentChild } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { defineTexts } from "../app/texts";
 import { Button, CopyButton } from "../ui/components";
 import { parseMarkup } from "./markup";
 import { showInvisible } from "./textEscapes";
-
-const useTexts = defineTexts(
-  { copy: "Copy the code", copied: "Copied", wrap: "Wrap", wrapTitle: "Break long lines", code: "Code" },
-  { copy: "复制代码", copied: "已复制", wrap: "换行", wrapTitle: "自动换行", code: "代码" },
-);
+import { useTexts } from "../locales/code.gen";
 
 const MAX_HIGHLIGHTED = 40_000; // characters; longer code is not highlighted
 

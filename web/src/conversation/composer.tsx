@@ -2,31 +2,21 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { newKey, textOf, type Message, type SessionFollower, type TurnState } from "@everturn/client";
 import { attempt, client } from "../app/app";
+import { lazy } from "../app/lazy";
 import { navigate } from "../app/route";
-import { defineTexts } from "../app/texts";
 import { AgentPicker } from "../pages/pickers";
 import { Button, Menu, Spinner } from "../ui/components";
 import { AttachmentList } from "./attachmentList";
 import { saveDraft, readDraft, type Draft } from "./drafts";
 import { Queue } from "./queue";
-import { useSend } from "./send";
+import { COMPACT, compactFocus, useSend } from "./send";
 import { useUploads } from "./uploads";
 import "./composer.css";
+import { useTexts } from "../locales/composer.gen";
 
-const useTexts = defineTexts(
-  {
-    ask: "Write a message", more: "Write what comes next, or steer", edit: "Edit your message", send: "Send", save: "Send as a new version", queue: "Send when it is done",
-    steer: "Steer", steerTitle: "Give this to the model at its next step", attach: "Attach files", drop: "Drop the files here",
-    stop: "Stop", stopTitle: "Stop the turn (Esc). Closing the page does not: it goes on without you.", hard: "Stop and end its tools", stopMore: "Other ways to stop",
-    cancel: "Cancel", sending: "Sending…", again: "Try again", back: "Back to the text", unknown: "The page was left before the server answered. Trying again sends it once only.", failed: "It was not sent:",
-  },
-  {
-    ask: "输入消息", more: "输入接下来的内容，或引导模型", edit: "编辑您的消息", send: "发送", save: "作为新版本发送", queue: "完成后发送",
-    steer: "引导", steerTitle: "在模型的下一步交给它", attach: "添加文件", drop: "将文件拖放到这里",
-    stop: "停止", stopTitle: "停止这一轮（Esc）。关闭页面不会停止：它会继续运行。", hard: "停止并终止其工具", stopMore: "其他停止方式",
-    cancel: "取消", sending: "正在发送…", again: "重试", back: "返回编辑", unknown: "页面在服务器答复之前被关闭。重试不会重复发送。", failed: "未能发送：",
-  },
-);
+export const ContextGauge = lazy(async () => (await import("./contextGauge")).ContextGauge, true);
+
+const PromptPicker = lazy(async () => (await import("./promptPicker")).PromptPicker, true);
 
 interface Props {
   session?: SessionFollower;
@@ -82,6 +72,13 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
     setText("");
     uploads.set([]);
   };
+  const isPrefix = text.startsWith("/") && COMPACT.startsWith(text);
+  const hasHint = session !== undefined && !edited && (isPrefix || compactFocus(text) !== null);
+  const insert = (inserted: string) => {
+    setText(inserted);
+    box.current?.focus();
+  };
+  const complete = () => insert(`${COMPACT} `);
   const takeBack = () => {
     const back = sending.discard();
     if (!back || edited) return;
@@ -95,6 +92,9 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
     if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
       send(event.ctrlKey || event.metaKey ? (running ? "steer" : "queue") : "queue");
+    } else if (event.key === "Tab" && !event.shiftKey && hasHint && isPrefix) {
+      event.preventDefault();
+      complete();
     } else if (event.key === "ArrowUp" && !text && onUp) {
       event.preventDefault();
       onUp();
@@ -120,14 +120,22 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
       {session && !edited && <Queue session={session} running={running?.id} sent={sent} onBack={(back) => setText((now) => [now, back].filter(Boolean).join("\n\n"))} />}
       {sending.pending && !edited && <UnsentMessage text={sending.pending.text} problem={sending.problem} onRetry={sending.retry} onBack={takeBack} />}
       {sending.problem && edited && <p class="error-line" role="alert">{t.failed} {sending.problem}</p>}
+      {hasHint && (
+        <p class="slash-hint small muted" id="slash-hint" role="status">
+          <span><code>{COMPACT} [{t.keep}]</code> {t.compact}</span>
+          {isPrefix && <Button little kind="quiet" onClick={complete}>{t.complete} <kbd>Tab</kbd></Button>}
+        </p>
+      )}
+      {!edited && /^\/\S*$/.test(text) && <PromptPicker typed={text} onPick={insert} />}
       <div class="box">
         <AttachmentList uploads={uploads} />
-        <textarea class="composer-text" ref={box} rows={1} dir="auto" value={text} aria-label={edited ? t.edit : t.ask}
+        <textarea class="composer-text" ref={box} rows={1} dir="auto" value={text} aria-label={edited ? t.edit : t.ask} aria-describedby={hasHint ? "slash-hint" : undefined}
           placeholder={isOver ? t.drop : running ? t.more : t.ask} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} onPaste={onPaste} />
         <div class="tools">
           <input type="file" multiple hidden ref={picker} onChange={(event) => { uploads.add(event.currentTarget.files ?? []); event.currentTarget.value = ""; }} />
           <Button kind="quiet" little icon="attach" aria-label={t.attach} onClick={() => picker.current?.click()} />
           <div class="grow">{!edited && <AgentPicker session={session?.id} />}</div>
+          {session && !edited && <ContextGauge session={session} />}
           {edited && <Button little kind="quiet" onClick={() => onDone?.()}>{t.cancel}</Button>}
           {running && session && !edited && <StopButton session={session.id} turn={running.id} />}
           {running && !edited && text.trim() && <Button little disabled={!isReady || !!sending.pending} title={t.steerTitle} onClick={() => send("steer")}>{t.steer}</Button>}

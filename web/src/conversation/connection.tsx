@@ -2,13 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SessionFollower } from "@everturn/client";
 import { useTopics } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { Icon, Spinner } from "../ui/components";
-
-const useTexts = defineTexts(
-  { lost: "The connection is lost; trying to get it back.", goesOn: "The turn does not need this page: it continues on the server, or as soon as the server is back.", back: "Connected again. Nothing is missing." },
-  { lost: "连接已断开，正在重新连接。", goesOn: "这一轮不依赖本页面：它会在服务器上继续，或在服务器恢复后继续。", back: "已重新连接，没有遗漏。" },
-);
+import { useTexts } from "../locales/connection.gen";
 
 const RESTORED_SHOWN_FOR = 3000; // milliseconds for which it says that the connection is restored
 const GRACE_PERIOD = 700; // milliseconds; a shorter break is not shown

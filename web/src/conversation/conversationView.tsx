@@ -5,28 +5,15 @@ import { attempt, client, hasRole, getSessionFollower } from "../app/app";
 import { navigate } from "../app/route";
 import { useTopics } from "../app/store";
 import { sessionTitle } from "../app/titles";
-import { defineTexts } from "../app/texts";
 import { serveBrowserTools } from "../sandbox/tools";
 import { newestLeaf } from "../tree/branches";
 import { Button, Icon, Spinner } from "../ui/components";
-import { Composer } from "./composer";
+import { Composer, ContextGauge } from "./composer";
 import { ConnectionLine } from "./connection";
 import { Transcript } from "./transcript";
 import "./conversation.css";
 import "./newConversation.css";
-
-const useTexts = defineTexts(
-  {
-    loading: "Opening the conversation", gone: "This conversation is not here any more, or not yours to see.", fresh: "Begin a new one",
-    other: "You are looking at another branch than the one that goes on.", here: "Go on from this branch", back: "Back to the other one",
-    viewer: "You may read this conversation, but not write in it.", untitled: "Conversation",
-  },
-  {
-    loading: "正在打开对话", gone: "此对话已不存在，或您无权查看。", fresh: "开始新对话",
-    other: "您正在查看的不是当前继续的分支。", here: "从此分支继续", back: "回到当前分支",
-    viewer: "您可以阅读此对话，但不能发言。", untitled: "对话",
-  },
-);
+import { useTexts } from "../locales/conversationView.gen";
 
 export function ConversationView({ session: id, message }: { session: string; message?: string }) {
   const t = useTexts();
@@ -62,7 +49,7 @@ export function ConversationView({ session: id, message }: { session: string; me
             {hasRole("member") && <Button little onClick={() => void attempt(client.select(id, { message: messages.at(-1)?.id ?? null })).then(() => navigate({ page: "session", session: id }))}>{t.here}</Button>}
             <Button little kind="quiet" onClick={() => navigate({ page: "session", session: id })}>{t.back}</Button>
           </p>
-        ) : hasRole("member") ? <Composer session={session} running={running} onUp={editLast} /> : <p class="small muted viewer">{t.viewer}</p>}
+        ) : hasRole("member") ? <Composer session={session} running={running} onUp={editLast} /> : <div class="small muted viewer"><p>{t.viewer}</p><ContextGauge session={session} /></div>}
       </div>
     </div>
   );

@@ -1,7 +1,6 @@
 /** Markdown renderer for the text of a model: none of it ever becomes HTML. */
 import type { ComponentChild, VNode } from "preact";
 import { useRef } from "preact/hooks";
-import { defineTexts } from "../app/texts";
 import { Blocks, openCode, type Block } from "./blocks";
 import { Code } from "./code";
 import { renderInline } from "./inline";
@@ -9,6 +8,7 @@ import { lex, type Token, type Tokens } from "./lexer";
 import { Formula } from "./math";
 import { showControls } from "./textEscapes";
 import "./markdown.css";
+import { useTexts } from "../locales/markdown.gen";
 
 /** `isLive`: the text still streams. Complete blocks are lexed once, and their nodes stay the same. */
 export function Markdown({ text, isLive = false }: { text: string; isLive?: boolean }) {
@@ -125,11 +125,6 @@ function List({ list, depth }: { list: Tokens.List; depth: number }) {
   ));
   return list.ordered ? <ol start={list.start === "" ? undefined : list.start}>{items}</ol> : <ul>{items}</ul>;
 }
-
-const useTexts = defineTexts(
-  { more: (count: number) => `${count} more rows are not drawn; they are in the text that can be copied.`, table: "Table" },
-  { more: (count: number) => `还有 ${count} 行没有画出来；复制文本时会包含它们。`, table: "表格" },
-);
 
 const MAX_ROWS = 400;
 const MAX_COLUMNS = 60;

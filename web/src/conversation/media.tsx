@@ -2,14 +2,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type { FilePart } from "@everturn/client";
 import { client, toast } from "../app/app";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
 import { Button, Icon, Spinner } from "../ui/components";
 import { showControls } from "./textEscapes";
-
-const useTexts = defineTexts(
-  { picture: "Picture", sound: "Sound", save: "Download", listen: "Listen", size: (kb: number) => (kb < 1024 ? `${format.number(kb)} KB` : `${format.number(Math.round(kb / 102.4) / 10)} MB`), broken: "This picture cannot be shown." },
-  { picture: "图片", sound: "音频", save: "下载", listen: "播放", size: (kb: number) => (kb < 1024 ? `${format.number(kb)} KB` : `${format.number(Math.round(kb / 102.4) / 10)} MB`), broken: "无法显示这张图片。" },
-);
+import { useTexts } from "../locales/media.gen";
 
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -54,7 +50,7 @@ function AudioPart({ session, part }: { session: string; part: FilePart }) {
     <span class="file-part">
       <Button little kind="quiet" onClick={() => void listen()} disabled={isLoading}>{isLoading ? <Spinner /> : <Icon name="chevron" />}{t.listen}</Button>
       <span class="ellipsis">{showControls(part.name ?? "") || t.sound}</span>
-      <span class="muted">{t.size(Math.ceil(part.size / 1024))}</span>
+      <span class="muted">{format.bytes(part.size)}</span>
     </span>
   );
 }
@@ -66,7 +62,7 @@ function FileChip({ session, part, note = "" }: { session: string; part: FilePar
     <a class="file-part" href={client.blobPath(session, part.blob)} download={part.name || "file"} title={note || t.save}>
       <Icon name="file" />
       <span class="ellipsis">{name}</span>
-      <span class="muted">{t.size(Math.ceil(part.size / 1024))}</span>
+      <span class="muted">{format.bytes(part.size)}</span>
     </a>
   );
 }

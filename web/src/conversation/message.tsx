@@ -4,7 +4,6 @@ import { useState } from "preact/hooks";
 import { isOver, type LivePart, type Message, type Part, type SessionFollower, type TurnState } from "@everturn/client";
 import { ErrorBoundary } from "../app/errorBoundary";
 import { useTopics } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { ToolCard } from "../tools/card";
 import { MessageActions } from "../tree/messageActions";
 import { FileChanges } from "../tree/fileChanges";
@@ -13,15 +12,11 @@ import { Composer } from "./composer";
 import { useMemoizedNodes } from "./useMemoizedNodes";
 import { Markdown } from "./markdown";
 import { Media } from "./media";
-import { Notice, NoticeMessage } from "./notice";
+import { AttachedContext, CompactionCard, Notice, NoticeMessage } from "./notice";
 import { showControls } from "./textEscapes";
 import { Reasoning } from "./reasoning";
 import { StepLine } from "./step";
-
-const useTexts = defineTexts(
-  { you: "You", by: (author: string) => `Message of ${author}`, answer: "Answer", notice: "Notice", all: "Show all of it", less: "Show less", empty: "No answer was written." },
-  { you: "您", by: (author: string) => `${author} 的消息`, answer: "回答", notice: "通知", all: "全部显示", less: "收起", empty: "没有写出回答。" },
-);
+import { useTexts } from "../locales/message.gen";
 
 interface Props {
   session: SessionFollower;
@@ -42,7 +37,7 @@ export function MessageView({ session, id, isEdited, isMarked, onEdit }: Props) 
       aria-label={label} tabIndex={-1}>
       <ErrorBoundary name="message" resetKey={message}>
         {message.role === "assistant" ? <AssistantMessage session={session} message={message} />
-          : message.role === "notice" ? <NoticeMessage message={message} />
+          : message.role === "notice" ? <NoticeMessage session={session} message={message} />
           : isEdited ? <Composer session={session} edited={message} onDone={() => onEdit(null)} />
           : <UserMessage session={session} message={message} onEdit={() => onEdit(id)} />}
       </ErrorBoundary>
@@ -65,7 +60,7 @@ function UserMessage({ session, message, onEdit }: { session: SessionFollower; m
         {files.length > 0 && <div class="files">{files.map((part) => <Media key={part.blob} session={session.id} part={part} />)}</div>}
         {text && <p class="plain" dir="auto">{showControls(isLong && !isWhole ? `${text.slice(0, MAX_SHOWN)}…` : text)}</p>}
         {isLong && <Button kind="quiet" little aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{isWhole ? t.less : t.all}</Button>}
-        {parts.map((part, index) => part.type === "notice" && <Notice key={index} part={part} by="" />)}
+        {parts.map((part, index) => part.type === "notice" ? <Notice key={index} part={part} by="" /> : part.type === "context" && <AttachedContext key={index} part={part} />)}
       </div>
       <MessageActions session={session} message={message} onEdit={onEdit} />
     </>
@@ -82,17 +77,47 @@ function AssistantMessage({ session, message }: { session: SessionFollower; mess
   const parts = message.parts ?? [];
   const isWriting = turn !== undefined && !turn.ended && state.writing.get(id) === message.id;
   const live = isWriting ? turn.live : [];
-  const rendered: (VNode | null)[] = parts.map((part, index) => memoize(index, [part], () => <div class={`part ${part.type}`} key={index}>{renderPart(session, turn, message, part, index)}</div>));
+  const { shown, into } = joinContinued(parts);
+  const next = into < 0 ? -1 : live.findIndex((part) => part.kind === "text");
+  const rendered: (VNode | null)[] = shown.map((part, index) =>
+    part && (index === into && next >= 0 && part.type === "text"
+      ? renderLivePart(session, id, { ...live[next]!, text: part.text + live[next]!.text }, index)
+      : memoize(index, [part], () => <div class={`part ${part.type}`} key={index}>{renderPart(session, turn, message, part, index)}</div>)));
   // A streaming part has the key that it will have when its step has ended, so its nodes are kept.
-  live.forEach((part, index) => rendered.push(renderLivePart(session, id, part, parts.length + index)));
+  live.forEach((part, index) => index !== next && rendered.push(renderLivePart(session, id, part, parts.length + index)));
   return (
     <>
-      {message.by && <div class="by"><Badge>{showControls(message.by)}</Badge></div>}
+      {message.by && <div class="by"><Badge>{showControls(authors(message))}</Badge></div>}
       <div class="parts" aria-busy={isWriting}>{rendered}</div>
       {turn && isOver(turn) && isEmptyAnswer(parts) && <p class="small muted">{t.empty}</p>}
       {!isWriting && <MessageActions session={session} message={message} />}
     </>
   );
+}
+
+/** The model that wrote an answer; all of them, if a fallback wrote some of its steps. */
+function authors(message: Message): string {
+  const steps = (message.parts ?? []).flatMap((part) => (part.type === "step" ? [part.model || (message.by ?? "")] : []));
+  return [...new Set(steps.length ? steps : [message.by ?? ""])].join(", ");
+}
+
+/** A text that was cut at the output limit and its continuation in the next step as one; `into` is the text that the next step continues. */
+export function joinContinued(parts: readonly Part[]): { shown: (Part | null)[]; into: number } {
+  const shown: (Part | null)[] = [...parts];
+  let into = -1, last = -1;
+  parts.forEach((part, index) => {
+    const first = shown[into];
+    if (part.type === "text" && first?.type === "text") {
+      shown[into] = { ...first, text: first.text + part.text };
+      shown[index] = null;
+    } else if (part.type === "text") last = index;
+    else if (part.type === "tool") last = into = -1;
+    else if (part.type === "step") {
+      if (part.continues) shown[index] = null;
+      last = into = part.continues ? Math.max(into, last) : -1;
+    }
+  });
+  return { shown, into };
 }
 
 /** Whether an answer ended without text, call or file in its last step. */
@@ -115,11 +140,16 @@ function renderPart(session: SessionFollower, turn: TurnState | undefined, messa
     case "file":
       return <Media session={session.id} part={part} />;
     case "step":
-      return <StepLine part={part} turn={turn} model={message.by ?? turn?.options.model ?? ""} isBare={(message.parts![index - 1]?.type ?? "step") === "step"} />;
+      return <StepLine part={part} turn={turn} model={part.model || (message.by ?? turn?.options.model ?? "")} isBare={(message.parts![index - 1]?.type ?? "step") === "step"} />;
     case "files":
       return <FileChanges session={session} part={part} />;
     case "notice":
       return <Notice part={part} by={message.by ?? ""} />;
+    case "context":
+      return <AttachedContext part={part} />;
+    case "summary":
+    case "cleared":
+      return <CompactionCard part={part} />;
   }
 }
 

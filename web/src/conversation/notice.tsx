@@ -1,19 +1,9 @@
 /** Notice: text that a plugin or the runtime gave to the model. Drawn apart from user messages. */
-import type { Message, NoticePart } from "@everturn/client";
-import { defineTexts } from "../app/texts";
+import type { ContextPart, Message, NoticePart, SessionFollower } from "@everturn/client";
+import { lazy } from "../app/lazy";
 import { Disclosure, Icon } from "../ui/components";
 import { showControls } from "./textEscapes";
-
-const useTexts = defineTexts(
-  {
-    runtime: "Everturn", told: (by: string) => `${by} told the model`, late: "A late result was handed to the model", max_steps: "The steps are used up: the model was asked to conclude",
-    limit: "A limit is reached: the model was asked to conclude", loop: "A loop was stopped", compaction: "Earlier messages were summed up to make room", info: "Note to the model",
-  },
-  {
-    runtime: "Everturn", told: (by: string) => `${by} 告知模型`, late: "迟到的结果已交给模型", max_steps: "步数已用完：已请模型总结",
-    limit: "已达到限额：已请模型总结", loop: "循环已被制止", compaction: "较早的消息已被压缩以腾出空间", info: "给模型的说明",
-  },
-);
+import { useTexts } from "../locales/notice.gen";
 
 const KINDS = ["late", "max_steps", "limit", "loop", "compaction"] as const;
 
@@ -29,11 +19,31 @@ export function Notice({ part, by }: { part: NoticePart; by: string }) {
   );
 }
 
-export function NoticeMessage({ message }: { message: Message }) {
+/** A compaction; its card is loaded with the first one. */
+export const CompactionCard = lazy(async () => (await import("./compactionCard")).CompactionCard);
+
+const CONTEXTS = ["selection", "page", "note"] as const;
+
+/** Context that a client attached to a message: what it is and where it is from, and its text. */
+export function AttachedContext({ part }: { part: ContextPart }) {
+  const t = useTexts();
+  const kind = CONTEXTS.find((known) => known === part.kind);
+  return (
+    <Disclosure class="notice attached" summary={<><Icon name="link" /><span>{kind ? t[kind] : showControls(part.kind)}</span><span class="muted ellipsis">{showControls(part.title || part.source || "")}</span></>}>
+      {part.source && <p class="small muted">{showControls(part.source)}</p>}
+      <pre dir="auto">{showControls(part.text)}</pre>
+    </Disclosure>
+  );
+}
+
+/** An imported compaction is only shown: nothing was compacted here, so there is nothing to undo. */
+export function NoticeMessage({ session, message }: { session: SessionFollower; message: Message }) {
+  const undo = message.imported ? {} : { session, message };
   return (
     <>
       {(message.parts ?? []).map((part, index) =>
-        part.type === "notice" ? <Notice key={index} part={part} by={message.by ?? ""} />
+        part.type === "summary" || part.type === "cleared" ? <CompactionCard key={index} part={part} {...undo} />
+        : part.type === "notice" ? <Notice key={index} part={part} by={message.by ?? ""} />
         : part.type === "text" ? <Notice key={index} part={{ type: "notice", kind: "", text: part.text }} by={message.by ?? ""} /> : null)}
     </>
   );

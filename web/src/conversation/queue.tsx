@@ -3,14 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import type { QueuedView, SessionFollower } from "@everturn/client";
 import { attempt, client } from "../app/app";
 import { useTopics } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { Badge, Button, Icon } from "../ui/components";
 import { showControls } from "./textEscapes";
-
-const useTexts = defineTexts(
-  { queued: "Waiting to be sent", next: "next", steers: "joins at the next step", back: "Take back", now: "Stop and send now", files: (count: number) => (count === 1 ? "1 file" : `${count} files`) },
-  { queued: "等待发送", next: "下一条", steers: "将在下一步加入", back: "收回", now: "停止并立即发送", files: (count: number) => `${count} 个文件` },
-);
+import { useTexts } from "../locales/queue.gen";
 
 /** `sent` counts the messages sent from here: each may be in the queue now. */
 export function Queue({ session, running, sent, onBack }: { session: SessionFollower; running: string | undefined; sent: number; onBack: (text: string) => void }) {

@@ -1,12 +1,7 @@
 /** Reasoning of a model: open while it streams, collapsed afterwards. */
-import { defineTexts } from "../app/texts";
 import { Disclosure } from "../ui/components";
 import { Markdown } from "./markdown";
-
-const useTexts = defineTexts(
-  { thinking: "Thinking…", thought: "Thought", sealed: "Thought; the provider keeps what it was to itself" },
-  { thinking: "思考中…", thought: "思考过程", sealed: "思考过程（内容由模型提供方保密）" },
-);
+import { useTexts } from "../locales/reasoning.gen";
 
 export function Reasoning({ text, isLive }: { text: string; isLive: boolean }) {
   const t = useTexts();

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ServerError, type Message, type MessageReceipt, type SessionFollower } from "@everturn/client";
 import { client, errorMessage, tools } from "../app/app";
+import { language } from "../app/texts";
 import { currentChoice } from "../pages/pickers";
 import { clientTools } from "../sandbox/tools";
 import type { PendingMessage } from "./drafts";
@@ -51,10 +52,23 @@ export function useSend(
   };
 }
 
+export const COMPACT = "/compact";
+
+/** The focus of `/compact [focus]`; null if a text is something else. */
+export function compactFocus(text: string): string | null {
+  const found = /^\/compact(?:\s+([^]*))?$/.exec(text);
+  return found && (found[1] ?? "").trim();
+}
+
+const NOTHING = { en: "There is no conversation to compact yet.", zh: "还没有可压缩的对话。" };
+
 async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy }: PendingMessage): Promise<MessageReceipt> {
   const { agent, model } = currentChoice(session?.id);
   const names = files.map((file) => file.file);
   if (session && edited) return client.edit(session.id, edited.id, { text, files: names, model }, key);
+  const focus = files.length ? null : compactFocus(text);
+  if (focus !== null && !session) throw new Error(NOTHING[language.value]);
+  if (focus !== null && session) return client.compact(session.id, { focus }, key);
   // Without knowing the agent's tools ours could have the same name, and the whole message would be refused.
   const known = tools.value ?? (await client.tools().catch(() => null));
   const clients = known ? clientTools(new Set(known.tools.map((tool) => tool.name))) : [];

@@ -1,16 +1,12 @@
 /** Transcript: the messages of the shown branch, the newest rendered first. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Message, SessionFollower } from "@everturn/client";
-import { defineTexts } from "../app/texts";
+import type { Message, SessionFollower, TurnState } from "@everturn/client";
+import { attempt } from "../app/app";
 import { Button } from "../ui/components";
-import { TurnFooter } from "./turnFooter";
+import { TurnFooter, isCompactionTurn } from "./turnFooter";
 import { useMemoizedNodes } from "./useMemoizedNodes";
 import { MessageView } from "./message";
-
-const useTexts = defineTexts(
-  { log: "Conversation", newest: "Newest message", earlier: (count: number) => `${count} earlier messages…` },
-  { log: "对话", newest: "最新消息", earlier: (count: number) => `还有 ${count} 条更早的消息…` },
-);
+import { useTexts } from "../locales/transcript.gen";
 
 interface Props {
   session: SessionFollower;
@@ -28,7 +24,8 @@ export function Transcript({ session, messages, marked, edited, onEdit }: Props)
   const memoize = useMemoizedNodes();
   const { scroller, content, isScrolledUp, toNewest } = useStickToBottom(marked !== undefined);
   const first = useBackfill(messages, marked);
-  useScrollToMessage(marked, first === 0 && messages.length > 0);
+  useLoadMarked(session, marked);
+  useScrollToMessage(marked, first === 0 && messages.length > 0 && (!session.hasEarlier || session.state.messages.has(marked ?? "")));
   const rendered = messages.slice(first).flatMap(({ id, turn = "" }) => {
     const [isEdited, isMarked] = [edited === id, marked === id];
     const view = memoize(id, [isEdited, isMarked], () => <MessageView key={id} session={session} id={id} isEdited={isEdited} isMarked={isMarked} onEdit={onEdit} />);
@@ -36,15 +33,43 @@ export function Transcript({ session, messages, marked, edited, onEdit }: Props)
     if (session.state.turns.get(turn)?.tip !== id) return [view];
     return [view, memoize(`end:${turn}`, [], () => <TurnFooter key={`end:${turn}`} session={session} id={turn} />)];
   });
+  const compacting = compactionBelow(session, messages.at(-1));
+  if (compacting) rendered.push(<TurnFooter key={`end:${compacting.id}`} session={session} id={compacting.id} />);
   return (
     <div class="scroller" ref={scroller}>
       <div class="transcript" role="log" aria-live="polite" aria-relevant="additions" aria-label={t.log} ref={content}>
-        {first > 0 && <p class="small muted earlier">{t.earlier(first)}</p>}
+        {first > 0 ? <p class="small muted earlier">{t.earlier(first)}</p> : session.hasEarlier && <Earlier session={session} text={t.load} />}
         {rendered}
       </div>
       {isScrolledUp && <div class="to-newest"><Button little icon="chevron" onClick={toNewest}>{t.newest}</Button></div>}
     </div>
   );
+}
+
+/** The newest turn, if it only compacts the conversation and has not added its message yet: it has no message to stand under. */
+function compactionBelow({ state }: SessionFollower, last: Message | undefined): TurnState | undefined {
+  const turn = [...state.turns.values()].at(-1);
+  return turn && last && isCompactionTurn(turn) && turn.tip === last.id && turn.id !== last.turn ? turn : undefined;
+}
+
+/** Loads the turns before the shown ones when it comes into view, or when it is pressed. */
+function Earlier({ session, text }: { session: SessionFollower; text: string }) {
+  const place = useRef<HTMLParagraphElement>(null);
+  const load = () => void attempt(session.loadEarlier());
+  useEffect(() => {
+    const observer = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && load(), { rootMargin: "400px 0px 0px 0px" });
+    observer.observe(place.current!);
+    return () => observer.disconnect();
+  }, [session, session.state.start]); // again after a page that did not fill the screen
+  return <p class="small muted earlier" ref={place}><Button little kind="quiet" onClick={load}>{text}</Button></p>;
+}
+
+/** Load earlier turns until the message that a link names is among them. */
+function useLoadMarked(session: SessionFollower, marked: string | undefined): void {
+  const { start, messages } = session.state;
+  useEffect(() => {
+    if (marked && start > 1 && !messages.has(marked)) void attempt(session.loadEarlier());
+  }, [session, marked, start]);
 }
 
 /** Index of the first rendered message: the last ones at once, the rest when the browser is idle. */

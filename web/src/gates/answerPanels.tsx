@@ -3,6 +3,7 @@ import type { Gate, Rule } from "@everturn/client";
 import { useMemo, useState } from "preact/hooks";
 import { hasRole, tools } from "../app/app";
 import { useStore } from "../app/store";
+import { showInvisible } from "../conversation/textEscapes";
 import { diff } from "../tools/diff";
 import { Diff } from "../tools/diffView";
 import { Button, Field } from "../ui/components";
@@ -25,7 +26,7 @@ export function AlwaysAllowPanel({ gate, isReady, onSend, onBack }: PanelProps) 
   const t = useGateTexts();
   const offers = gate.offers ?? [];
   const [rule, setRule] = useState<Rule | undefined>(offers[0]);
-  const [everywhere, setEverywhere] = useState(false);
+  const [where, setWhere] = useState("here");
   const [seconds, setSeconds] = useState(0);
   return (
     <div class="panel">
@@ -39,8 +40,9 @@ export function AlwaysAllowPanel({ gate, isReady, onSend, onBack }: PanelProps) 
       {gate.kind === "loop" && <p class="small muted">{t.loopAlways}</p>}
       <div class="row wrap">
         <Field label={t.scope}>
-          <select class="input" value={everywhere ? "all" : "here"} onChange={(event) => setEverywhere(event.currentTarget.value === "all")}>
+          <select class="input" value={where} onChange={(event) => setWhere(event.currentTarget.value)}>
             <option value="here">{t.here}</option>
+            {hasRole("owner") && gate.folder && <option value="folder">{t.inFolder(showInvisible(gate.folder))}</option>}
             {hasRole("owner") && !gate.session_only && <option value="all">{t.everywhere}</option>}
           </select>
         </Field>
@@ -55,29 +57,31 @@ export function AlwaysAllowPanel({ gate, isReady, onSend, onBack }: PanelProps) 
       </div>
       <div class="row wrap">
         <Button kind="primary" icon="check" aria-disabled={!isReady} disabled={!rule}
-          onClick={() => onSend({ allow: "always", rule, everywhere, until: seconds ? Math.floor(Date.now() / 1000) + seconds : 0 })}>{t.store}</Button>
+          onClick={() => onSend({ allow: "always", rule, everywhere: where !== "here", ...(where === "folder" && { within: "folder" }), until: seconds ? Math.floor(Date.now() / 1000) + seconds : 0 })}>{t.store}</Button>
         <Button kind="quiet" onClick={onBack}>{t.cancel}</Button>
       </div>
     </div>
   );
 }
 
-export function DenyPanel({ gate, isReady, onSend, onBack, label }: PanelProps & { label?: string }) {
+export function DenyPanel({ gate, isReady, onSend, onBack }: PanelProps) {
   const t = useGateTexts();
   const [reason, setReason] = useState("");
   const [others, setOthers] = useState(false);
-  const send = () => onSend({ deny: reason.trim() || true, others });
+  const isResult = gate.kind === "result"; // the call has run: what can be refused is to send its result
+  const send = (stop = false) => onSend({ deny: reason.trim() || true, others, stop });
   return (
     <div class="panel">
       <Field label={t.reason} hint={t.reasonHint}>
         <textarea class="input" rows={2} maxLength={10_000} value={reason} ref={focusOnce} onInput={(event) => setReason(event.currentTarget.value)}
           onKeyDown={(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229 && (event.preventDefault(), send())} />
       </Field>
-      {hasRole("approver") && gate.kind !== "result" && (
+      {hasRole("approver") && !isResult && (
         <label class="row small"><input type="checkbox" checked={others} onChange={(event) => setOthers(event.currentTarget.checked)} /> {t.others}</label>
       )}
       <div class="row wrap">
-        <Button kind="danger" icon="close" aria-disabled={!isReady} onClick={send}>{label ?? t.denyNow}</Button>
+        <Button kind="danger" icon="close" aria-disabled={!isReady} onClick={() => send()}>{isResult ? t.withholdNow : t.denyNow}</Button>
+        <Button kind="danger" icon="stop" aria-disabled={!isReady} onClick={() => send(true)}>{isResult ? t.withholdAndStop : t.denyAndStop}</Button>
         <Button kind="quiet" onClick={onBack}>{t.cancel}</Button>
       </div>
     </div>

@@ -4,18 +4,11 @@ import { useEffect } from "preact/hooks";
 import { inbox, getSessionFollower } from "../app/app";
 import { navigate, route } from "../app/route";
 import { settings } from "../app/settings";
-import { language, defineTexts } from "../app/texts";
+import { language } from "../app/texts";
 import { announce } from "./announce";
 import { takeNewGates, documentTitle } from "./badgeModel";
 import { escapeInvisible } from "./invisibleChars";
-
-const useTexts = defineTexts(
-  {
-    asks: (tool: string) => `${tool} asks`, review: (tool: string) => `${tool}: a result to be read`, question: "A question for you", untitled: "A conversation",
-    standing: (n: number) => (n === 1 ? "One question waits for an answer." : `${n} questions wait for an answer.`),
-  },
-  { asks: (tool: string) => `${tool} 请求批准`, review: (tool: string) => `${tool}：结果待审阅`, question: "有一个问题", untitled: "一个对话", standing: (n: number) => `有 ${n} 个问题等待回答。` },
-);
+import { useTexts } from "../locales/badge.gen";
 
 const NOTIFY_DELAY = 700; // milliseconds in which a visible tab announces the gate instead
 

@@ -50,6 +50,7 @@ function ClosedGate({ gateState }: { gateState: GateState }) {
 
 export function gateTitle({ gate }: GateState, t: GateTexts): string {
   const tool = escapeInvisible(gate.tool);
+  if (gate.kind === "question") return t.question;
   return gate.kind === "result" && gate.failed ? t.failedResult(tool) : t[gate.kind ?? "call"](tool);
 }
 

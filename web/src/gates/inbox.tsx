@@ -5,23 +5,13 @@ import { inbox, hasRole } from "../app/app";
 import { hrefFor } from "../app/route";
 import { useTopics } from "../app/store";
 import { sessionTitle } from "../app/titles";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
 import { Badge, Button, Icon } from "../ui/components";
 import { GateCard } from "./gateCard";
 import { escapeInvisible } from "./invisibleChars";
 import { isTypingIn, nextIndex } from "./keys";
 import "./inbox.css";
-
-const useTexts = defineTexts(
-  {
-    title: "Inbox", count: (n: number) => (n === 1 ? "One question waits" : `${n} questions wait`), empty: "Nothing waits for you", emptyWhy: "When a tool asks to run, or a result is to be read, it appears here, whatever conversation it comes from.",
-    oldest: "Oldest first", newest: "Newest first", open: "Open the conversation", untitled: "Untitled conversation", since: (when: string) => `asked ${when}`, keys: "J and K move between questions, Y allows once, N denies.", lost: "Connecting …", programs: "For connected programs",
-  },
-  {
-    title: "待办", count: (n: number) => `${n} 个问题等待回答`, empty: "没有等待您的事项", emptyWhy: "当工具请求运行或结果需要审阅时，无论来自哪个对话，都会出现在这里。",
-    oldest: "最早在前", newest: "最新在前", open: "打开对话", untitled: "未命名对话", since: (when: string) => `${when}提出`, keys: "J 和 K 在问题间移动，Y 允许一次，N 拒绝。", lost: "正在连接…", programs: "等待客户端程序",
-  },
-);
+import { useTexts } from "../locales/inbox.gen";
 
 export interface SessionGates {
   readonly session: string;

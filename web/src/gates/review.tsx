@@ -1,7 +1,6 @@
 /** Result review: a person reads a result before the model does, and may redact it. */
 import type { Gate } from "@everturn/client";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { format, defineTexts } from "../app/texts";
 import { Button, Field, Disclosure, Icon } from "../ui/components";
 import { Attachments } from "../tools/attachments";
 import type { GateAnswer } from "./useAnswer";
@@ -9,21 +8,7 @@ import { TextBlock, VisibleText, TextWarnings } from "./visibleText";
 import { escapeInvisible } from "./invisibleChars";
 import { REDACTED, redactedText, occurrences, redact, redactAll, restore, segments, undo, unredacted, type Cut } from "./redaction";
 import { selectByKey, selectedRange } from "./selection";
-
-const useTexts = defineTexts(
-  {
-    title: "The model would read exactly this", how: "Select what it must not read, then redact. By keyboard: arrows and Shift select, R redacts.", redact: "Redact the selection", all: "Redact all that reads the same", undo: "Undo",
-    find: "Redact a text wherever it stands", findAll: (n: number) => (n ? `Redact ${n} ${n === 1 ? "place" : "places"}` : "Not found"), taken: (n: number) => (n === 1 ? "One redaction" : `${n} redactions`), back: "Put back", show: "Show", preview: "What the model will read",
-    asIs: "Send as it is", redacted: "Send redacted", withhold: "Withhold …", excerpt: "This is an excerpt. What was left out stays here, and is not sent.", drops: "Attachments and data beside the text are dropped when something is redacted.", empty: "The result is empty.",
-    characters: (n: string) => `${n} characters`,
-  },
-  {
-    title: "模型将一字不差地读到以下内容", how: "选中不应被读取的内容，然后遮盖。键盘：方向键与 Shift 选择，R 遮盖。", redact: "遮盖所选内容", all: "遮盖所有相同文字", undo: "撤销",
-    find: "遮盖某段文字的所有出现", findAll: (n: number) => (n ? `遮盖 ${n} 处` : "未找到"), taken: (n: number) => `已遮盖 ${n} 处`, back: "恢复", show: "查看", preview: "模型将读到",
-    asIs: "原样发送", redacted: "发送遮盖后的内容", withhold: "不发送…", excerpt: "这是节选。其余部分留在这里，不会发送。", drops: "一旦遮盖，附件与文本之外的数据都会一并去掉。", empty: "结果为空。",
-    characters: (n: string) => `${n} 个字符`,
-  },
-);
+import { useTexts } from "../locales/review.gen";
 
 /** `answerRef` holds the answer that a key would send, without the redacted text. */
 export function Review({ gate, session, isReady, answerRef, onSend, onWithhold }: {
@@ -59,7 +44,7 @@ export function Review({ gate, session, isReady, answerRef, onSend, onWithhold }
   answerRef.current = () => (hasCuts ? { allow: "once", text: redactedText(redaction) } : { allow: "once" });
   return (
     <div class="review">
-      <p class="label">{t.title} <span class="muted small">({t.characters(format.number(redactedText(redaction).length))})</span></p>
+      <p class="label">{t.title} <span class="muted small">({t.characters(redactedText(redaction).length)})</span></p>
       {output.text ? (
         <pre class="visible-text text" dir="auto" tabIndex={0} role="group" aria-label={t.title} ref={text} onKeyDown={onKeyDown}>
           {segments(redaction).map((segment) => segment.isCut

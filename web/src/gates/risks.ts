@@ -2,8 +2,9 @@
 
 // The terminal UI reads the same file.
 import table from "../../../src/everturn/terminal/tui/gates/risk_table.json";
+import type { useRiskTexts } from "./riskTexts";
 
-export type RiskCode = Exclude<keyof typeof table.en, "high" | "look" | "none">;
+export type RiskCode = Exclude<keyof ReturnType<typeof useRiskTexts>, "high" | "look" | "none">;
 
 export interface Risk {
   readonly code: RiskCode;

@@ -1,29 +1,10 @@
 /** Form generated from a JSON Schema, with a JSON editor where a form is not possible. */
 import { useRef, useState } from "preact/hooks";
-import { defineTexts } from "../app/texts";
 import { Button, Field as LabelledField } from "../ui/components";
 import { escapeInvisible } from "./invisibleChars";
 import { isExact, isExactNumber, isObject, parseJson } from "./json";
 import { INVALID_JSON, fieldOf, initialValue, joinPath, ownProperty, type Field, type Schema, type FieldError } from "./schema";
-
-const useTexts = defineTexts(
-  {
-    json: "As JSON", form: "As a form", add: "Add one", remove: "Remove", none: "Not given", empty: "null", choose: "Choose …", optional: "optional",
-    notJson: "This is not JSON yet, or has a number or a name that would not be kept.", yes: "Yes", asJson: "JSON",
-    missing: "This is needed.", type: "This is of the wrong kind.", integer: "A whole number is needed.",
-    least: (b: string) => `At least ${b}.`, most: (b: string) => `At most ${b}.`, short: (b: string) => `At least ${b} characters.`, long: (b: string) => `At most ${b} characters.`,
-    pattern: (b: string) => `It must look like ${b}.`, few: (b: string) => `At least ${b} of them.`, many: (b: string) => `At most ${b} of them.`,
-    choice: "One of the choices is needed.", extra: "The tool knows no such argument.",
-  },
-  {
-    json: "以 JSON 编辑", form: "以表单编辑", add: "添加一项", remove: "移除", none: "不填", empty: "空值（null）", choose: "请选择…", optional: "可选",
-    notJson: "这还不是有效的 JSON，或其中的数字或名称无法原样保留。", yes: "是", asJson: "JSON",
-    missing: "此项必填。", type: "类型不对。", integer: "需要整数。",
-    least: (b: string) => `不小于 ${b}。`, most: (b: string) => `不大于 ${b}。`, short: (b: string) => `至少 ${b} 个字符。`, long: (b: string) => `至多 ${b} 个字符。`,
-    pattern: (b: string) => `须符合 ${b}。`, few: (b: string) => `至少 ${b} 项。`, many: (b: string) => `至多 ${b} 项。`,
-    choice: "请从选项中选择。", extra: "该工具没有这个参数。",
-  },
-);
+import { useTexts } from "../locales/schemaForm.gen";
 
 interface InputProps {
   readonly value: unknown;

@@ -1,57 +1,6 @@
 /** Texts of a gate. */
-import { defineTexts } from "../app/texts";
+import { useTexts as useGateTexts } from "../locales/gates.gen";
 
-export const useGateTexts = defineTexts(
-  {
-    call: (tool: string) => `${tool} asks to run`, egress: (tool: string) => `${tool} would send something out`, loop: (tool: string) => `${tool} asks to run once more`,
-    manual: (tool: string) => `${tool} is for you to do`, result: (tool: string) => `Read what ${tool} brought`, failedResult: (tool: string) => `Read why ${tool} failed`,
-    question: () => "A question for you", form: (tool: string) => `${tool} asks you something`, client: (tool: string) => `${tool} waits for a program`,
-    egressWhy: "It runs after untrusted text and private data were read here. Its arguments are sent outside.",
-    clientWhy: "A connected program does this and says what came of it. You can only deny it.",
-    claimed: (by: string) => `${by} has taken this on`, until: (when: string) => `until ${when}`, from: (origin: string) => `Runs in: ${origin}`, byYou: "Done by: you", early: "Not taken: this had only just appeared or moved. Press again.", subagent: "Asked by a sub-agent run",
-    exactly: "With exactly these arguments", ranWith: "It ran with", preview: "This is what it would do", previewEdited: "This was shown for the arguments as they were asked. With your changes it may do something else.",
-    expires: (left: string) => `${left} left to answer`, expired: "Its time is over",
-    once: "Allow once", always: "Always …", deny: "Deny …", edit: "Edit …", didIt: "I did it myself …", letTool: "Let the tool do it", cancel: "Back", send: "Send",
-    alwaysTitle: "Allow this from now on. Exactly this rule is stored:", alwaysOne: "Allow this from now on. Choose the rule that is stored:",
-    scope: "Where", here: "In this conversation", everywhere: "Everywhere (all conversations)", how: "For how long", forever: "Until it is revoked", hour: "One hour", day: "One day", week: "One week", store: "Allow and store the rule",
-    loopAlways: "This lets the same calls repeat; each is still judged by the rules.",
-    reason: "Why not? The model reads this.", reasonHint: "You can leave it empty.", others: "Also deny everything else that is asked in this conversation", denyNow: "Deny",
-    editTitle: "Run it with these arguments instead", changes: "What you change", unchanged: "Nothing is changed yet.", reset: "Reset", runEdited: "Allow once with these", inexact: "These arguments have numbers or names that this page could not send back unchanged. They can be allowed or denied as they are.",
-    handTitle: "What came of it? The model reads this as the result.", failed: "It did not work", handSend: "Hand in the result",
-    answer: "Your answer", answerSend: "Send the answer", yes: "Yes", no: "No", inWords: "Answer in words …",
-    cannot: "Answering this takes the role of an approver. You can see it, and not answer it.", cannotMember: "Viewers cannot answer.", veiled: "What it brought is shown to approvers only, until one of them lets it through.",
-    sending: "Sending …", sent: "Answered. Waiting for the server …", keys: "Keys",
-    answered_otherwise: "Somebody else answered this in the meantime.", gate_closed: "This is not asked any more: its turn has ended.", gate_expired: "The time to answer this is over.", unknown_gate: "This is not asked any more.",
-    hash_mismatch: "What is asked has changed. Look at it again before you answer.", away: "The server could not be reached. Nothing was answered; try again.", other: (text: string) => `Not taken: ${text}`,
-    allowedBy: (actor: string) => `Allowed by ${actor}`, deniedBy: (actor: string) => `Denied by ${actor}`, doneBy: (actor: string) => `Done by hand by ${actor}`, filledBy: (actor: string) => `Answered by ${actor}`, sentBy: (actor: string) => `Sent to the model by ${actor}`, redactedBy: (actor: string) => `Sent redacted by ${actor}`, withheldBy: (actor: string) => `Withheld by ${actor}`,
-    nobody: "Nobody answered in time", closed: "Not asked any more", edited: "with other arguments", stored: "rule stored", storedAll: "rule stored for everywhere", itFailed: "it did not work", person: "somebody", plugin: (name: string) => `the plugin ${name}`, saidWhy: "Reason", details: "What was asked",
-    asked: (what: string) => `${what}. It waits for your answer.`,
-  },
-  {
-    call: (tool: string) => `${tool} 请求运行`, egress: (tool: string) => `${tool} 将把内容发送到外部`, loop: (tool: string) => `${tool} 请求再次运行`,
-    manual: (tool: string) => `${tool} 需要您亲自完成`, result: (tool: string) => `请审阅 ${tool} 的结果`, failedResult: (tool: string) => `请审阅 ${tool} 失败的原因`,
-    question: () => "有一个问题", form: (tool: string) => `${tool} 有事要问您`, client: (tool: string) => `${tool} 正在等待客户端程序`,
-    egressWhy: "此前已读取不可信文本和私有数据，而它收到的内容会离开本系统。",
-    clientWhy: "由已连接的程序执行并回报结果。您只能拒绝。",
-    claimed: (by: string) => `${by} 已接手`, until: (when: string) => `至 ${when}`, from: (origin: string) => `运行于：${origin}`, byYou: "由您完成", early: "未生效：它刚刚出现或移动过。请再按一次。", subagent: "由子任务提出",
-    exactly: "参数如下，一字不差", ranWith: "运行时的参数", preview: "它将会这样做", previewEdited: "此预览基于原参数。修改后效果可能不同。",
-    expires: (left: string) => `还剩 ${left}`, expired: "已超时",
-    once: "允许一次", always: "始终允许…", deny: "拒绝…", edit: "修改…", didIt: "我已手动完成…", letTool: "让工具来做", cancel: "返回", send: "发送",
-    alwaysTitle: "从现在起允许。将保存的规则正是：", alwaysOne: "从现在起允许。请选择要保存的规则：",
-    scope: "范围", here: "仅本对话", everywhere: "所有对话", how: "有效期", forever: "直到撤销", hour: "一小时", day: "一天", week: "一周", store: "允许并保存规则",
-    loopAlways: "这会允许相同的调用重复出现；每次仍按规则判断。",
-    reason: "为什么拒绝？模型会读到。", reasonHint: "可以留空。", others: "同时拒绝本对话中其他所有待批准的调用", denyNow: "拒绝",
-    editTitle: "改用以下参数运行", changes: "您的修改", unchanged: "尚未修改。", reset: "还原", runEdited: "以此允许一次", inexact: "这些参数包含本页面无法原样送回的数字或名称，只能原样允许或拒绝。",
-    handTitle: "结果是什么？模型会将其作为工具结果读取。", failed: "没有成功", handSend: "提交结果",
-    answer: "您的回答", answerSend: "发送回答", yes: "是", no: "否", inWords: "用文字回答…",
-    cannot: "回答此项需要审批者角色。您可以查看，但不能回答。", cannotMember: "查看者不能回答。", veiled: "在审批者放行之前，结果仅对审批者可见。",
-    sending: "正在发送…", sent: "已回答，等待服务器…", keys: "快捷键",
-    answered_otherwise: "其他人已先回答。", gate_closed: "已不再询问：该轮已结束。", gate_expired: "回答时间已过。", unknown_gate: "已不再询问。",
-    hash_mismatch: "询问的内容已变化，请重新查看后再回答。", away: "无法连接服务器。尚未回答，请重试。", other: (text: string) => `未被接受：${text}`,
-    allowedBy: (actor: string) => `${actor} 已允许`, deniedBy: (actor: string) => `${actor} 已拒绝`, doneBy: (actor: string) => `${actor} 已手动完成`, filledBy: (actor: string) => `${actor} 已回答`, sentBy: (actor: string) => `${actor} 已发送给模型`, redactedBy: (actor: string) => `${actor} 已遮盖后发送`, withheldBy: (actor: string) => `${actor} 未予发送`,
-    nobody: "无人及时回答", closed: "已不再询问", edited: "参数已修改", stored: "规则已保存", storedAll: "规则已保存（所有对话）", itFailed: "没有成功", person: "某人", plugin: (name: string) => `插件 ${name}`, saidWhy: "理由", details: "当时的询问",
-    asked: (what: string) => `${what}，正在等待您的回答。`,
-  },
-);
+export { useTexts as useGateTexts } from "../locales/gates.gen";
 
 export type GateTexts = ReturnType<typeof useGateTexts>;

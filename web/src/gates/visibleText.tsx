@@ -1,31 +1,10 @@
 /** Text in which every character is visible: for what a person is about to approve, and for tool output. */
 import { useMemo, useState } from "preact/hooks";
-import { defineTexts } from "../app/texts";
 import { Button, CopyButton, Icon } from "../ui/components";
 import { isMixedDirection, findLookalikes, escapeInvisible, splitInvisible, type InvisibleKind } from "./invisibleChars";
 import { objectMembers, parseJson, prettyJson } from "./json";
 import "./visibleText.css";
-
-const useTexts = defineTexts(
-  {
-    zero: "invisible", bidi: "turns text around", tag: "invisible tag", control: "control character", space: "unusual blank", filler: "looks like a blank", private: "no known character",
-    hidden: (n: number) => (n === 1 ? "One character here cannot be seen. It is written out." : `${n} characters here cannot be seen. They are written out.`),
-    turned: "Some letters here are written from right to left. What stands beside them may be shown in another order than it is used in.",
-    mixed: (w: string, s: string) => `“${w}” mixes letters of several alphabets: ${s}.`,
-    foreign: (w: string, s: string) => `“${w}” looks like Latin letters, and is ${s}.`,
-    styled: (w: string, n: string) => `“${w}” is written in unusual characters; plainly it is “${n}”.`,
-    raw: "Raw", readable: "Readable", nothing: "No arguments", copy: "Copy", copied: "Copied", all: (n: string) => `Show all (${n} characters)`, less: "Show less",
-  },
-  {
-    zero: "不可见", bidi: "会反转文字方向", tag: "不可见标签", control: "控制字符", space: "特殊空格", filler: "看似空格", private: "未知字符",
-    hidden: (n: number) => `这里有 ${n} 个看不见的字符，已用代码标出。`,
-    turned: "这里有从右向左书写的文字，其旁边内容的显示顺序可能与实际顺序不同。",
-    mixed: (w: string, s: string) => `“${w}”混用了多种字母：${s}。`,
-    foreign: (w: string, s: string) => `“${w}”看似拉丁字母，实为 ${s}。`,
-    styled: (w: string, n: string) => `“${w}”用了特殊字符，实际读作“${n}”。`,
-    raw: "原文", readable: "易读", nothing: "没有参数", copy: "复制", copied: "已复制", all: (n: string) => `显示全部（${n} 个字符）`, less: "收起",
-  },
-);
+import { useTexts } from "../locales/visibleText.gen";
 
 const MAX_PIECES = 4000; // elements that are drawn; a million of them would freeze the browser
 
@@ -84,7 +63,7 @@ export function TextBlock({ text, clip = false, label }: { text: string; clip?: 
         <CopyButton text={text} label={t.copy} done={t.copied} />
       </div>
       {clip && text.length > CLIP_LENGTH && (
-        <Button little kind="quiet" onClick={() => setAll(!isAll)}>{isAll ? t.less : t.all(text.length.toLocaleString())}</Button>
+        <Button little kind="quiet" onClick={() => setAll(!isAll)}>{isAll ? t.less : t.all(text.length)}</Button>
       )}
     </div>
   );

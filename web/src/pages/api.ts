@@ -1,7 +1,8 @@
 /** API requests of the settings pages, and hooks to fetch and refresh. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type {
-  ExplainCall, ExplainView, GrantList, LoginView, McpList, RulesView, SetupView, TrustServer,
+  ExplainCall, ExplainView, GrantList, InstructionsView, LoginView, McpList, MemoryFileView, MemoryList, PromptList, PromptView, PutMemory, PutPrompt, RulesView,
+  SetupView, TrustServer,
 } from "@everturn/client";
 import { client, errorMessage } from "../app/app";
 
@@ -15,6 +16,18 @@ export const fetchMcpServers = () => client.get<McpList>("/api/mcp");
 export const trustServer = (server: string, seen: TrustServer) => client.send<void>("POST", `/api/mcp/${id(server)}/trust`, seen);
 export const logInToServer = (server: string) => client.send<LoginView>("POST", `/api/mcp/${id(server)}/login`);
 export const retryServer = (server: string) => client.send<void>("POST", `/api/mcp/${id(server)}/retry`);
+export const fetchMemory = () => client.get<MemoryList>("/api/memory");
+export const fetchMemoryFile = (path: string) => client.get<MemoryFileView>("/api/memory/file", { path });
+export const writeMemory = (put: PutMemory) => client.send<MemoryFileView>("PUT", "/api/memory/file", put);
+export const deleteMemory = (path: string) => client.send<void>("DELETE", `/api/memory/file?path=${id(path)}`);
+export const fetchPrompts = () => client.get<PromptList>("/api/prompts");
+export const writePrompt = (put: PutPrompt) => client.send<PromptView>("PUT", "/api/prompts", put);
+export const deletePrompt = (name: string, shared: boolean) => client.send<void>("DELETE", `/api/prompts?name=${id(name)}&shared=${shared}`);
+export type Writable = "shared" | "user" | "session";
+const instructionsPath = (session: string) => (session ? `/api/sessions/${id(session)}/instructions` : "/api/instructions");
+export const fetchInstructions = (session: string) => client.get<InstructionsView>(instructionsPath(session));
+export const writeInstructions = (layer: Writable, text: string, session: string) =>
+  client.send<InstructionsView>("PUT", instructionsPath(layer === "session" ? session : ""), layer === "session" ? { text } : { text, shared: layer === "shared" });
 export const fetchSetup = () => client.get<SetupView>("/api/setup");
 
 export interface Fetched<T> {

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { hrefFor, route } from "../app/route";
 import { useStore } from "../app/store";
 import { sessionTitle } from "../app/titles";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
 import { Icon } from "../ui/components";
 import type { Command } from "./command";
 import { usePaletteCommands } from "./paletteCommands";
@@ -14,17 +14,7 @@ import { topSession } from "./sessionList";
 import { bestMatches } from "./fuzzyMatch";
 import { sessions } from "./sessions";
 import "./commandPalette.css";
-
-const useTexts = defineTexts(
-  {
-    label: "Commands", typed: "Search conversations and commands", none: "Nothing fits.", commands: "Commands", sessions: "Conversations",
-    messages: "Messages", untitled: "Untitled conversation", count: (count: number) => `${count} results`,
-  },
-  {
-    label: "命令", typed: "搜索对话和命令", none: "没有匹配项。", commands: "命令", sessions: "对话",
-    messages: "消息", untitled: "未命名对话", count: (count: number) => `${count} 个结果`,
-  },
-);
+import { useTexts } from "../locales/commandPalette.gen";
 
 interface PaletteEntry extends Command {
   group: "commands" | "sessions" | "messages";

@@ -2,23 +2,10 @@
 import { useState } from "preact/hooks";
 import type { SessionView } from "@everturn/client";
 import { sessionTitle } from "../app/titles";
-import { defineTexts } from "../app/texts";
 import { deleteFiles } from "../sandbox/tools";
 import { Button, Dialog } from "../ui/components";
 import { eraseSession } from "./sessions";
-
-const useTexts = defineTexts(
-  {
-    title: "Erase this conversation?",
-    what: "Everything in it is erased for everybody: all branches, files, tool results, and what was done below it. A turn that runs is ended. This cannot be taken back; export it first if you may need it.",
-    yes: "Erase for good", no: "Keep it", untitled: "Untitled conversation",
-  },
-  {
-    title: "彻底删除这个对话？",
-    what: "其中的一切都会为所有人删除：所有分支、文件、工具结果以及子任务。正在运行的回合会被终止。此操作无法撤销；如有需要请先导出。",
-    yes: "彻底删除", no: "保留", untitled: "未命名对话",
-  },
-);
+import { useTexts } from "../locales/eraseDialog.gen";
 
 export function EraseDialog({ session, onClose }: { session: SessionView; onClose: () => void }) {
   const t = useTexts();

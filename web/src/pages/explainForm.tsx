@@ -3,36 +3,11 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ExplainView, GrantView, ToolRules } from "@everturn/client";
 import { errorMessage, tools as allTools } from "../app/app";
 import { useStore } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { Button, ErrorLine, Field, Disclosure } from "../ui/components";
 import { explainCall } from "./api";
 import { ActionBadge, RuleRow, RuleSource } from "./ruleRow";
 import { parseArguments, argumentTemplate } from "./rules";
-
-const useTexts = defineTexts(
-  {
-    title: "What would happen?", about: "Describe a call to see which rule decides. Nothing is run.",
-    tool: "Tool", arguments: "Arguments, as JSON", session: "In the conversation", anywhere: "a new one", explain: "Explain", notJson: "This is not a JSON object.",
-    allow: "It would run at once.", ask: "A person would be asked.",
-    open: "No rule fits it, so a person would be asked; the answer could be remembered.", deny: "It would be denied, and the model would be told so.",
-    problem: "The arguments do not fit the tool. The model would be told so, and nothing would be asked or run.",
-    manual: "A person does it by hand, whatever the rules allow.", review: "A person reads the result before the model does.",
-    failures: "If it fails, a person reads the result before the model does.",
-    decided: "Decided by", others: (count: number) => `${count} more fit, and do not decide`, cases: (count: number) => `It does ${count} things, each judged by itself`,
-    words: "In words",
-  },
-  {
-    title: "会怎样？", about: "描述一次调用，看看由哪条规则决定。不会执行任何操作。",
-    tool: "工具", arguments: "参数（JSON）", session: "所在对话", anywhere: "新对话", explain: "说明", notJson: "这不是一个 JSON 对象。",
-    allow: "会立即执行。", ask: "会先询问用户。",
-    open: "没有匹配的规则，因此会先询问用户；答案可以被记住。", deny: "会被拒绝，并告知模型。",
-    problem: "参数与工具不符。模型会得知，不会询问，也不会执行。",
-    manual: "无论规则如何，都由人来执行。", review: "模型看到结果之前，由人先审核。",
-    failures: "如果失败，模型看到结果之前由人先审核。",
-    decided: "决定规则", others: (count: number) => `另有 ${count} 条匹配，但不起决定作用`, cases: (count: number) => `它包含 ${count} 个操作，分别判断`,
-    words: "文字说明",
-  },
-);
+import { useTexts } from "../locales/explainForm.gen";
 
 export function ExplainForm({ agent, tools, grants, explanation, onExplained }: {
   agent: string; tools: readonly ToolRules[]; grants: readonly GrantView[]; explanation: ExplainView | null; onExplained: (view: ExplainView | null) => void;
@@ -111,6 +86,7 @@ function Explanation({ explanation }: { explanation: ExplainView }) {
       ) : (
         <p class="row wrap decision"><ActionBadge action={explanation.action} /> <span>{sentence}</span></p>
       )}
+      {explanation.warnings.map((text) => <p class="small warn" key={text}>{text}</p>)}
       {explanation.manual && <p class="small">{t.manual}</p>}
       {explanation.action !== "deny" && explanation.review === "always" && <p class="small">{t.review}</p>}
       {explanation.action !== "deny" && explanation.review === "on_error" && <p class="small">{t.failures}</p>}

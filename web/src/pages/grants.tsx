@@ -3,25 +3,12 @@ import { useState } from "preact/hooks";
 import type { GrantList, GrantView } from "@everturn/client";
 import { attempt, hasRole, toast } from "../app/app";
 import { hrefFor } from "../app/route";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
+import { showInvisible } from "../conversation/textEscapes";
 import { Badge, Button, ErrorLine, Icon } from "../ui/components";
 import { revokeGrant, type Fetched } from "./api";
 import { RuleMatch } from "./ruleRow";
-
-const useTexts = defineTexts(
-  {
-    title: "Allowed from then on", none: "Nobody has answered “always allow” yet. Such answers show up here, and can be taken back.",
-    again: "Try again", everywhere: "everywhere", untitled: "a conversation", by: (actor: string, when: string) => `by ${actor}, ${when}`,
-    until: (when: string) => `until ${when}`, forever: "until it is revoked", revoke: "Revoke", label: (tool: string) => `Revoke what was allowed for ${tool}`,
-    gone: "Revoked. Such calls are asked about again.", owner: "What holds everywhere is revoked by an owner",
-  },
-  {
-    title: "已长期允许", none: "还没有人选择“始终允许”。这类答复会显示在这里，并可随时撤销。",
-    again: "重试", everywhere: "所有对话", untitled: "未命名对话", by: (actor: string, when: string) => `${actor}，${when}`,
-    until: (when: string) => `有效期至 ${when}`, forever: "直到撤销", revoke: "撤销", label: (tool: string) => `撤销对 ${tool} 的允许`,
-    gone: "已撤销。此类调用会再次询问。", owner: "对所有对话生效的允许由所有者撤销",
-  },
-);
+import { useTexts } from "../locales/grants.gen";
 
 export function Grants({ fetched }: { fetched: Fetched<GrantList> }) {
   const t = useTexts();
@@ -54,7 +41,7 @@ function GrantRow({ view, reload }: { view: GrantView; reload: () => void }) {
         <code class="tool">{grant.tool || grant.rule.tool}</code>
         <RuleMatch match={grant.rule.match} />
         <p class="small muted row wrap facts">
-          {isEverywhere ? <Badge tone="warn">{t.everywhere}</Badge> : <a class="ellipsis" href={hrefFor({ page: "session", session: grant.session ?? view.origin })}>{view.title || t.untitled}</a>}
+          {isEverywhere ? <Badge tone="warn">{grant.folder ? showInvisible(grant.folder) : t.everywhere}</Badge> : <a class="ellipsis" href={hrefFor({ page: "session", session: grant.session ?? view.origin })}>{view.title || t.untitled}</a>}
           <span>{t.by(grant.by ?? "", format.moment(grant.at ?? 0))}</span>
           <span class="row"><Icon name="clock" /> {grant.expires ? t.until(format.moment(grant.expires)) : t.forever}</span>
         </p>

@@ -2,46 +2,12 @@
 import { useState } from "preact/hooks";
 import type { McpToolView, McpView } from "@everturn/client";
 import { attempt, hasRole } from "../app/app";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
 import { Badge, Button, CopyButton, ErrorLine, Disclosure, Icon, Spinner, type Tone } from "../ui/components";
 import { logInToServer, retryServer, fetchMcpServers, useInterval, useFetch } from "./api";
 import { TrustDialog } from "./mcpTrust";
 import "./mcp.css";
-
-const useTexts = defineTexts(
-  {
-    title: "MCP servers", loading: "Loading", again: "Try again",
-    none: "No MCP servers are configured. Each one brings tools of its own; it is named in the configuration of the server:", copy: "Copy", copied: "Copied",
-    connecting: "starting", ready: "up", down: "away", untrusted: "waits for trust", needs_login: "needs a login", failed: "failed",
-    since: (when: string) => `since ${when}`, stdio: "Program", http: "Address", hands: "Gets", calls: (name: string) => `calls itself “${name}”`,
-    next_connecting: "It was started, and has not said yet what it has.",
-    next_down: "It cannot be reached, and is tried again by itself. Its tools wait for it.",
-    next_untrusted: "It was not started. Look at what it would run, and trust it if you know it.",
-    next_needs_login: "Somebody has to log in, once. The token stays on the server.",
-    next_failed: "Its configuration does not work. Fix it, then try again.",
-    operator: "Whoever operates this server can do something about it.",
-    changed: (count: number) => (count === 1 ? "One tool is new or has changed since the server was trusted. It cannot be called until you have looked at it." : `${count} tools are new or have changed since the server was trusted. They cannot be called until you have looked at them.`),
-    look: "Look and trust…", logIn: "Log in…", tryNow: "Try now", opens: "Open the login page",
-    opensHint: "In a browser on the machine of the server: it comes back to an address there. This page notices by itself.", waiting: "Waiting for the login",
-    tools: (count: number) => (count === 1 ? "1 tool" : `${count} tools`), changedMark: "new or changed", more: (count: number) => `${count} more`,
-  },
-  {
-    title: "MCP 服务器", loading: "加载中", again: "重试",
-    none: "尚未配置 MCP 服务器。每个服务器都会带来自己的工具，在服务器的配置文件中写明即可：", copy: "复制", copied: "已复制",
-    connecting: "启动中", ready: "正常", down: "无法连接", untrusted: "等待信任", needs_login: "需要登录", failed: "失败",
-    since: (when: string) => `自 ${when}`, stdio: "程序", http: "地址", hands: "传入", calls: (name: string) => `自称“${name}”`,
-    next_connecting: "已启动，尚未说明它有哪些工具。",
-    next_down: "目前无法连接，会自动重试。它的工具会等待。",
-    next_untrusted: "尚未启动。请查看它将运行什么，确认后再信任。",
-    next_needs_login: "需要有人登录一次。令牌保存在服务器上。",
-    next_failed: "按当前配置无法工作。请修正配置后重试。",
-    operator: "请联系此服务器的运维人员处理。",
-    changed: (count: number) => `有 ${count} 个工具是新增的，或在信任之后发生了变化。在您查看之前不能调用。`,
-    look: "查看并信任…", logIn: "登录…", tryNow: "立即重试", opens: "打开登录页面",
-    opensHint: "请在服务器所在机器的浏览器中打开：登录后会返回那里的地址。本页会自动更新。", waiting: "等待登录",
-    tools: (count: number) => `${count} 个工具`, changedMark: "新增或已变化", more: (count: number) => `还有 ${count} 个`,
-  },
-);
+import { useTexts } from "../locales/mcp.gen";
 
 const TONES: Readonly<Record<McpView["state"], Tone>> = {
   connecting: "accent", ready: "good", down: "warn", untrusted: "warn", needs_login: "warn", failed: "bad",

@@ -2,26 +2,9 @@
 import { useState } from "preact/hooks";
 import type { McpView } from "@everturn/client";
 import { errorMessage } from "../app/app";
-import { defineTexts } from "../app/texts";
 import { Button, Dialog, ErrorLine } from "../ui/components";
 import { trustServer } from "./api";
-
-const useTexts = defineTexts(
-  {
-    title: (name: string) => `Trust ${name}?`,
-    start: "It will be started, or reached, with what stands here. What it then says of its tools you are shown next; until you trust those too, none of them can be called.",
-    tools: "These tools are new, or not what they were. What a server says of its tools is read by the model: look for instructions that do not belong there.",
-    program: "Program", address: "Address", hands: "It gets", nothing: "nothing", args: "Its arguments are in the configuration.",
-    yes: "Trust it as shown", no: "Not now", unseen: "The server has kept no earlier version to compare with.",
-  },
-  {
-    title: (name: string) => `信任 ${name}？`,
-    start: "将按此处所示启动或连接。之后会向您展示它的工具；在您信任这些工具之前，都不能调用。",
-    tools: "这些工具是新增的，或与之前不同。模型会读到服务器对工具的描述：请留意其中不该出现的指令。",
-    program: "程序", address: "地址", hands: "传入", nothing: "无", args: "其参数见配置文件。",
-    yes: "按所示信任", no: "暂不", unseen: "服务器没有保存可供对比的早期版本。",
-  },
-);
+import { useTexts } from "../locales/mcpTrust.gen";
 
 export function TrustDialog({ view, onClose }: { view: McpView; onClose: () => void }) {
   const t = useTexts();

@@ -4,7 +4,6 @@ import type { ExplainView, RuleView, ToolRules } from "@everturn/client";
 import { agents, hasRole } from "../app/app";
 import { settings } from "../app/settings";
 import { useStore } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { Badge, Button, ErrorLine, Disclosure, Spinner, type Tone } from "../ui/components";
 import { fetchGrants, fetchRules, useFetch } from "./api";
 import { ExplainForm } from "./explainForm";
@@ -12,27 +11,7 @@ import { Grants } from "./grants";
 import { RuleRow, useRuleTexts } from "./ruleRow";
 import { groupTools, isSameRule, groupByLayer, type Layer } from "./rules";
 import "./permissions.css";
-
-const useTexts = defineTexts(
-  {
-    title: "Permissions", agent: "Agent", loading: "Loading", again: "Try again",
-    about: "Deny beats ask, and ask beats allow, wherever a rule stands. What no rule fits is asked about.",
-    rules: "Rules", noRules: "There are no rules: each tool does what it says of itself, and whatever it leaves open is asked about.",
-    tools: "Tools", noTools: "This agent has no tools.", alone: "In no group", server: (name: string) => `MCP server ${name}`,
-    notOffered: "not offered", notOfferedHint: "Denied outright, so the model is not told of it",
-    manual: "done by a person", egress: "sends data out", lookedAt: (names: string) => `Rules look at: ${names}`,
-    forMembers: "Rules are shown to members; you can see what was allowed.",
-  },
-  {
-    title: "权限", agent: "助手", loading: "加载中", again: "重试",
-    about: "无论规则写在哪里，拒绝优先于询问，询问优先于允许。没有规则匹配的调用会先询问。",
-    rules: "规则", noRules: "没有规则：每个工具按自身的设定执行，未设定的调用会先询问。",
-    tools: "工具", noTools: "这个助手没有工具。", alone: "未分组", server: (name: string) => `MCP 服务器 ${name}`,
-    notOffered: "不提供", notOfferedHint: "已被完全拒绝，模型看不到它",
-    manual: "由人执行", egress: "会向外发送数据", lookedAt: (names: string) => `规则检查的参数：${names}`,
-    forMembers: "规则仅对成员可见；您可以查看已允许的内容。",
-  },
-);
+import { useTexts } from "../locales/permissions.gen";
 
 export function Permissions() {
   const t = useTexts();

@@ -4,15 +4,10 @@ import { path, type AgentView } from "@everturn/client";
 import { agents, client, inbox, getSessionFollower } from "../app/app";
 import { updateSettings, settings } from "../app/settings";
 import { Store, useStore, useTopics } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { Menu } from "../ui/components";
 import { findAgent, effectiveChoice, modelsOf, type AgentChoice } from "./agentChoice";
 import "./pickers.css";
-
-const useTexts = defineTexts(
-  { agent: "Agent", model: "Model", own: (model: string) => `${model} (the agent's own)` },
-  { agent: "助手", model: "模型", own: (model: string) => `${model}（助手默认）` },
-);
+import { useTexts } from "../locales/pickers.gen";
 
 /** Choices made since the page was loaded, by session. */
 const pickedBySession = new Store<ReadonlyMap<string, AgentChoice>>(new Map());

@@ -4,17 +4,12 @@ import type { SearchHit } from "@everturn/client";
 import { client, errorMessage } from "../app/app";
 import { hrefFor } from "../app/route";
 import { sessionTitle } from "../app/titles";
-import { defineTexts } from "../app/texts";
 import { ErrorLine, Spinner } from "../ui/components";
 import { searchableText, makeSnippet, queryTerms } from "./search";
 import { topSession } from "./sessionList";
 import { sessions } from "./sessions";
 import { useDebounced } from "./useDebounced";
-
-const useTexts = defineTexts(
-  { none: "Nothing was found.", loading: "Searching", results: "Found messages", untitled: "Untitled conversation", you: "you" },
-  { none: "没有找到。", loading: "搜索中", results: "找到的消息", untitled: "未命名对话", you: "你" },
-);
+import { useTexts } from "../locales/searchResults.gen";
 
 type SearchState = { query: string; results: readonly SearchHit[]; problem: string };
 

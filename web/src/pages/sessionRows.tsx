@@ -2,30 +2,18 @@
 import { Component } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { SessionView } from "@everturn/client";
-import { inbox, hasRole, getSessionFollower } from "../app/app";
+import { contextPanel, inbox, hasRole, getSessionFollower } from "../app/app";
 import { lazy } from "../app/lazy";
 import { hrefFor, route } from "../app/route";
 import { useStore, useTopics } from "../app/store";
 import { sessionTitle } from "../app/titles";
-import { language, format, defineTexts } from "../app/texts";
+import { language, format } from "../app/texts";
 import { Button, Icon, Menu, Spinner, type MenuItem } from "../ui/components";
 import { topSession } from "./sessionList";
 import { exportSession, sessions } from "./sessions";
+import { useTexts } from "../locales/sessionRows.gen";
 
 const EraseDialog = lazy(async () => (await import("./eraseDialog")).EraseDialog);
-
-const useTexts = defineTexts(
-  {
-    untitled: "Untitled conversation", none: "No conversations yet.", failed: "The list could not be read.", again: "Try again",
-    running: "running", waits: "waits for an answer", quarantined: "quarantined", more: "More about this conversation", list: "Conversations",
-    exported: "Export", erase: "Erase…", loading: "Loading", now: "now",
-  },
-  {
-    untitled: "未命名对话", none: "还没有对话。", failed: "无法读取列表。", again: "重试",
-    running: "运行中", waits: "等待答复", quarantined: "卡住了", more: "更多操作", list: "对话",
-    exported: "导出", erase: "彻底删除…", loading: "加载中", now: "刚刚",
-  },
-);
 
 export function SessionRows() {
   const t = useTexts();
@@ -96,6 +84,7 @@ function RowView({ session, isCurrent, hasOpenGate, onErase }: RowProps) {
   const title = sessionTitle(session.id, session.title) || t.untitled;
   const items: MenuItem[] = [];
   if (hasRole("member")) items.push({ label: t.exported, icon: "download", onSelect: () => void exportSession(session.id, title) });
+  if (hasRole("member")) items.push({ label: t.compact, icon: "compact", onSelect: () => contextPanel.set(session.id) });
   if (hasRole("owner")) items.push({ label: t.erase, icon: "trash", onSelect: () => onErase(session) });
   return (
     <li class="session" data-here={isCurrent || undefined}>

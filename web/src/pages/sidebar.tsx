@@ -5,26 +5,13 @@ import { inbox, hasRole, me } from "../app/app";
 import { logOut } from "../app/auth";
 import { hrefFor, route, type Route } from "../app/route";
 import { useStore, useTopics } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { Button, Icon, Menu, type IconName } from "../ui/components";
 import { SearchResults } from "./searchResults";
 import { openPalette } from "./palette";
 import { SessionRows } from "./sessionRows";
 import { importSession } from "./sessions";
 import "./sidebar.css";
-
-const useTexts = defineTexts(
-  {
-    label: "Conversations and pages", create: "New conversation", inbox: "Inbox", waiting: (count: number) => `${count} waiting`,
-    search: "Search", clear: "Clear the search", palette: "Commands (Ctrl K)", permissions: "Permissions", mcp: "MCP servers",
-    usage: "Usage", settings: "Settings", out: "Log out", bring: "Import a conversation…", account: "You", pages: "Pages",
-  },
-  {
-    label: "对话与页面", create: "新对话", inbox: "待办", waiting: (count: number) => `${count} 项待处理`,
-    search: "搜索", clear: "清除搜索", palette: "命令（Ctrl K）", permissions: "权限", mcp: "MCP 服务器",
-    usage: "用量", settings: "设置", out: "退出登录", bring: "导入对话…", account: "账户", pages: "页面",
-  },
-);
+import { useTexts } from "../locales/sidebar.gen";
 
 export function Sidebar() {
   const t = useTexts();

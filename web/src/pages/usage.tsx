@@ -2,25 +2,11 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Spent, UsageView } from "@everturn/client";
 import { client, errorMessage } from "../app/app";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
 import { Button, ErrorLine, Disclosure, Spinner } from "../ui/components";
 import { amount, buildChart, MEASURES, type Chart, type Measure } from "./charts";
 import "./usage.css";
-
-const useTexts = defineTexts(
-  {
-    title: "Usage", days: (count: number) => `${count} days`, range: "Range", measure: "What is shown", tokens: "Tokens", cost: "Cost", steps: "Steps", calls: "Tool calls",
-    caption: (what: string, days: number) => `${what} in the last ${days} days, by agent`, none: "Nothing was used in this time.", table: "As a table", day: "Day",
-    agent: "Agent", input: "in", output: "out", cached: "cached", unnamed: "no agent", rest: "others", loading: "Loading", again: "Try again",
-    unpriced: "What has no known price is not in the cost.", utc: "Days are those of UTC.", part: (agent: string, day: string, value: string) => `${day}, ${agent}: ${value}`,
-  },
-  {
-    title: "用量", days: (count: number) => `${count} 天`, range: "时间范围", measure: "显示内容", tokens: "Token", cost: "费用", steps: "步骤", calls: "工具调用",
-    caption: (what: string, days: number) => `最近 ${days} 天的用量（${what}），按助手划分`, none: "这段时间没有用量。", table: "表格", day: "日期",
-    agent: "助手", input: "输入", output: "输出", cached: "缓存", unnamed: "无助手", rest: "其他", loading: "加载中", again: "重试",
-    unpriced: "价格未知的部分不计入费用。", utc: "日期按 UTC 计算。", part: (agent: string, day: string, value: string) => `${day}，${agent}：${value}`,
-  },
-);
+import { useTexts } from "../locales/usage.gen";
 
 const RANGES = [7, 30, 90];
 const DAY = 86_400;
@@ -111,7 +97,7 @@ function UsageChart({ chart, measure, days }: { chart: Chart; measure: Measure; 
                 stacked += height;
                 return (
                   <rect key={index} class={`fill-${index}`} x={LEFT + barWidth * number + barWidth * 0.15} width={barWidth * 0.7} y={TOP + plotHeight - stacked} height={height}>
-                    <title>{t.part(named(agents[index]!), bar.day, formatAmount(piece, measure))}</title>
+                    <title>{t.part(bar.day, named(agents[index]!), formatAmount(piece, measure))}</title>
                   </rect>
                 );
               })}

@@ -1,11 +1,10 @@
 /** Attachments of a result: download links, and images where nothing else shows them. */
 import type { FilePart } from "@everturn/client";
 import { client } from "../app/app";
-import { defineTexts } from "../app/texts";
 import { escapeInvisible } from "../gates/invisibleChars";
 import { Icon } from "../ui/components";
+import { useTexts } from "../locales/attachments.gen";
 
-const useTexts = defineTexts({ files: "Attachments", file: "file" }, { files: "附件", file: "文件" });
 const IMAGE_TYPES = /^image\/(?:png|jpeg|gif|webp|avif)$/; // no SVG: it is a document
 
 export function Attachments({ session, files, isSeen = false }: { session: string; files: readonly FilePart[]; isSeen?: boolean }) {

@@ -13,6 +13,7 @@ import { escapeInvisible } from "../gates/invisibleChars";
 import { isObject, parseJson } from "../gates/json";
 import { Badge, Disclosure, Icon, Spinner } from "../ui/components";
 import { useExecutor } from "./executor";
+import { readTodos } from "./readTodos";
 import { STATE_STYLE, useCardTexts } from "./states";
 import "./card.css";
 
@@ -24,6 +25,7 @@ export interface CardProps {
 }
 
 const Details = lazy(async () => (await import("./details")).Details);
+const TodoList = lazy(async () => (await import("./todos")).TodoList);
 const Subagent = lazy(async () => (await import("./subagent")).Subagent) as ComponentType<{ session: string; turn: string }>;
 
 /** `part` once the step has ended; `live` while its arguments stream. The same call keeps its card. */
@@ -77,6 +79,7 @@ function Call({ session, turn: id, part, live }: CardProps) {
   const [icon, tone] = STATE_STYLE[shownState];
   const gates = (note?.gates ?? []).map((gate) => turn?.gates.get(gate)).filter((gate): gate is GateState => gate !== undefined);
   const nested = turn ? nestedCalls(turn, name) : [];
+  const todos = part && ["pending", "running", "completed"].includes(state) ? readTodos(part.name, part.used || part.arguments) : null;
   const brief = part?.output?.title || argumentSummary(part?.arguments || "", part?.used);
   return (
     <article class={`tool-card ${state}`} data-call={name} data-state={state} aria-label={`${shown}: ${t[shownState]}`}>
@@ -93,6 +96,7 @@ function Call({ session, turn: id, part, live }: CardProps) {
         {!part && live && <pre class="visible-text live">{live.text}</pre>}
       </Disclosure>
       {!part && live && live.text && <p class="small muted ellipsis tail">{escapeInvisible(live.text.slice(-120))}</p>}
+      {todos && <TodoList todos={todos} />}
       {part && <CallSummary part={part} note={note} isDenied={gates.some(({ resolution }) => resolution && !resolution.allowed)} />}
       {part && <Images session={session.id} files={[...(part.output?.attachments ?? []), ...(part.late?.attachments ?? [])]} />}
       {gates.map((gate) => <GateCard key={gate.gate.id} session={session.id} gateState={gate} />)}

@@ -1,9 +1,7 @@
 /** Diff view: the sign says what the colour says. */
-import { defineTexts } from "../app/texts";
 import { VisibleText } from "../gates/visibleText";
 import type { DiffLine } from "./diff";
-
-const useTexts = defineTexts({ diff: "What changes", added: "added", removed: "removed" }, { diff: "变更内容", added: "新增", removed: "删除" });
+import { useTexts } from "../locales/diffView.gen";
 
 const CLASS = { "+": "added", "-": "removed", "@": "at", h: "head", " ": "" } as const;
 

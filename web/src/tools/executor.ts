@@ -2,20 +2,9 @@
 import type { CallRecord, TurnState } from "@everturn/client";
 import { tools } from "../app/app";
 import { useStore } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { escapeInvisible } from "../gates/invisibleChars";
 import type { IconName } from "../ui/components";
-
-const useTexts = defineTexts(
-  {
-    function: "the server", mcp: (name: string) => `MCP server ${name}`, client: "a client (this browser or a program)", browser: "the browser", files: "files", code: (name: string) => `sandboxed code (${name})`, web: "the web", agent: "another agent", builtin: "Everturn",
-    readOnly: "only reads", idempotent: "changes something", atMostOnce: "cannot be repeated",
-  },
-  {
-    function: "服务器", mcp: (name: string) => `MCP 服务器 ${name}`, client: "客户端（本浏览器或程序）", browser: "浏览器", files: "文件", code: (name: string) => `沙箱代码（${name}）`, web: "网络", agent: "另一个代理", builtin: "Everturn",
-    readOnly: "只读", idempotent: "会更改内容", atMostOnce: "不可重复",
-  },
-);
+import { useTexts } from "../locales/executor.gen";
 
 export interface Executor {
   readonly icon: IconName;

@@ -4,27 +4,13 @@ import { path, type Message, type SessionState, type Usage } from "@everturn/cli
 import { attempt, client, hasRole, getSessionFollower } from "../app/app";
 import { navigate, hrefFor } from "../app/route";
 import { useTopics } from "../app/store";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
 import { Button, ErrorLine, Disclosure, Spinner } from "../ui/components";
 import { alignMessages, compareBranches } from "./branches";
 import { MessagePair, MessageSummary } from "./messagePair";
 import { usageOf } from "./totals";
 import "./compare.css";
-
-const useTexts = defineTexts(
-  {
-    title: "Compare two branches", back: "Back to the conversation", common: (count: number) => (count === 1 ? "1 message in common" : `${count} messages in common`),
-    differences: "Show differences", left: "Left", right: "Right", go: "Go on here", gone: "One of these branches is no longer there.",
-    messages: (count: number) => (count === 1 ? "1 message" : `${count} messages`), tokens: (input: string, output: string) => `${input} in, ${output} out`,
-    swap: "Swap sides", loading: "Loading", same: "Both are the same branch.", selected: "selected", which: "Which branch is shown",
-  },
-  {
-    title: "比较两个分支", back: "返回对话", common: (count: number) => `${count} 条相同的消息`,
-    differences: "显示差异", left: "左", right: "右", go: "从这里继续", gone: "其中一个分支已不存在。",
-    messages: (count: number) => `${count} 条消息`, tokens: (input: string, output: string) => `输入 ${input}，输出 ${output}`,
-    swap: "交换左右", loading: "加载中", same: "两边是同一个分支。", selected: "当前", which: "显示哪个分支",
-  },
-);
+import { useTexts } from "../locales/compare.gen";
 
 type Side = "left" | "right";
 

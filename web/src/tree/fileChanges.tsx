@@ -4,29 +4,13 @@ import type { FileChange, FilesPart, SessionFollower } from "@everturn/client";
 import { lazy } from "../app/lazy";
 import { hasRole } from "../app/app";
 import { useTopics } from "../app/store";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
 import { Badge, Button, Disclosure, Icon } from "../ui/components";
 import { revertShownAt } from "./revertPreview";
 import "./fileChanges.css";
+import { useTexts } from "../locales/fileChanges.gen";
 
 const RevertDialog = lazy(async () => (await import("./revertDialog")).RevertDialog);
-
-const useTexts = defineTexts(
-  {
-    title: (count: number) => (count === 1 ? "1 file changed" : `${count} files changed`), added: "new", deleted: "deleted", modified: "changed",
-    lines: (plus: number, minus: number) => `${plus} ${plus === 1 ? "line" : "lines"} added, ${minus} removed`, before: "Revert to before this step…", after: "Revert to after this step…",
-    own: "files of this conversation", back: "Take it back…",
-    reverted: (by: string, when: string, to: "before" | "after") => `${by} put the files back to ${to} this step · ${when}`,
-    someone: "Somebody", all: (count: number) => `Show all ${count}`,
-  },
-  {
-    title: (count: number) => `${count} 个文件有变化`, added: "新增", deleted: "删除", modified: "修改",
-    lines: (plus: number, minus: number) => `新增 ${plus} 行，删除 ${minus} 行`, before: "恢复到此步骤之前…", after: "恢复到此步骤之后…",
-    own: "此对话的文件", back: "撤回恢复…",
-    reverted: (by: string, when: string, to: "before" | "after") => `${by} 已将文件恢复到此步骤${to === "before" ? "之前" : "之后"} · ${when}`,
-    someone: "有人", all: (count: number) => `显示全部 ${count} 个`,
-  },
-);
 
 const MAX_SHOWN = 12; // files that are shown at first
 
@@ -63,7 +47,7 @@ export function FileChanges({ session, part }: { session: SessionFollower; part:
       {note && (
         <p class="reverted small row wrap">
           <Icon name="revert" />
-          <span class="grow">{t.reverted(note.by || t.someone, format.ago(note.at), note.after === part.before ? "before" : "after")}</span>
+          <span class="grow">{t.reverted(note.by || t.someone, note.after === part.before ? "before" : "after", format.ago(note.at))}</span>
           {hasRole("approver") && <Button little onClick={() => setRevertTarget("back")}>{t.back}</Button>}
         </p>
       )}

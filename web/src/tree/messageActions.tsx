@@ -5,30 +5,15 @@ import { attempt, client, hasRole, toast } from "../app/app";
 import { lazy } from "../app/lazy";
 import { navigate, hrefFor } from "../app/route";
 import { useTopics } from "../app/store";
-import { defineTexts } from "../app/texts";
 import { modelsOf } from "../pages/agentChoice";
 import { useSessionAgent } from "../pages/pickers";
 import { Button, CopyButton, Menu, copyText, type MenuItem } from "../ui/components";
 import { visibleVersions, leafThrough, newestLeaf } from "./branches";
 import "./messageActions.css";
+import { useTexts } from "../locales/messageActions.gen";
 
 const RawMessage = lazy(async () => (await import("./rawMessage")).RawMessage);
 const DeleteDialog = lazy(async () => (await import("./deleteDialog")).DeleteDialog);
-
-const useTexts = defineTexts(
-  {
-    actions: "What can be done with this message", earlier: "Earlier version", later: "Later version", version: (number: number, count: number) => `Version ${number} of ${count}`,
-    rerun: "Another answer", with: "Another answer with…", edit: "Edit", copy: "Copy text", copied: "Copied", link: "Copy link",
-    linked: "The link is copied.", fork: "Go on from here", forked: "The next message goes on from here.", compare: (number: number, count: number) => `Compare with version ${number}/${count}`,
-    raw: "Show raw message", remove: "Delete…", more: "More", again: "The same model",
-  },
-  {
-    actions: "对此消息的操作", earlier: "上一个版本", later: "下一个版本", version: (number: number, count: number) => `第 ${number} 个版本，共 ${count} 个`,
-    rerun: "重新回答", with: "换模型重新回答…", edit: "编辑", copy: "复制文本", copied: "已复制", link: "复制链接",
-    linked: "链接已复制。", fork: "从这里继续", forked: "下一条消息将从这里继续。", compare: (number: number, count: number) => `与版本 ${number}/${count} 比较`,
-    raw: "查看原始消息", remove: "删除…", more: "更多", again: "相同模型",
-  },
-);
 
 interface Props {
   session: SessionFollower;

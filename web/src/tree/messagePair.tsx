@@ -2,24 +2,12 @@
 import { useMemo } from "preact/hooks";
 import { textOf, type Message, type ToolPart } from "@everturn/client";
 import { ErrorBoundary } from "../app/errorBoundary";
-import { format, defineTexts } from "../app/texts";
+import { format } from "../app/texts";
 import { Markdown } from "../conversation/markdown";
 import { Badge, Icon } from "../ui/components";
 import { diff, type Change } from "./diff";
 import { usageOf } from "./totals";
-
-const useTexts = defineTexts(
-  {
-    user: "You", assistant: "Answer", notice: "Notice", nothing: "Nothing here.", empty: "No text.", files: (count: number) => `${count} files changed`,
-    pending: "not run yet", asking: "asks", running: "runs", waiting: "waits", reviewing: "under review", completed: "done", failed: "failed",
-    denied: "denied", withheld: "withheld", cancelled: "cancelled", outcome_unknown: "outcome unknown", tokens: (count: string) => `${count} tokens`,
-  },
-  {
-    user: "你", assistant: "回答", notice: "提示", nothing: "此处无内容。", empty: "没有文本。", files: (count: number) => `${count} 个文件有变化`,
-    pending: "尚未运行", asking: "询问中", running: "运行中", waiting: "等待中", reviewing: "审核中", completed: "完成", failed: "失败",
-    denied: "已拒绝", withheld: "已扣留", cancelled: "已取消", outcome_unknown: "结果未知", tokens: (count: string) => `${count} 个 token`,
-  },
-);
+import { useTexts } from "../locales/messagePair.gen";
 
 export function MessagePair({ left, right, isDiff }: { left: Message | null; right: Message | null; isDiff: boolean }) {
   const t = useTexts();

@@ -1,13 +1,8 @@
 /** Raw message dialog: a message as stored. */
 import type { Message } from "@everturn/client";
-import { defineTexts } from "../app/texts";
 import { CopyButton, Dialog } from "../ui/components";
 import "./rawMessage.css";
-
-const useTexts = defineTexts(
-  { title: "Raw message", copy: "Copy", copied: "Copied" },
-  { title: "原始消息", copy: "复制", copied: "已复制" },
-);
+import { useTexts } from "../locales/rawMessage.gen";
 
 export function RawMessage({ message, onClose }: { message: Message; onClose: () => void }) {
   const t = useTexts();

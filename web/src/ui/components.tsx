@@ -1,13 +1,11 @@
 /** UI components: button, badge, disclosure, field, dialog, menu. */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { defineTexts } from "../app/texts";
 import { Icon, type IconName } from "./icons";
 import "./components.css";
+import { useTexts } from "../locales/components.gen";
 
 export { Icon, type IconName };
-
-const useTexts = defineTexts({ close: "Close" }, { close: "关闭" });
 
 type ButtonProps = Omit<JSX.IntrinsicElements["button"], "icon" | "class" | "className"> & {
   icon?: IconName;

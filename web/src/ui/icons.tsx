@@ -11,6 +11,7 @@ const PATHS = {
   chevron: "m9 6 6 6-6 6",
   clock: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 7v5l3 2",
   close: "M6 6l12 12M18 6 6 18",
+  compact: "M12 2v7m0 0-3-3m3 3 3-3M12 22v-7m0 0-3 3m3-3 3 3M4 12h16",
   compare: "M4 4h6v16H4zM14 4h6v16h-6z",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   download: "M12 4v11m0 0-4-4m4 4 4-4M4 20h16",

@@ -23,7 +23,7 @@ afterEach(() => {
 
 it("shows a broken part as broken, and the rest lives", async () => {
   await draw(<main><ErrorBoundary name="card"><Fragile breaks /></ErrorBoundary><ErrorBoundary name="other"><Fragile breaks={false} /></ErrorBoundary></main>);
-  expect(root.querySelector("[role=alert]")?.textContent).toContain("could not be drawn");
+  expect(root.querySelector("[role=alert]")?.textContent).toContain("went wrong here");
   expect(root.querySelector("p")?.textContent).toBe("whole");
 });
 

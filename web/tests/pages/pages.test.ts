@@ -6,7 +6,7 @@ import { searchableText, makeSnippet, queryTerms } from "../../src/pages/search"
 import { SessionList, topSession } from "../../src/pages/sessionList";
 import { bestMatches, matchScore } from "../../src/pages/fuzzyMatch";
 
-const agent = (name: string, model: string, models: string[] = [], is_default = false): AgentView => ({ name, description: "", model, tools: null, is_default, models });
+const agent = (name: string, model: string, models: string[] = [], is_default = false): AgentView => ({ name, description: "", model, tools: null, is_default, models, modes: [], any_model: false, folder: "", details: null });
 const ALL = [agent("first", "m1", ["m2"], true), agent("other", "m3")];
 
 describe("a choice of agent and model", () => {
@@ -50,7 +50,7 @@ describe("what was found", () => {
   });
 });
 
-const session = (id: string, updated: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, updated, leaf: null, is_awake: false, quarantined: "", parent: "", ...more });
+const session = (id: string, updated: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, updated, leaf: null, is_awake: false, quarantined: "", parent: "", awaited_agent: "", ...more });
 
 function listOf(pages: SessionPage[]) {
   const inbox = { sessions: new Map<string, SessionView>(), isOpen: true, listeners: [] as (() => void)[], subscribe(_: string, listener: () => void) { this.listeners.push(listener); return () => {}; } };

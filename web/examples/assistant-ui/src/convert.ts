@@ -67,6 +67,9 @@ function convertPart(part: Part, turn: TurnState | undefined): Content[] {
       return [{ type: "data", name: "step", data: { step: part.step, finish: part.finish, usage: part.usage ?? {} } }];
     case "file":
     case "files":
+    case "summary":
+    case "cleared":
+    case "context":
     case "notice":
       return [{ type: "data", name: part.type, data: part }];
   }

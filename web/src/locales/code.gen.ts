@@ -1,0 +1,16 @@
+// Made by scripts/web_texts.py from src/everturn/locales. Do not edit.
+import { defineTexts } from "../app/texts";
+
+export const useTexts = defineTexts({
+  copy: "Copy the code",
+  copied: "Copied",
+  wrap: "Wrap",
+  wrapTitle: "Break long lines",
+  code: "Code",
+}, {
+  copy: "复制代码",
+  copied: "已复制",
+  wrap: "换行",
+  wrapTitle: "自动换行",
+  code: "代码",
+});

@@ -1,0 +1,16 @@
+// Made by scripts/web_texts.py from src/everturn/locales. Do not edit.
+import { defineTexts } from "../app/texts";
+
+export const useTexts = defineTexts({
+  title: "Saved prompts",
+  none: "No saved prompt matches.",
+  manage: "Prompts and instructions",
+  use: "Insert",
+  cancel: "Cancel",
+}, {
+  title: "已保存的提示词",
+  none: "没有匹配的提示词。",
+  manage: "提示词与指令",
+  use: "插入",
+  cancel: "取消",
+});

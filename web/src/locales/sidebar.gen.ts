@@ -1,0 +1,36 @@
+// Made by scripts/web_texts.py from src/everturn/locales. Do not edit.
+import { defineTexts } from "../app/texts";
+
+export const useTexts = defineTexts({
+  label: "Conversations and pages",
+  create: "New conversation",
+  inbox: "Inbox",
+  waiting: (count: string | number) => `${count} pending`,
+  search: "Search",
+  clear: "Clear the search",
+  palette: "Commands (Ctrl K)",
+  permissions: "Permissions",
+  mcp: "MCP servers",
+  usage: "Usage",
+  settings: "Settings",
+  out: "Log out",
+  bring: "Import a conversation…",
+  account: "You",
+  pages: "Pages",
+}, {
+  label: "对话与页面",
+  create: "新对话",
+  inbox: "待办",
+  waiting: (count: string | number) => `${count} 项待处理`,
+  search: "搜索",
+  clear: "清除搜索",
+  palette: "命令（Ctrl K）",
+  permissions: "权限",
+  mcp: "MCP 服务器",
+  usage: "用量",
+  settings: "设置",
+  out: "退出登录",
+  bring: "导入对话…",
+  account: "账户",
+  pages: "页面",
+});
