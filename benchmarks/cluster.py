@@ -163,6 +163,8 @@ async def measure(turns: int, pace: float, seconds: float) -> dict[str, Any]:
 
         def cpu() -> dict[str, float]:
             house = cell.house
+            assert house.restate is not None
+            assert house.nats is not None
             return {
                 "nodes": sum(node.cpu() for node in house.nodes),
                 "workers": sum(parent.cpu() for parent in house.parents),

@@ -184,11 +184,11 @@ class Bench:
         worker = msgspec.structs.replace(sender, listen=f"fd:{sock.fileno()}", advertise=socket_url(sock))
         config = {"cluster": msgspec.to_builtins(worker)}
         workers = [await self._spawn("cluster", config, sock.fileno()) for _ in range(self._plan.workers)]
-        runtime = await self._stack.enter_async_context(sender.join(make))
+        app = await self._stack.enter_async_context(sender.join(make))
         over = await self._stack.enter_async_context(Over(self.postgres.url))
 
         async def send(name: str) -> None:
-            turn = await Chat(Script(), runtime=runtime, session=name).send(QUESTION)
+            turn = await Chat(Script(), app=app, session=name).send(QUESTION)
             await over.wait(name, turn.id)
 
         return Sent("cluster", workers, send)

@@ -22,6 +22,8 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import restate as sdk
 
 from everturn import Chat, tool
+from everturn.app import App
+from everturn.base_app import TurnStatus
 from everturn.cluster import Cluster
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.parts import Usage
@@ -31,7 +33,6 @@ from everturn.core.store_ports import Store
 from everturn.engine.restate import socket_url
 from everturn.engine.restate.http import RestateClient
 from everturn.engine.restate.worker import FOREVER, RETRIES, _SharedSocketServer
-from everturn.runtime import Runtime, TurnStatus
 
 ROUNDS, CALLS = 3, 3
 MESSAGE = "The model thinks about the weather. " * 20  # 0.7 KB
@@ -77,9 +78,9 @@ async def weather(city: str) -> str:
     return RESULT
 
 
-def make(store: Store | str | None = None, bus: Bus | None = None, engine: Engine | None = None) -> Runtime:
+def make(store: Store | str | None = None, bus: Bus | None = None, engine: Engine | None = None) -> App:
     """A runtime that answers the turn."""
-    return Runtime(Script(), tools=[weather], store=store, bus=bus, engine=engine)
+    return App(Script(), tools=[weather], store=store, bus=bus, engine=engine)
 
 
 async def ours(config: dict[str, Any], stack: AsyncExitStack) -> One:
@@ -96,7 +97,7 @@ async def ours(config: dict[str, Any], stack: AsyncExitStack) -> One:
 
     async def one(name: str) -> None:
         ends[name] = end = asyncio.Event()
-        await Chat(Script(), runtime=runtime, session=name).send("How is the weather?")
+        await Chat(Script(), app=runtime, session=name).send("How is the weather?")
         await end.wait()
         del ends[name]
 

@@ -30,6 +30,7 @@ from msgspec import Struct
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.authentication import Authenticator
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.cluster.ps import list_open_store
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import LOCAL, Tenant, User
@@ -37,7 +38,6 @@ from everturn.core.events import Event
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Usage
 from everturn.models.scripted import ScriptedModel
-from everturn.runtime import Runtime
 from everturn.server.app import make_app
 from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.sql import search, usage
@@ -149,15 +149,15 @@ class Asking:
 
     def __init__(self, store: SqlStore, url: str) -> None:
         self.store, self.url = store, url
-        self.runtime = Runtime(ScriptedModel([]), store=store)
+        self.app = App(ScriptedModel([]), store=store)
         self.house = ServerContext(
-            self.runtime,
+            self.app,
             store.accounts,
             Agents([AgentSpec("default", TurnOptions())], default_limits=TenantLimits(requests=0)),
         )
-        self.entrance = Authenticator(store.accounts, self.runtime.clock)
+        self.entrance = Authenticator(store.accounts, self.app.clock)
         options = ServerOptions()
-        self.app = make_app(self.house, self.entrance, StreamEndpoints(self.house, options), options)
+        self.application = make_app(self.house, self.entrance, StreamEndpoints(self.house, options), options)
 
     async def open(self, folder: Path) -> None:
         """Have something to show at the door."""
@@ -188,7 +188,7 @@ class Asking:
                 statuses.append(message["status"])
             body.append(message.get("body", b""))
 
-        await self.app(scope, receive, send)
+        await self.application(scope, receive, send)
         if statuses != [200]:
             raise SystemExit(f"{path}: {statuses} {b''.join(body)[:300]!r}")
         return b"".join(body)
@@ -230,7 +230,7 @@ async def measure(asking: Asking, folder: Path, sessions: int, times: int) -> li
         return 1
 
     async def scrape() -> int:
-        asking.app.gauges_polled_at = 0.0
+        asking.application.gauges_polled_at = 0.0
         return await get("/metrics")()
 
     rare = sessions // 3 * 2

@@ -24,9 +24,9 @@ from typing import Any
 from durable_side import CALLS, CLOSING, MESSAGE, RESULT, ROUNDS, Script, closed_loop, make
 
 from everturn import Chat
+from everturn.app import App
 from everturn.core.chunks import Chunk, FinishChunk, TextChunk
 from everturn.core.requests import ModelRequest
-from everturn.runtime import Runtime
 from everturn.stores.sql.store import SqlStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the root, where `tools` is
@@ -62,11 +62,11 @@ class Talk:
 
 async def turns(store: SqlStore, size: Size, counts: Sequence[int]) -> list[dict[str, Any]]:
     """Turns of twelve steps, each in a session of its own: (turns so far, bytes per turn since the last row)."""
-    runtime = make(store)
+    app = make(store)
     rows: list[dict[str, Any]] = []
 
     async def one(name: str) -> None:
-        await (await Chat(Script(), runtime=runtime, session=name).send(QUESTION))
+        await (await Chat(Script(), app=app, session=name).send(QUESTION))
 
     await one("first")
     before, done = await size(), 0
@@ -75,14 +75,14 @@ async def turns(store: SqlStore, size: Size, counts: Sequence[int]) -> list[dict
         now = await size()
         rows.append({"turns": count, "bytes_per_turn": (now - before) / (count - done), "content": TURN})
         before, done = now, count
-    await runtime.aclose()
+    await app.aclose()
     return rows
 
 
 async def forks(store: SqlStore, size: Size, long: int, count: int, said: int) -> dict[str, Any]:
     """Forks from the end of a long conversation, each a new branch of one question and one answer."""
-    runtime = Runtime(Talk(), store=store)
-    chat = Chat(Talk(), runtime=runtime, session="long")
+    app = App(Talk(), store=store)
+    chat = Chat(Talk(), app=app, session="long")
     for number in range(max(1, long // 20_000)):
         await (await chat.send(words(-number - 1, 10_000)))
     leaf = (await chat.messages())[-1]
@@ -93,7 +93,7 @@ async def forks(store: SqlStore, size: Size, long: int, count: int, said: int) -
 
     await closed_loop(one, count, AT_ONCE)
     grown = await size() - before
-    await runtime.aclose()
+    await app.aclose()
     content = count * 2 * said
     return {"forks": count, "conversation": long, "grown": grown, "content": content, "times": grown / content}
 

@@ -119,16 +119,16 @@ async def serve(http: str, merge: float) -> None:
     from everturn.access.access import Access
     from everturn.access.agents import Agents, AgentSpec, TenantLimits
     from everturn.access.server_context import ServerContext
+    from everturn.app import App
     from everturn.config.server_options import ServerOptions
     from everturn.core.accounts import Principal
     from everturn.core.events import LeafSelected
     from everturn.core.options import TurnOptions
-    from everturn.runtime import Runtime
     from everturn.server.streams.open import StreamEndpoints
     from everturn.stores.accounts import MemoryAccounts
 
     model, bare = Paced(), Bare()
-    runtime = Runtime(model)
+    runtime = App(model)
     agents = Agents([AgentSpec("only", TurnOptions())], default_limits=TenantLimits(streams=0))
     house = ServerContext(runtime, MemoryAccounts(), agents)
 
@@ -137,7 +137,7 @@ async def serve(http: str, merge: float) -> None:
 
     streams = StreamEndpoints(house, ServerOptions(merge=merge), standing)
     access = Access(house, Principal("local", "ada", "owner", "key"))
-    chat = Chat("", runtime=runtime, session=SESSION)
+    chat = Chat("", app=runtime, session=SESSION)
 
     async def control(query: dict[str, list[str]]) -> dict[str, Any]:
         for number in range(int(query.get("sessions", ["0"])[0])):

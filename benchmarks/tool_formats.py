@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from everturn import Chat, TurnError, TurnResult, get_model, tool
+from everturn import Chat, RunResult, TurnError, get_model, tool
 from everturn.core.hooks import RequestContext
 from everturn.core.parts import ToolPart
 
@@ -70,7 +70,7 @@ async def served() -> AsyncGenerator[str]:
         await server.wait()
 
 
-def judge(result: TurnResult, city: str) -> list[str]:
+def judge(result: RunResult, city: str) -> list[str]:
     """What a turn came to."""
     calls = [part for part in (result.message.parts if result.message else ()) if isinstance(part, ToolPart)]
     ran = [call for call in calls if call.state == "completed"]

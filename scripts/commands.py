@@ -17,7 +17,7 @@ TOP = """\
 # The command line
 
 All commands of `everturn`, with what each takes. This page is written from the code by `scripts/commands.py`.
-`everturn COMMAND --help` says the same; [Live with the command line](../guides/command-line.md) says how they go
+`everturn COMMAND --help` says the same; [The command line](../terminal/command-line.md) says how they go
 together.
 
 Every command takes `-h` and `--help`. What is wrong is said in one line on stderr, with exit code 2 unless the command

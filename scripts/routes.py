@@ -1,4 +1,4 @@
-"""The routes of the server → the tables in docs/reference/http.md and docs/guides/identity.md, with the role each takes.
+"""The routes of the server → the tables in docs/reference/http.md and docs/deploy/authentication.md, with the role each takes.
 
 `python scripts/routes.py` writes them between their marks; with `--check` it only says which pages are out of date.
 """
@@ -17,18 +17,18 @@ from everturn.server.route import Route
 
 DOCS = Path(__file__).parent.parent / "docs"
 FAMILIES = {
-    "native": "our own API",
+    "native": "Everturn API",
     "openai": "OpenAI",
     "ai-sdk": "AI SDK",
     "ag-ui": "AG-UI",
-    "about": "the way in, and what operators ask",
+    "about": "login, health and metrics",
 }
 WORDS: dict[Role, str] = {
-    "viewer": "reads",
-    "member": "talks and cancels; answers forms, and what clients do",
-    "approver": "answers gates, sees what is under review, reverts files",
-    "owner": "sees to users, keys, the audit and what is allowed everywhere; erases",
-    "operator": "sees to the installation: tenants and measures",
+    "viewer": "reads sessions and settings",
+    "member": "sends messages, cancels turns, answers forms and client calls",
+    "approver": "answers approvals, reads results under review, reverts files",
+    "owner": "manages users, keys, webhooks, the audit log and tenant-wide grants; erases sessions",
+    "operator": "manages the installation: tenants, MCP servers, metrics",
 }
 
 
@@ -103,7 +103,7 @@ def tables() -> dict[tuple[str, str], str]:
     return {
         ("reference/http.md", "routes"): draw_routes(given),
         ("reference/http.md", "errors"): draw_errors(),
-        ("guides/identity.md", "roles"): draw_roles(given),
+        ("deploy/authentication.md", "roles"): draw_roles(given),
     }
 
 

@@ -46,6 +46,7 @@ def rows(log: bytes) -> list[dict[str, Any]]:
 
 def _of_tree(tree: MessageTree) -> Iterator[tuple[str, Any]]:
     yield "title", tree.title
+    yield "agent", tree.agent
     yield "leaf", tree.leaf
     yield "deleted", sorted(tree.deleted)
     yield "writing", tree.writing

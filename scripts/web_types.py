@@ -16,6 +16,7 @@ import msgspec
 from everturn import api
 from everturn.core import messages
 from everturn.core.accounts import Role
+from everturn.core.context_report import ContextKind, ContextReport
 from everturn.core.events import LogEvent, Terminal
 from everturn.core.gates import GateKind
 from everturn.core.parts import CallState, Finish, Part, StreamedPart
@@ -35,6 +36,7 @@ UNIONS: Final = {
 }
 WORDS: Final = {
     "CallState": CallState,
+    "ContextKind": ContextKind,
     "Finish": Finish,
     "GateKind": GateKind,
     "MessageRole": messages.Role,
@@ -54,7 +56,7 @@ def structs() -> dict[str, type[msgspec.Struct]]:
 
 def write() -> str:
     """The whole file."""
-    given = structs()
+    given = {**structs(), ContextReport.__name__: ContextReport}
     types = [*given.values(), *UNIONS.values()]
     _, components = msgspec.json.schema_components(types, schema_hook=_anything, ref_template="{name}")
     lines = [HEAD]

@@ -46,6 +46,7 @@ PEERS = {
     "openai_agents": Peer(("openai-agents",)),
     "langgraph": Peer(("langgraph", "langchain", "langchain-openai")),
     "everturn": Peer(None, is_light=True),
+    "everturn_run": Peer(None, is_light=True),
 }
 AT_HAND = ("raw", "bare_aiohttp", "everturn")  # what they need, everturn needs too
 FLIGHT, OPEN = 64, 1_000

@@ -21,8 +21,9 @@ from scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parent / "results.md"
 YARD, LIMIT, OURS = "bare_httpx", "raw", "everturn"
+OUR_WAYS = {OURS: "Chat", "everturn_run": "Agent.run"}  # of using it
 ANSWERS = "ABCDE"
-TIMES_YARD = {"A": 0.30, "B": 0.40, "C": 0.40, "D": 0.40, "E": 0.40}
+TIMES_YARD = {"A": 0.27, "B": 0.40, "C": 0.40, "D": 0.40, "E": 0.27}
 TIMES_LIMIT = {"A": 3.0}
 LAG_GOAL = 50.0  # ms
 GROWTH_GOAL = 1.25  # what the next unit may cost at the larger size
@@ -103,7 +104,7 @@ def costs(found: Found, columns: dict[str, Callable[[str], Series]], times: floa
                 f"{cost(own, times)}<br>{ratio(own, series(YARD), series(LIMIT))}" if (own := series(peer)) else "–"
                 for series in columns.values()
             ]
-            yield [f"**{peer}**" if peer == OURS else peer, *cells]
+            yield [f"**{peer}**" if peer in OUR_WAYS else peer, *cells]
 
     return table(["peer", *columns], rows())
 
@@ -130,8 +131,9 @@ def goals(found: Found) -> list[Goal]:
     for phase, where in (("seq", "one at a time"), ("conc", "64 in flight")):
         for limits, other in ((TIMES_YARD, YARD), (TIMES_LIMIT, LIMIT)):
             for name, limit in limits.items():
-                seen = ratios(found.of(phase, name, OURS), found.of(phase, name, other))
-                made.append(Goal(f"{name}, {where}, × {other}", limit, seen))
+                for ours, way in OUR_WAYS.items():
+                    seen = ratios(found.of(phase, name, ours), found.of(phase, name, other))
+                    made.append(Goal(f"{name} by {way}, {where}, × {other}", limit, seen))
     lags = [row["lag"]["p99"] * 1e3 for row in found.rows if row["phase"] == "open" and row["peer"] == OURS]
     made.append(Goal("1,000 turns open: lag of the loop, p99, ms", LAG_GOAL, lags))
     for unit in GROWTH:

@@ -13,11 +13,15 @@ records what was really done. When all is quiet, checks compare the log with the
 - `cell`, `worker`: a cluster on one machine, and its worker processes
 - `nodes`, `api`, `api_tools`: an installation with API nodes, and its readers
 - `kill`: campaign; kills the driver at every point of a turn
+- `random_kills`: campaign; kills busy workers at random under many turns
 - `fence`: campaign; stops a driver, and wakes it after another took over
 - `input_loss`, `sender`: campaign; kills everything while clients send inputs
 - `resume`: campaign; readers disconnect and resume
 - `waiting_sessions`: campaign; the cost of sessions that wait for a person
+- `schedules`: campaign; kills processes while scheduled turns fall due
+- `webhooks`: campaign; kills senders of webhooks whose receiver fails half the time
 - `blocked_loop`: campaign; a tool blocks the event loop of its worker
+- `rolling_restart`, `guide_service`: campaign; a service is replaced while readers follow over HTTP
 - `rolling_upgrade`, `versions`: campaign; a rolling upgrade between two releases
 - `sabotage`: deliberate bugs, to test the checks
 """

@@ -22,16 +22,16 @@ import time
 from collections import Counter
 from contextlib import suppress
 
+from everturn.app import App
 from everturn.chat.session import Chat
-from everturn.runtime import Runtime
-from tools.chaos.cell import Cell, WorkerProcess, cell
+from tools.chaos.cell import ENGINES, Cell, WorkerProcess, cell
 from tools.chaos.scenario import ScenarioModel, ask
 
 
 class BlockedLoopCampaign:
     """The measurements of a campaign."""
 
-    def __init__(self, where: Cell, node: Runtime, scenario: str, rest: float) -> None:
+    def __init__(self, where: Cell, node: App, scenario: str, rest: float) -> None:
         self._cell, self._node, self._scenario, self._rest = where, node, scenario, rest
         self.took: list[float] = []
         self.ended: Counter[int] = Counter()
@@ -62,7 +62,7 @@ class BlockedLoopCampaign:
 
     async def neighbour(self, name: str, until: float) -> None:
         """A session that runs turn after turn."""
-        chat, number = Chat(ScenarioModel(), runtime=self._node, session=name), 0
+        chat, number = Chat(ScenarioModel(), app=self._node, session=name), 0
         while time.monotonic() < until:
             started = time.monotonic()
             await (await chat.send(ask(self._scenario, name, number)))
@@ -91,14 +91,14 @@ class BlockedLoopCampaign:
     async def wedge(self, number: int, again: bool) -> None:
         """A session that blocks its worker."""
         name = f"wedge-{number}"
-        turn = await Chat(ScenarioModel(), runtime=self._node, session=name).send(ask("blocks", name, again=int(again)))
+        turn = await Chat(ScenarioModel(), app=self._node, session=name).send(ask("blocks", name, again=int(again)))
         if not again:
             await turn
 
 
 async def run(options: argparse.Namespace) -> BlockedLoopCampaign:
     """One campaign."""
-    async with cell() as where, where.client() as node:
+    async with cell(engine=options.engine) as where, where.client() as node:
         await where.start_workers(options.workers, pace=0.05)
         load = [
             await asyncio.create_subprocess_exec(sys.executable, "-c", "while True: pass") for _ in range(options.load)
@@ -130,6 +130,7 @@ async def run(options: argparse.Namespace) -> BlockedLoopCampaign:
 def main() -> int:
     """Print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", choices=ENGINES, default="restate")
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--neighbours", type=int, default=40)
     parser.add_argument("--scenario", default="four_steps", choices=("four_steps", "echo"))

@@ -1,4 +1,6 @@
-"""Cluster under test on one machine: its own PostgreSQL, Restate and NATS, and workers as processes."""
+"""Cluster under test on one machine: its own PostgreSQL and, if they are its engine and bus, Restate and NATS; and workers
+as processes.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,15 @@ import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
+from everturn.app import App
 from everturn.cluster import Cluster
 from everturn.core.ports import Bus, Engine
 from everturn.core.store_ports import Store
 from everturn.engine.restate import open_worker_socket, socket_url
-from everturn.runtime import Runtime
 from tools.chaos.ledger import EffectLedger, LedgerLine, read_ledger
 from tools.chaos.plan import VARIABLE
 from tools.chaos.scenario import TOOL_TIME, ScenarioModel
@@ -28,6 +31,8 @@ from tools.servers.postgres import PostgresServer, private_postgres
 from tools.servers.process import process_family
 from tools.servers.restate import RestateServer, restate_server
 
+EngineName = Literal["restate", "postgres"]
+ENGINES: tuple[EngineName, ...] = ("restate", "postgres")
 START = 60.0  # seconds a worker has to start; a loaded machine needs many
 
 
@@ -74,14 +79,14 @@ class Cell:
         self,
         home: Path,
         postgres: PostgresServer,
-        nats: Nats,
-        restate: RestateServer,
+        nats: Nats | None,
+        restate: RestateServer | None,
         sock: socket.socket,
         database: str = "",
     ) -> None:
         self.home, self.postgres, self.nats, self.restate = home, postgres, nats, restate
         self._sock = sock
-        self.cluster = Cluster(database or postgres.url, restate.ingress, restate.admin, nats.url)
+        self.cluster = cluster_of(database or postgres.url, restate, nats)
         self.ledger = EffectLedger(home / "ledger", "client")
         self.workers: list[WorkerProcess] = []
         self._made = 0
@@ -149,14 +154,14 @@ class Cell:
         return list(await asyncio.gather(*(self.start_worker(**options) for _ in range(count))))  # pyright: ignore[reportArgumentType]
 
     @asynccontextmanager
-    async def client(self) -> AsyncGenerator[Runtime]:
+    async def client(self) -> AsyncGenerator[App]:
         """A node that sends commands and reads, and drives nothing."""
 
-        def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
-            return Runtime(ScenarioModel(), store=store, bus=bus, engine=engine)
+        def make(*, store: Store, bus: Bus, engine: Engine) -> App:
+            return App(ScenarioModel(), store=store, bus=bus, engine=engine)
 
-        async with self.cluster.join(make) as runtime:
-            yield runtime
+        async with self.cluster.join(make) as app:
+            yield app
 
     def lines(self) -> list[LedgerLine]:
         """The lines of the ledger."""
@@ -167,9 +172,9 @@ class Cell:
         workers = sum(worker.cpu() for worker in self.workers if worker.is_running)
         return {
             "workers": workers,
-            "engine": self.restate.cpu(),
+            "engine": self.restate.cpu() if self.restate is not None else 0.0,
             "database": self.postgres.cpu(),
-            "bus": self.nats.cpu(),
+            "bus": self.nats.cpu() if self.nats is not None else 0.0,
         }
 
     async def aclose(self) -> None:
@@ -177,17 +182,33 @@ class Cell:
         await asyncio.gather(*(worker.kill9() for worker in self.workers if worker.is_running))
 
 
+def cluster_of(database: str, restate: RestateServer | None, nats: Nats | None) -> Cluster:
+    """The addresses of these servers."""
+    if restate is None or nats is None:
+        return Cluster(database)
+    return Cluster(database, restate.ingress, restate.admin, nats.url)
+
+
+async def start_servers(
+    stack: AsyncExitStack, home: Path, engine: EngineName, **settings: str
+) -> tuple[PostgresServer, Nats | None, RestateServer | None]:
+    """Start the servers that a cluster with this engine needs."""
+    if engine == "postgres":
+        return await stack.enter_async_context(private_postgres(home, **settings)), None, None
+    return await asyncio.gather(
+        stack.enter_async_context(private_postgres(home, **settings)),
+        stack.enter_async_context(private_nats(home)),
+        stack.enter_async_context(restate_server(home)),
+    )
+
+
 @asynccontextmanager
-async def cell(home: Path | None = None, **settings: str) -> AsyncGenerator[Cell]:
+async def cell(home: Path | None = None, engine: EngineName = "restate", **settings: str) -> AsyncGenerator[Cell]:
     """A cluster without workers yet; everything of it ends with the context."""
     async with AsyncExitStack() as stack:
         if home is None:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-cell-")))
-        postgres, nats, restate = await asyncio.gather(
-            stack.enter_async_context(private_postgres(home, **settings)),
-            stack.enter_async_context(private_nats(home)),
-            stack.enter_async_context(restate_server(home)),
-        )
+        postgres, nats, restate = await start_servers(stack, home, engine, **settings)
         sock = stack.enter_context(open_worker_socket("127.0.0.1", 0))
         cluster = Cell(home, postgres, nats, restate, sock)
         stack.push_async_callback(cluster.aclose)

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from everturn.app import App
 from everturn.core.events import Entry, StepFinished, TurnCompleted, TurnStarted
 from everturn.core.parts import join_text
 from everturn.errors import UnknownSession
-from everturn.runtime import Runtime
 from tools.chaos.ledger import LedgerLine
 from tools.chaos.scenario import input_hash
 from tools.chaos.sets import Input, InputsReport, check_inputs, ended_in
 
 
-async def check_session_inputs(
-    runtime: Runtime, session: str, acked: Iterable[LedgerLine]
-) -> tuple[InputsReport, list[str]]:
+async def check_session_inputs(app: App, session: str, acked: Iterable[LedgerLine]) -> tuple[InputsReport, list[str]]:
     """The outcome of the inputs of a session, and the wrong answers."""
     try:
-        entries, tree = await runtime.store.events(session), await runtime.store.tree(session)
+        entries, tree = await app.store.events(session), await app.store.tree(session)
     except UnknownSession:
         return check_inputs(_sent(acked), (), ()), []
     wrong = [*_misanswered(session, entries)]

@@ -23,8 +23,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from everturn.app import App
 from everturn.chat.session import Chat
-from everturn.runtime import Runtime
 from tools.chaos.cell import Cell, cell
 from tools.chaos.input_check import check_session_inputs, merge_inputs
 from tools.chaos.ledger import LedgerLine, read_ledger
@@ -173,10 +173,10 @@ class LossCampaign:
             await asyncio.wait(sending)
             killing.cancel()
         await self._mend()
-        async with self._cell.client() as runtime:
-            quarantined = await self._rest(runtime)
+        async with self._cell.client() as app:
+            quarantined = await self._rest(app)
             seconds, spent = time.monotonic() - begin, self._cell.cpu()
-            inputs, notes, wrong = await self._judge(runtime)
+            inputs, notes, wrong = await self._judge(app)
         errors = {name: count for name, count in notes.items() if name not in (REFUSED, TAKEN, "again")}
         return LossReport(
             plan=self._plan,
@@ -209,6 +209,9 @@ class LossCampaign:
 
     async def _strike(self, name: str) -> None:
         made = self._cell
+        nats, restate = made.nats, made.restate
+        assert nats is not None
+        assert restate is not None
         do: dict[str, Callable[[], Awaitable[object]]] = {
             "worker killed": self._kill_worker,
             "client killed": self._kill_client,
@@ -216,9 +219,9 @@ class LossCampaign:
             "database killed": lambda: _again(made.postgres.kill9, made.postgres.start),
             "database stopped at once": lambda: made.postgres.restart("immediate"),
             "database restarted": lambda: made.postgres.restart("fast"),
-            "bus restarted": made.nats.restart,
-            "bus killed": lambda: _again(made.nats.kill9, made.nats.start),
-            "engine killed": lambda: _again(made.restate.kill9, made.restate.start),
+            "bus restarted": nats.restart,
+            "bus killed": lambda: _again(nats.kill9, nats.start),
+            "engine killed": lambda: _again(restate.kill9, restate.start),
         }
         await do[name]()
 
@@ -234,14 +237,15 @@ class LossCampaign:
 
     async def _mend(self) -> None:
         """Restart everything that ran at the beginning."""
-        await asyncio.gather(self._cell.postgres.start(), self._cell.nats.start(), self._cell.restate.start())
+        servers = (self._cell.postgres, self._cell.nats, self._cell.restate)
+        await asyncio.gather(*(server.start() for server in servers if server is not None))
 
     # Results ------------------------------------------------------------------------------------------------------
 
-    async def _rest(self, runtime: Runtime) -> int:
+    async def _rest(self, app: App) -> int:
         """Wait until no session is awake, and return how many sessions needed another command."""
         until, asked = time.monotonic() + REST, set[str]()
-        while awake := [info for info in await runtime.store.sessions(awake=True) if self._is_ours(info.id)]:
+        while awake := [info for info in await app.store.sessions(awake=True) if self._is_ours(info.id)]:
             if time.monotonic() > until:
                 break
             for info in awake:
@@ -249,7 +253,7 @@ class LossCampaign:
                     info.quarantined and info.id not in asked
                 ):  # it was killed again and again, and is quarantined: send anew
                     asked.add(info.id)
-                    chat = Chat(runtime.model_for(""), runtime=runtime, session=info.id)
+                    chat = Chat(app.model_for(""), app=app, session=info.id)
                     await chat.send(ask("echo", info.id, -2))
             await asyncio.sleep(0.5)
         return len(asked)
@@ -257,7 +261,7 @@ class LossCampaign:
     def _is_ours(self, session: str) -> bool:
         return session.rpartition("-")[0] in {client.config.name for client in self._clients}
 
-    async def _judge(self, runtime: Runtime) -> tuple[InputsReport, Counter[str], list[str]]:
+    async def _judge(self, app: App) -> tuple[InputsReport, Counter[str], list[str]]:
         """Read every ledger and every log, a session at a time."""
         total = InputsReport(0, 0, [], [], [], [])
         notes, wrong = Counter[str](), list[str]()
@@ -272,7 +276,7 @@ class LossCampaign:
                         wrong.append(f"key {line.key} of {line.session} was taken for another input")
             for number in range(client.config.sessions):
                 session = f"{client.config.name}-{number}"
-                inputs, said = await check_session_inputs(runtime, session, acked.get(session, ()))
+                inputs, said = await check_session_inputs(app, session, acked.get(session, ()))
                 notes["again"] += len(acked.get(session, ())) - inputs.acknowledged
                 total, wrong = merge_inputs(total, inputs), [*wrong, *said]
         return total, notes, wrong

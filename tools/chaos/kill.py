@@ -4,7 +4,7 @@ First the turn is driven once to record which points it passes. Then, for each o
 that reaches the point first is killed, and nothing else is done: the turn has to finish by itself, and the log and the
 ledger of effects are compared with those of the undisturbed turn.
 
-    python -m tools.chaos.kill [--points N] [--seed N]
+    python -m tools.chaos.kill [--points N] [--seed N] [--engine postgres]
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from everturn.app import App
 from everturn.chat import Chat
 from everturn.core.events import CallFinished, Entry
-from everturn.runtime import Runtime
-from tools.chaos.cell import Cell, cell
+from tools.chaos.cell import ENGINES, Cell, EngineName, cell
 from tools.chaos.checks import check
 from tools.chaos.evidence import Evidence
 from tools.chaos.plan import FaultRecord, read_token
@@ -77,9 +77,9 @@ class KillReport(Struct, frozen=True):
         )
 
 
-async def drive(runtime: Runtime, session: str, max_wait: float = PATIENCE) -> tuple[list[Entry], str]:
+async def drive(app: App, session: str, max_wait: float = PATIENCE) -> tuple[list[Entry], str]:
     """Send the turn and wait for its end, as a passive client would; its log, and the violation if any."""
-    chat = Chat(runtime.model_for(""), runtime=runtime, session=session)
+    chat = Chat(app.model_for(""), app=app, session=session)
     turn = await chat.send(ask("four_steps", session))
     trouble = ""
     try:
@@ -87,25 +87,23 @@ async def drive(runtime: Runtime, session: str, max_wait: float = PATIENCE) -> t
             await turn
     except TimeoutError:
         trouble = f"the turn did not end within {max_wait:g} s"
-    return await runtime.store.events(session), trouble
+    return await app.store.events(session), trouble
 
 
-async def points_of(where: Cell, runtime: Runtime) -> list[tuple[str, int]]:
+async def points_of(where: Cell, app: App) -> list[tuple[str, int]]:
     """The points that a turn passes, each as often as it passes it, in the order in which it first does."""
     trace = where.home / "trace"
     await where.arm({"*": {"do": "trace", "file": str(trace)}})
-    await drive(runtime, "kill-traced")
+    await drive(app, "kill-traced")
     await where.arm(None)
     counted = Counter(trace.read_text(encoding="utf-8").split())
     return [(point, nth) for point, times in counted.items() for nth in range(1, min(times, OFTEN) + 1)]
 
 
-async def _kill(
-    where: Cell, runtime: Runtime, number: int, point: str, nth: int, whole: Sequence[object]
-) -> KillResult:
+async def _kill(where: Cell, app: App, number: int, point: str, nth: int, whole: Sequence[object]) -> KillResult:
     session, token = f"kill-{number:04d}", where.home / f"token{number}"
     await where.arm({point: {"do": "kill", "nth": nth, "token": str(token)}})
-    entries, trouble = await drive(runtime, session)
+    entries, trouble = await drive(app, session)
     happened = read_token(str(token))
     evidence = Evidence(session, entries, where.lines(), int(happened is not None), whole)  # pyright: ignore[reportArgumentType]
     violations = [trouble] if trouble else [str(violation) for violation in check(evidence)]
@@ -128,14 +126,18 @@ def _progress(entries: Sequence[Entry], happened: FaultRecord | None) -> float |
 
 
 async def kill_anywhere(
-    limit: int | None = None, seed: int = 0, only: Sequence[tuple[str, int]] = (), sabotage: str = ""
+    limit: int | None = None,
+    seed: int = 0,
+    only: Sequence[tuple[str, int]] = (),
+    sabotage: str = "",
+    engine: EngineName = "restate",
 ) -> KillReport:
     """Kill the driving worker at every named point, at `limit` of them, chosen by the seed, or `only` at these."""
-    async with cell() as where:
+    async with cell(engine=engine) as where:
         await where.start_workers(1)  # this one has no bug, whatever is built into the others
-        async with where.client() as runtime:
-            points = await points_of(where, runtime)
-            whole = normalize_log(await runtime.store.events("kill-traced"), "kill-traced")
+        async with where.client() as app:
+            points = await points_of(where, app)
+            whole = normalize_log(await app.store.events("kill-traced"), "kill-traced")
             chosen = points if limit is None else random.Random(seed).sample(points, min(limit, len(points)))
             chosen = only or chosen
             if sabotage:
@@ -144,7 +146,7 @@ async def kill_anywhere(
             for number, (point, nth) in enumerate(chosen):
                 alive = [worker for worker in where.workers if worker.is_running]
                 await where.start_workers(WORKERS - len(alive), sabotage=sabotage)
-                kills.append(await _kill(where, runtime, number, point, nth, whole))
+                kills.append(await _kill(where, app, number, point, nth, whole))
             return KillReport(tuple(kills))
 
 
@@ -153,8 +155,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, help="at how many points; without it, at all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--engine", choices=ENGINES, default="restate")
     options = parser.parse_args()
-    report = asyncio.run(kill_anywhere(options.points, options.seed))
+    report = asyncio.run(kill_anywhere(options.points, options.seed, engine=options.engine))
     print(report)
     raise SystemExit(bool(report.violations))
 

@@ -1,4 +1,4 @@
-"""Installation under test: its own PostgreSQL, Restate and NATS, API nodes and workers as programs.
+"""Installation under test: its own PostgreSQL, Restate and NATS (or PostgreSQL alone), API nodes and workers as programs.
 
 Everything is started as `deploy/compose.yaml` starts it, `everturn serve --cluster` and `everturn worker`, but on the
 loopback of this machine and on free ports.
@@ -16,12 +16,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from everturn.cluster import Cluster
-from tools.chaos.cell import START, WorkerProcess
+from tools.chaos.cell import START, EngineName, WorkerProcess, cluster_of, start_servers
 from tools.environment import child_environment
-from tools.servers.nats import Nats, private_nats
-from tools.servers.postgres import PostgresServer, private_postgres
+from tools.servers.nats import Nats
+from tools.servers.postgres import PostgresServer
 from tools.servers.process import free_port, process_family
-from tools.servers.restate import RestateServer, restate_server
+from tools.servers.restate import RestateServer
 
 SERVES = re.compile(rb"serves at (http://\S+)")
 DRIVES = b"drives sessions"
@@ -34,10 +34,7 @@ drain = 5.0
 
 [cluster]
 database = "{database}"
-restate = "{restate}"
-admin = "{admin}"
-nats = "{nats}"
-
+{servers}
 [telemetry]
 logs = "json"
 
@@ -74,14 +71,14 @@ class Installation:
         self,
         home: Path,
         postgres: PostgresServer,
-        nats: Nats,
-        restate: RestateServer,
+        nats: Nats | None,
+        restate: RestateServer | None,
         more: str,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.home, self.postgres, self.nats, self.restate = home, postgres, nats, restate
         self.environment = dict(environment or {})  # of every program of it
-        self.cluster = Cluster(postgres.url, restate.ingress, restate.admin, nats.url)
+        self.cluster = cluster_of(postgres.url, restate, nats)
         self.config = home / "everturn.toml"
         self.nodes: list[ApiNode] = []
         self.parents: list[WorkerProcess] = []
@@ -90,9 +87,7 @@ class Installation:
             CONFIG.format(
                 home=home,
                 database=postgres.url,
-                restate=restate.ingress,
-                admin=restate.admin,
-                nats=nats.url,
+                servers=_servers(self.cluster),
                 more=more,
             ),
             encoding="utf-8",
@@ -182,6 +177,12 @@ class Installation:
         await asyncio.gather(*(parent.stop() for parent in self.parents))
 
 
+def _servers(cluster: Cluster) -> str:
+    if not cluster.restate:
+        return ""
+    return f'restate = "{cluster.restate}"\nadmin = "{cluster.admin}"\nnats = "{cluster.nats}"\n'
+
+
 def _parent_of(pid: int) -> int:
     """The parent of a process; 0 when it has ended."""
     try:
@@ -198,16 +199,13 @@ async def installation(
     more: str = "",
     home: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    engine: EngineName = "restate",
 ) -> AsyncGenerator[Installation]:
     """A cluster of its own; `more` is further configuration, in TOML. Everything of it ends with the context."""
     async with AsyncExitStack() as stack:
         if home is None:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-cell-")))
-        postgres, nats, restate = await asyncio.gather(
-            stack.enter_async_context(private_postgres(home)),
-            stack.enter_async_context(private_nats(home)),
-            stack.enter_async_context(restate_server(home)),
-        )
+        postgres, nats, restate = await start_servers(stack, home, engine)
         cluster = Installation(home, postgres, nats, restate, more, environment)
         stack.push_async_callback(cluster.aclose)
         if workers:

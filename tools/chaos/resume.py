@@ -22,14 +22,14 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from everturn.app import App
 from everturn.chat.session import Chat
 from everturn.chat.turn import Turn
 from everturn.core.deltas import TextDelta, TurnItem
-from everturn.core.events import StepFinished, StepInterrupted, StepRestarted, StepStarted, Terminal
+from everturn.core.events import RequestRetried, StepFinished, StepInterrupted, StepRestarted, StepStarted, Terminal
 from everturn.core.parts import TextPart
 from everturn.core.ports import Bus, Engine
 from everturn.core.store_ports import Store
-from everturn.runtime import Runtime
 from everturn.testing.doubles import FakeClock
 from tools.chaos.cell import Cell, WorkerProcess, cell
 from tools.chaos.scenario import ScenarioModel, ask, pieces_of
@@ -60,7 +60,7 @@ class TurnScreen:
         """Render one more item."""
         self.pieces += 1
         match shown:
-            case StepStarted(step=step) | StepRestarted(step=step):
+            case StepStarted(step=step) | StepRestarted(step=step) | RequestRetried(step=step):
                 self._steps[step], self._have = {}, {}  # what was rendered of it is void
                 self._step, self._seq, self._live, self._last = step, 0, 0, 0
             case TextDelta():
@@ -123,7 +123,7 @@ def compare_with_stored(face: TurnScreen, stored: str) -> list[str]:
 class RoamingReader:
     """A reader that disconnects at random and resumes at any node, with its cursor."""
 
-    def __init__(self, nodes: Sequence[Runtime], turn: Turn, rng: random.Random, stay: float) -> None:
+    def __init__(self, nodes: Sequence[App], turn: Turn, rng: random.Random, stay: float) -> None:
         self._nodes, self._turn, self._rng, self._stay = nodes, turn, rng, stay
         self.face = TurnScreen()
         self.forgotten: list[TurnScreen] = []  # what it rendered before it reloaded
@@ -147,7 +147,7 @@ class RoamingReader:
 
 
 async def visit(
-    face: TurnScreen, node: Runtime, turn: Turn, is_enough: Callable[[TurnScreen], bool] = lambda _: False
+    face: TurnScreen, node: App, turn: Turn, is_enough: Callable[[TurnScreen], bool] = lambda _: False
 ) -> None:
     """Continue to read at a node, to the end or until enough was read."""
     reading = Turn(node, turn.session, turn.id).events(face.cursor)
@@ -220,10 +220,10 @@ async def resuming(sizes: ResumeSizes, troubles: Sequence[Trouble] = ("kill", "c
     return ResumeReport(runs)
 
 
-async def _run(cluster: Cell, nodes: Sequence[Runtime], sizes: ResumeSizes, trouble: Trouble, seed: int) -> ResumeRun:
+async def _run(cluster: Cell, nodes: Sequence[App], sizes: ResumeSizes, trouble: Trouble, seed: int) -> ResumeRun:
     began, rng = time.monotonic(), random.Random(seed)
     session, pieces = f"resuming-{trouble}-{seed}", pieces_of(sizes.deltas, seed)
-    chat = Chat(ScenarioModel(), runtime=nodes[0], session=session)
+    chat = Chat(ScenarioModel(), app=nodes[0], session=session)
     turn = await chat.send(ask("long_text", session, deltas=sizes.deltas, seed=seed))
     guests = [RoamingReader(nodes, turn, random.Random(f"{seed}/{n}"), sizes.stay) for n in range(sizes.readers)]
     enough = len("".join(pieces)) * (0.5 if trouble == "kill" else rng.uniform(0.2, 0.9))
@@ -275,10 +275,11 @@ def driver_of(cluster: Cell, session: str) -> WorkerProcess:
     return next(worker for worker in cluster.workers if worker.name == requests[-1])
 
 
-async def _come_late(cluster: Cell, nodes: Sequence[Runtime], turn: Turn, faces: Sequence[TurnScreen]) -> None:
+async def _come_late(cluster: Cell, nodes: Sequence[App], turn: Turn, faces: Sequence[TurnScreen]) -> None:
     """Let readers resume when the bus has lost its memory; every other one at a node whose clock is an hour ahead."""
-    cluster.nats.kill9()
-    await cluster.nats.start()
+    if cluster.nats is not None:
+        cluster.nats.kill9()
+        await cluster.nats.start()
     async with _an_hour_later(cluster) as later:
         for number, face in enumerate(faces):
             with suppress(TimeoutError):
@@ -287,12 +288,12 @@ async def _come_late(cluster: Cell, nodes: Sequence[Runtime], turn: Turn, faces:
 
 
 @asynccontextmanager
-async def _an_hour_later(cluster: Cell) -> AsyncGenerator[Runtime]:
-    def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
-        return Runtime(ScenarioModel(), store=store, bus=bus, engine=engine, clock=FakeClock(time.time() + HOUR))
+async def _an_hour_later(cluster: Cell) -> AsyncGenerator[App]:
+    def make(*, store: Store, bus: Bus, engine: Engine) -> App:
+        return App(ScenarioModel(), store=store, bus=bus, engine=engine, clock=FakeClock(time.time() + HOUR))
 
-    async with cluster.cluster.join(make) as runtime:
-        yield runtime
+    async with cluster.cluster.join(make) as app:
+        yield app
 
 
 def main() -> None:

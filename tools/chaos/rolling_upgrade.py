@@ -14,7 +14,7 @@ import asyncio
 
 from msgspec import Struct
 
-from everturn.runtime import Runtime
+from everturn.app import App
 from tools.chaos.cell import Cell, WorkerProcess, cell
 from tools.chaos.checks import check
 from tools.chaos.evidence import Evidence
@@ -39,28 +39,28 @@ async def upgrade(turns: int = 200) -> Upgraded:
     pretend(NEXT)
     async with cell() as where:
         old = await where.start_workers(2)
-        async with where.client() as runtime:
-            whole = normalize_log((await drive(runtime, "roll-whole"))[0], "roll-whole")
-            done = asyncio.create_task(_turns(runtime, turns))
+        async with where.client() as app:
+            whole = normalize_log((await drive(app, "roll-whole"))[0], "roll-whole")
+            done = asyncio.create_task(_turns(app, turns))
             kills = await _roll(where, old, done)
             violations: list[str] = []
             restarts = 0
             lines = where.lines()
             for session, trouble in await done:
-                entries = await runtime.store.events(session)
+                entries = await app.store.events(session)
                 restarts += sum(type(entry.event).__name__ == "StepRestarted" for entry in entries)
                 found = check(Evidence(session, entries, lines, kills + 1, whole))
                 violations += [f"{session}: {trouble}"] if trouble else [f"{session}: {one}" for one in found]
             return Upgraded(turns, restarts, kills, tuple(violations))
 
 
-async def _turns(runtime: Runtime, turns: int) -> list[tuple[str, str]]:
+async def _turns(app: App, turns: int) -> list[tuple[str, str]]:
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int) -> tuple[str, str]:
         async with room:
             session = f"roll-{number:05d}"
-            return session, (await drive(runtime, session))[1]
+            return session, (await drive(app, session))[1]
 
     return list(await asyncio.gather(*(one(number) for number in range(turns))))
 

@@ -18,13 +18,13 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from everturn.app import App
 from everturn.chat.session import Chat
 from everturn.cluster import Cluster
 from everturn.core.commands import AnyCommand, Send
 from everturn.core.ports import Bus, Engine
 from everturn.core.store_ports import Receipt, Store
 from everturn.errors import KeyConflict, UnknownSession
-from everturn.runtime import Runtime
 from tools.chaos.ledger import EffectLedger, read_ledger
 from tools.chaos.scenario import ScenarioModel, ask, input_hash
 
@@ -54,8 +54,8 @@ class SenderConfig(Struct, frozen=True):
 class InputSender:
     """Sends the inputs of its sessions, and lets a session come to rest before it starts the next."""
 
-    def __init__(self, config: SenderConfig, runtime: Runtime) -> None:
-        self._config, self._runtime = config, runtime
+    def __init__(self, config: SenderConfig, app: App) -> None:
+        self._config, self._app = config, app
         self._ledger = EffectLedger(config.ledger, config.name)
         self._safe = {line.key for line in read_ledger(config.ledger).lines if line.kind == "ack"}
         # A restarted client uses another seed, or it might repeat for ever what it was killed at.
@@ -74,7 +74,7 @@ class InputSender:
                 group.create_task(one(f"{self._config.name}-{number}"))
 
     async def _session(self, session: str) -> None:
-        chat = Chat(self._runtime.model_for(""), runtime=self._runtime, session=session)
+        chat = Chat(self._app.model_for(""), app=self._app, session=session)
         todo = [n for n in range(self._config.inputs) if f"{session}-{n}" not in self._safe]
         for number in todo:
             await self._deliver(chat, number)
@@ -115,7 +115,7 @@ class InputSender:
 
     async def _is_awake(self, session: str) -> bool:
         try:
-            return (await self._runtime.store.info(session)).is_awake
+            return (await self._app.store.info(session)).is_awake
         except UnknownSession:  # all of it was lost; the checker will report it
             return False
 
@@ -177,13 +177,13 @@ BUGS: dict[str, Callable[[Store], Store]] = {
 
 
 async def _main(config: SenderConfig) -> None:
-    def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
-        return Runtime(ScenarioModel(), store=BUGS[config.bug](store), bus=bus, engine=engine)
+    def make(*, store: Store, bus: Bus, engine: Engine) -> App:
+        return App(ScenarioModel(), store=BUGS[config.bug](store), bus=bus, engine=engine)
 
     while True:
         try:
-            async with config.cluster.join(make) as runtime:
-                await InputSender(config, runtime).run()
+            async with config.cluster.join(make) as app:
+                await InputSender(config, app).run()
                 return
         except* (OSError, ConnectionError) as errors:  # it could not connect: a part of the cluster is down
             logging.warning("%s could not join: %r", config.name, errors.exceptions)

@@ -20,6 +20,7 @@ from everturn.core.events import (
     GateResolved,
     LateResultReceived,
     MessageAdded,
+    RequestRetried,
     StepRestarted,
     TurnEvent,
     TurnStarted,
@@ -28,7 +29,9 @@ from everturn.core.events import (
 
 NormalizedEvent = dict[str, Any]
 
-_WHEN_AND_WHO = frozenset(("at", "hash", "command"))  # a hash covers ids; the key of a command is the client's choice
+_WHEN_AND_WHO = frozenset(
+    ("at", "first_chunk_at", "hash", "command")
+)  # a hash covers ids; the key of a command is the client's choice
 _SHOWN = 240  # characters of an event in a difference
 
 
@@ -41,7 +44,7 @@ def normalize_log(entries: Sequence[Entry], session: str) -> list[NormalizedEven
     rename = _renaming(entries, session)
     turns: dict[str, list[tuple[str, int, NormalizedEvent]]] = {}
     for entry in entries:
-        if not isinstance(entry.event, StepRestarted | TurnSuspended):
+        if not isinstance(entry.event, StepRestarted | RequestRetried | TurnSuspended):
             turn = entry.event.turn if isinstance(entry.event, TurnEvent) else ""
             bare = _strip(msgspec.to_builtins(entry.event), rename)
             turns.setdefault(turn, []).append((rename(_call_of(entry.event)), entry.seq, bare))

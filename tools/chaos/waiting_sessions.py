@@ -19,10 +19,10 @@ import msgspec
 from msgspec import Struct
 
 from everturn import failpoints
+from everturn.app import App
 from everturn.chat.session import Chat
 from everturn.chat.turn import Turn
 from everturn.core.events import CallStarted, Event, Gate, GateResolved, TurnCompleted
-from everturn.runtime import Runtime
 from tools.chaos.cell import Cell, cell
 from tools.chaos.scenario import ScenarioModel, ask
 
@@ -138,7 +138,7 @@ async def waiting(sizes: WaitingSizes) -> WaitingReport:
 Wait = tuple[Turn, Gate]
 
 
-async def _park(node: Runtime, sessions: int) -> list[Wait]:
+async def _park(node: App, sessions: int) -> list[Wait]:
     """Bring sessions to their gates."""
     turns: dict[str, Turn] = {}
     numbers = iter(range(sessions))
@@ -146,7 +146,7 @@ async def _park(node: Runtime, sessions: int) -> list[Wait]:
     async def send() -> None:
         for number in numbers:
             session = f"waiting-{number}"
-            turn = await Chat(ScenarioModel(), runtime=node, session=session).send(ask("asks", session))
+            turn = await Chat(ScenarioModel(), app=node, session=session).send(ask("asks", session))
             turns[turn.id] = turn
 
     await asyncio.gather(*(send() for _ in range(AT_ONCE)))
@@ -159,10 +159,13 @@ async def _park(node: Runtime, sessions: int) -> list[Wait]:
 async def drives_in(cluster: Cell) -> int:
     """How many drives the engine runs or has queued."""
 
+    restate = cluster.restate
+    assert restate is not None
+
     def count() -> int:
         body = msgspec.json.encode({"query": "SELECT count(1) AS drives FROM sys_invocation"})
         headers = {"content-type": "application/json", "accept": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(f"{cluster.restate.admin}/query", body, headers)) as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"{restate.admin}/query", body, headers)) as answer:
             return msgspec.json.decode(answer.read(), type=_Drives).rows[0]["drives"]
 
     return await asyncio.to_thread(count)
@@ -224,7 +227,7 @@ class _Safe:
         failpoints.install_plan(None)
 
 
-async def _answer(node: Runtime, wait: Wait, safe: _Safe) -> _Times:
+async def _answer(node: App, wait: Wait, safe: _Safe) -> _Times:
     """Answer a gate, and wait for the end of the turn."""
     turn, gate = wait
     given = time.time()
@@ -235,14 +238,14 @@ async def _answer(node: Runtime, wait: Wait, safe: _Safe) -> _Times:
     return _Times(given, safe.at[asyncio.current_task()], events)
 
 
-async def _answer_in_turn(node: Runtime, waits: Sequence[Wait]) -> AnswerLatencies:
+async def _answer_in_turn(node: App, waits: Sequence[Wait]) -> AnswerLatencies:
     with _Safe() as safe:
         async with _noise() as noise:
             times = [await _answer(node, wait, safe) for wait in waits]
     return _summed(times, noise)
 
 
-async def _answer_at_random(node: Runtime, waits: Sequence[Wait], rate: float, rng: random.Random) -> AnswerLatencies:
+async def _answer_at_random(node: App, waits: Sequence[Wait], rate: float, rng: random.Random) -> AnswerLatencies:
     async def later(delay: float, wait: Wait) -> _Times:
         await asyncio.sleep(delay)
         return await _answer(node, wait, safe)

@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from everturn import failpoints
+from everturn.app import App
 from everturn.cluster import Cluster
 from everturn.cluster.workers import loop_factory
 from everturn.core.ports import Bus, Engine
 from everturn.core.store_ports import Store
-from everturn.runtime import Runtime
 from tools.chaos.ledger import EffectLedger
 from tools.chaos.plan import FaultPlan, install_from_environment
 from tools.chaos.sabotage import SABOTAGES
@@ -50,9 +50,9 @@ def main() -> None:
         SABOTAGES[config.sabotage]()
     ledger = EffectLedger(config.ledger, config.name)
 
-    def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
+    def make(*, store: Store, bus: Bus, engine: Engine) -> App:
         model = ScenarioModel(ledger, config.pace)
-        return Runtime(model, tools=make_tools(ledger, config.pause), store=store, bus=bus, engine=engine)
+        return App(model, tools=make_tools(ledger, config.pause), store=store, bus=bus, engine=engine)
 
     def arm() -> None:
         """Follow another plan from now on; points are counted anew."""
