@@ -50,7 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # The limit is there to find what hangs. A test of a property is a hundred tests in one, on a shared machine.
         # So is a story that is told again with a death after each of its events, which is not run once more.
         is_many = is_hypothesis_test(getattr(item, "obj", None)) or str(item.path).startswith(RUN_ONCE)
-        if is_many and item.get_closest_marker("timeout") is None:
+        is_limited = config.getoption("timeout", None) is not None  # as the processes of mutants are
+        if is_many and not is_limited and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT))
 
 

@@ -10,21 +10,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import (
-    Chat,
-    GateOpened,
-    ModelError,
-    Phase,
-    StepRestarted,
-    TextDelta,
-    Turn,
-    TurnError,
-    TurnOptions,
-    TurnStatus,
-    tool,
-)
+from everturn import Chat, ModelError, Turn, TurnError, TurnOptions, TurnStatus, tool
+from everturn.app import App
 from everturn.chat import EventStream
-from everturn.chat.validation import RUNTIME_ARGUMENTS
+from everturn.chat.validation import APP_ARGUMENTS
 from everturn.core.chunks import TextChunk
 from everturn.core.events import AnswerStarted, CallStarted, GateResolved, TurnSuspended
 from everturn.core.hooks import GateContext, StepContext
@@ -34,8 +23,8 @@ from everturn.core.requests import RequestResult
 from everturn.core.rules.policy import Rule
 from everturn.core.state import TRANSITIONS
 from everturn.errors import BadArguments, ConfigError, DriverLost, GateClosed, HashMismatch, UnknownGate, UnknownTurn
+from everturn.events import GateOpened, Phase, StepRestarted, TextDelta
 from everturn.running.active_turn import Prompt, TurnSettings
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.wire import dump_log
 from tests.helpers.waiting import wait_until
@@ -127,7 +116,7 @@ async def test_a_failed_turn_raises_what_it_failed_of(kind: str) -> None:
 async def test_a_message_may_bring_files() -> None:
     model = ScriptedModel(say("A cat."))
     async with Chat(model) as chat:
-        blob = await chat.runtime.store.put_blob(b"...")
+        blob = await chat.app.store.put_blob(b"...")
         parts = (TextPart("what is this?"), FilePart(blob, "image/png", 3, "cat.png"))
         await (await chat.send(parts))
         assert (await chat.messages())[0].parts == parts
@@ -139,7 +128,7 @@ async def test_text_that_is_no_text_is_mended_on_arrival() -> None:
     async with Chat(model) as chat:
         await (await chat.send("a\ud800b"))
         assert (await chat.messages())[0].text == "a?b"
-        dump_log(await chat.runtime.store.events(chat.session))
+        dump_log(await chat.app.store.events(chat.session))
 
 
 async def test_a_model_nobody_knows_is_refused_with_those_there_are() -> None:
@@ -158,13 +147,13 @@ async def test_another_model_may_answer_one_turn() -> None:
         assert (await turn).text == "two"
         answer = (await chat.messages())[-1]
         assert (answer.by, (await turn.state()).options.model) == ("other", "other")
-        with pytest.raises(ConfigError, match="names no model"):
+        with pytest.raises(ConfigError, match="is not a model name"):
             await chat.send("and?", model="nobody")
 
 
-async def test_chats_of_one_runtime_may_have_models_of_their_own() -> None:
-    runtime = Runtime(ScriptedModel(say("a"), name="a"))
-    async with Chat(ScriptedModel(say("b"), name="b"), runtime=runtime) as chat:
+async def test_chats_of_one_app_may_have_models_of_their_own() -> None:
+    app = App(ScriptedModel(say("a"), name="a"))
+    async with Chat(ScriptedModel(say("b"), name="b"), app=app) as chat:
         assert (await (await chat.send("hi"))).text == "b"
 
 
@@ -215,7 +204,7 @@ async def test_a_subscriber_hears_only_of_its_own_session() -> None:
     heard: list[TurnStatus] = []
     model = ScriptedModel(say("Hello."))
     async with Chat(model) as chat:
-        other = Chat(model, runtime=chat.runtime)
+        other = Chat(model, app=chat.app)
         other.subscribe(heard.append)
         await (await chat.send("hi"))
     assert heard == []
@@ -346,7 +335,7 @@ async def test_a_plugin_may_answer_a_gate_before_a_person_is_asked(resolution: s
         turn = await chat.send("please")
         await turn
         [called] = (await turn.state()).calls.values()
-        events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+        events = [entry.event for entry in await chat.app.store.events(chat.session)]
     assert (called.state, called.resolution and called.resolution.by) == (state, "plugin:Guard")
     assert not any(isinstance(event, TurnSuspended) for event in events)
 
@@ -386,7 +375,7 @@ async def test_the_same_answer_again_is_taken_for_the_first() -> None:
     await asyncio.gather(*(turn.answer(gate, allow="once") for _ in range(3)))
     await turn
     await turn.answer(gate, allow="once")
-    answered = [e for e in await chat.runtime.store.events(chat.session) if isinstance(e.event, GateResolved)]
+    answered = [e for e in await chat.app.store.events(chat.session) if isinstance(e.event, GateResolved)]
     assert (len(answered), ran, await chat.gates()) == (1, ["ada"], [])
     await chat.aclose()
 
@@ -431,7 +420,7 @@ async def test_an_answer_to_something_else_than_was_shown_is_refused_and_the_gat
 async def test_a_gate_of_one_session_cannot_be_answered_from_another() -> None:
     ran: list[str] = []
     chat, _, gate = await at_a_gate(ran)
-    other = Chat(ScriptedModel(), runtime=chat.runtime)
+    other = Chat(ScriptedModel(), app=chat.app)
     await other.send("hi")
     with pytest.raises(UnknownGate):
         await other.answer(gate, allow="once")
@@ -471,7 +460,7 @@ def test_a_plugin_class_or_a_hook_that_does_not_exist_is_refused() -> None:
         Chat(ScriptedModel(), plugins=[Misspelt()])
 
 
-def test_what_a_runtime_brings_cannot_be_given_again() -> None:
+def test_what_an_app_brings_cannot_be_given_again() -> None:
     model = ScriptedModel()
     with pytest.raises(ConfigError, match="not both"):
         Chat(model, system="be brief", settings=TurnSettings())
@@ -500,22 +489,22 @@ ADVICE: dict[str, tuple[Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", ADVICE)
-async def test_what_a_runtime_brings_is_refused_with_advice_that_works(name: str) -> None:
+async def test_what_an_app_brings_is_refused_with_advice_that_works(name: str) -> None:
     given, options, elsewhere = ADVICE[name]
     model = ScriptedModel([say("Hi.")])
-    with pytest.raises(ConfigError, match=rf"{name}: .*Runtime\({next(iter(elsewhere))}=") as raised:
-        Chat(model, runtime=Runtime(model), **{name: given})
+    with pytest.raises(ConfigError, match=rf"{name}: .*App\({next(iter(elsewhere))}=") as raised:
+        Chat(model, app=App(model), **{name: given})
     assert (options is not None) == ("options=TurnOptions(" in str(raised.value))
 
-    for more, runtime in ((options, Runtime(model)), (None, Runtime(model, **elsewhere))):
-        async with Chat(model, runtime=runtime, options=TurnOptions(**(more or {}))) as chat:
+    for more, app in ((options, App(model)), (None, App(model, **elsewhere))):
+        async with Chat(model, app=app, options=TurnOptions(**(more or {}))) as chat:
             assert (await (await chat.send("Hello"))).text == "Hi."
     if name == "system":
         assert [request.system.startswith("be brief") for request in model.requests] == [True, True]
 
 
-def test_every_keyword_that_a_runtime_has_is_refused_with_advice() -> None:
-    assert set(RUNTIME_ARGUMENTS) == set(ADVICE)
+def test_every_keyword_that_an_app_has_is_refused_with_advice() -> None:
+    assert set(APP_ARGUMENTS) == set(ADVICE)
 
 
 async def test_a_chat_whose_session_another_one_took_over_says_so_and_does_not_hang() -> None:
@@ -589,7 +578,7 @@ async def test_a_policy_that_does_not_exist_is_refused_when_it_is_given(option: 
 
 @pytest.mark.parametrize("model", [None, object(), ScriptedModel])
 def test_what_is_no_model_is_refused(model: Any) -> None:
-    with pytest.raises(ConfigError, match="stream"):
+    with pytest.raises(ConfigError, match=r"stream|an agent"):
         Chat(model)
 
 
@@ -675,7 +664,7 @@ async def test_a_finished_hook_is_written_before_a_plugin_takes_its_time() -> No
                 await ctx.append_and_request("and?")
 
         async def on_message_append(self, ctx: Any) -> None:
-            log.append([type(entry.event).__name__ for entry in await chat.runtime.store.events(chat.session)])
+            log.append([type(entry.event).__name__ for entry in await chat.app.store.events(chat.session)])
 
     log: list[list[str]] = []
     chat = Chat(ScriptedModel(say("one"), say("two")), plugins=[Slow()])

@@ -236,7 +236,7 @@ def test_a_person_talks_to_a_server_cancels_and_takes_another_model(server: str)
     assert "· cancelled" in terminal.text
     terminal.type("/model openai:gpt-5.2\n")  # which is elsewhere: its key is missing, and this server is not asked
     terminal.until("you> ")
-    assert "set the environment variable OPENAI_API_KEY" in terminal.text
+    assert "environment variable OPENAI_API_KEY" in " ".join(terminal.text.split())
     terminal.type("/model plain-n2-p1\n")
     terminal.until("you> ")
     terminal.type("/again\n")
@@ -278,7 +278,7 @@ def test_a_person_is_asked_about_a_call_of_a_server_s_model(server: str, tmp_pat
     terminal.until("you> ")
     terminal.type("Hello\n")
     terminal.until("[?] help\n> ")
-    assert "? lookup asks to run\n" in terminal.text
+    assert "? lookup needs approval\n" in terminal.text
     assert "    query  what is the airspeed of an unladen swallow, and who measured it" in terminal.text
     terminal.type("y\n")
     terminal.until("you> ")
@@ -292,8 +292,8 @@ def test_a_person_is_asked_about_a_call_of_a_server_s_model(server: str, tmp_pat
 def test_the_help_of_the_chat_says_what_a_tool_may_do_without_a_question():
     told = " ".join(run("chat", "--help").stdout.split())
 
-    assert "A tool runs without a question unless it says otherwise" in told
-    assert "Loading a file of them runs it." in told
+    assert "A tool runs without approval unless it is declared with" in told
+    assert "Loading a tool file runs it." in told
 
 
 def test_a_model_that_makes_files_is_not_asked_where_nobody_would_get_them(server: str):

@@ -16,8 +16,18 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 
-# Installed for their tests in an environment of their own, or brought by whoever writes the tests that use them.
-ELSEWHERE = {"litellm", "pydantic_ai", "pytest", "pytest_asyncio", "sqlalchemy", "alembic"}
+# `typing_extensions` is imported by type checkers alone, which bring it.
+# The others are installed for their tests in an environment of their own, or brought by whoever writes the tests that use them.
+ELSEWHERE = {
+    "typing_extensions",
+    "litellm",
+    "pydantic_ai",
+    "pytest",
+    "pytest_asyncio",
+    "sqlalchemy",
+    "alembic",
+    "keyring",
+}
 
 
 def _normal(name: str) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Chat, tool
 from everturn.errors import ConfigError, StoreBusy
+from everturn.events import TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 # A program as somebody would write it: it begins a turn, or goes on with what is there.
@@ -45,7 +46,7 @@ async def main():
     chat = Chat(ScriptedModel(*script), tools=[look, pay], store=sys.argv[1], session="talk")
     if len(sys.argv) > 5:
         await chat.send("go", key="the one")
-        await chat.runtime.serve_until_signal()
+        await chat.app.serve_until_signal()
     else:
         async with chat:
             print((await (await chat.send("go", key="the one"))).text)

@@ -8,23 +8,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FIRST = ROOT / "docs_src" / "first.py"
+FIRST = ROOT / "docs_src" / "get_started" / "hello.py"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def example() -> str:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(
-        r"<!-- docs_src/first\.py -->\n```python\n(.*?)```\n<!-- /docs_src/first\.py -->", readme, re.DOTALL
-    )
-    return block
-
-
-def test_the_example_in_the_readme_is_the_file() -> None:
-    assert example() == FIRST.read_text(encoding="utf-8")
-
-
-def test_the_example_runs_and_prints_what_the_docs_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_runs_and_prints_what_the_readme_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (code, printed) = re.findall(r"```(?:python|text)\n(.*?)```", README, re.DOTALL)[:2]
     copy = tmp_path / "pasted.py"
-    copy.write_text(example(), encoding="utf-8")
+    copy.write_text(code, encoding="utf-8")
     asyncio.run(runpy.run_path(str(copy), run_name="example")["main"]())
-    assert capsys.readouterr().out == FIRST.with_suffix(".txt").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == printed == FIRST.with_suffix(".txt").read_text(encoding="utf-8")
+
+
+def test_each_row_of_the_comparison_has_a_cell_for_each_product() -> None:
+    (table,) = re.findall(r"^\| \| Everturn \|.*?\n\n", README, re.DOTALL | re.MULTILINE)
+    assert {line.count("|") for line in table.strip().splitlines()} == {9}

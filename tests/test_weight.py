@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 IMPORT_SECONDS = 0.15  # CPU, above a Python that imports nothing
-DISTRIBUTIONS = 16  # everturn itself included, extras not
+DISTRIBUTIONS = 17  # everturn itself included, extras not
 ROUNDS = 6  # at most; the least counts, for whatever else a machine does only adds
 HELP_SECONDS = 0.25  # CPU of `everturn --help`, Python itself included
 BARE = 8.0  # the same, in Pythons that do nothing

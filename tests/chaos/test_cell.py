@@ -9,12 +9,13 @@ from contextlib import suppress
 import pytest
 from tests.helpers.events import wait_for_event
 
-from everturn import Chat, LateResultReceived, TextDelta, Turn
-from everturn.cluster.watchdog import BLOCKED_EXIT_CODE
+from everturn import Chat, Turn
+from everturn.app import App
 from everturn.core.events import CallStarted, TurnCancelled
 from everturn.core.session_claims import MAX_QUICK_CLAIMS
 from everturn.errors import SessionQuarantined
-from everturn.runtime import Runtime
+from everturn.events import LateResultReceived, TextDelta
+from everturn.watchdog import BLOCKED_EXIT_CODE
 from tools.chaos import ask
 from tools.chaos.cell import Cell, WorkerProcess, cell
 
@@ -22,10 +23,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 BUSY = 60.0  # seconds that a busy machine may take to look; a session that rests by this clock rested then
 
 
-async def send(runtime: Runtime, scenario: str, session: str, **options: float) -> Turn:
-    return await Chat(runtime.model_for(""), runtime=runtime, session=session).send(
-        ask(scenario, session, 0, **options)
-    )
+async def send(app: App, scenario: str, session: str, **options: float) -> Turn:
+    return await Chat(app.model_for(""), app=app, session=session).send(ask(scenario, session, 0, **options))
 
 
 async def test_a_cell() -> None:
@@ -38,7 +37,7 @@ async def test_a_cell() -> None:
             await a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where, here)
 
 
-async def cancels_are_heard_at_once(here: Runtime, there: Runtime) -> None:
+async def cancels_are_heard_at_once(here: App, there: App) -> None:
     seconds: list[float] = []
     for number in range(20):
         turn = await send(here, "long_text", f"cancel-{number}", deltas=10_000)
@@ -53,7 +52,7 @@ async def cancels_are_heard_at_once(here: Runtime, there: Runtime) -> None:
     assert sorted(seconds)[len(seconds) * 3 // 4] < 0.1, seconds  # a loaded machine may be late now and then
 
 
-async def a_tool_whose_process_died_after_its_turn_is_told_of(where: Cell, here: Runtime) -> None:
+async def a_tool_whose_process_died_after_its_turn_is_told_of(where: Cell, here: App) -> None:
     turn = await send(here, "lingers", "linger", seconds=300)
     await wait_for_event(here.store, "linger", CallStarted)
     await turn.cancel()
@@ -70,9 +69,7 @@ async def a_tool_whose_process_died_after_its_turn_is_told_of(where: Cell, here:
     await where.start_worker(pace=0.01)
 
 
-async def a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_caught(
-    where: Cell, here: Runtime
-) -> None:
+async def a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_caught(where: Cell, here: App) -> None:
     await send(here, "blocks", "wedge")
     ended: list[WorkerProcess] = []
     async with asyncio.timeout(60):
@@ -90,7 +87,7 @@ async def a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_ca
     await where.start_worker(pace=0.01)
 
 
-async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Cell, here: Runtime) -> None:
+async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Cell, here: App) -> None:
     deaths = 0
 
     async def keep_two_running() -> None:

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from docs_src.guides.shop import ask, make
 
+from everturn.base_app import DRIVE_SECONDS, DURABLE_DRAIN_TIMEOUT, RECONCILE_AFTER
 from everturn.core.session_claims import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS
-from everturn.runtime import DRIVE_SECONDS, DURABLE_DRAIN_TIMEOUT, RECONCILE_AFTER
 from tools.chaos.cell import cell
 from tools.servers import restate
 from tools.servers.process import free_port
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "deploy" / "cluster.md").read_text(encoding="utf-8")
 
 
 def test_the_settings_of_restate_in_the_guide_are_those_the_tests_run_with() -> None:

@@ -7,20 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import (
-    CallStarted,
-    Chat,
-    Cursor,
-    GateOpened,
-    ModelError,
-    Phase,
-    TextDelta,
-    TurnError,
-    TurnOptions,
-    TurnSettings,
-    TurnSuspended,
-    tool,
-)
+from everturn import Chat, ModelError, TurnError, TurnOptions, TurnSettings, tool
 from everturn.calls.pipeline import OutputLimits
 from everturn.core.chunks import CallChunk
 from everturn.core.history import DIGEST_LIMIT, render_history
@@ -28,6 +15,14 @@ from everturn.core.hooks import AppendContext, CallContext, GateContext, TurnCon
 from everturn.core.parts import Finish, NoticePart, ToolPart
 from everturn.core.requests import RequestCall, RequestResult
 from everturn.errors import CommandRefused, ConfigError, DriverLost, GateClosed, HookError, KeyConflict
+from everturn.events import (
+    CallStarted,
+    Cursor,
+    GateOpened,
+    Phase,
+    TextDelta,
+    TurnSuspended,
+)
 from everturn.testing import MemoryStore, MortalStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 
 
@@ -147,10 +142,10 @@ async def test_the_same_key_is_the_same_turn() -> None:
             await chat.send("Goodbye", key="k")
 
 
-async def test_sessions_share_a_runtime_its_tools_and_its_end() -> None:
+async def test_sessions_share_an_app_its_tools_and_its_end() -> None:
     model = ScriptedModel(calls(call("look")), say("Done."))
     chat = Chat(model, tools=[look])
-    other = Chat(model, session="other", runtime=chat.runtime)
+    other = Chat(model, session="other", app=chat.app)
     result = await (await other.send("Go"))
     assert [made.state for made in calls_of(result)] == ["completed"]
     assert await chat.messages() == []
@@ -330,7 +325,7 @@ async def test_discard_looks_at_the_cancelled_turn_and_the_others_at_the_next(
             if isinstance(event, CallStarted):
                 await turn.cancel()
         may_end.set()
-        await chat.runtime.tool_tasks.wait_idle()
+        await chat.app.tool_tasks.wait_idle()
         await (await chat.send("And?", late=second))
         late = next(part for part in (await chat.messages())[1].parts if isinstance(part, ToolPart)).late
     assert (late is not None) is is_kept

@@ -13,7 +13,7 @@ from docs_src.guides.durable_work import make
 from docs_src.guides.killing_own import judge, run
 
 from everturn import Chat
-from everturn.runtime import DRAIN_TIMEOUT
+from everturn.base_app import DRAIN_TIMEOUT
 from tools.chaos.checks import CHECKS
 from tools.chaos.scenario import SCENARIOS
 
@@ -31,7 +31,7 @@ def work(file: Path) -> subprocess.Popen[str]:
 
 async def test_a_program_that_is_told_to_leave_ends_well_and_the_next_one_reads_on(tmp_path: Path) -> None:
     file = tmp_path / "book.db"
-    async with Chat("", runtime=make(str(file)), session="book") as chat:
+    async with Chat("", app=make(str(file)), session="book") as chat:
         await chat.send("Read the book", key="book")
 
     first = work(file)
@@ -53,7 +53,7 @@ async def test_a_program_that_is_told_to_leave_ends_well_and_the_next_one_reads_
 
 def test_the_seconds_in_which_to_leave_are_those_in_the_code() -> None:
     assert DRAIN_TIMEOUT == 10
-    assert "ten seconds" in (GUIDES / "durable.md").read_text(encoding="utf-8")
+    assert "ten seconds" in (GUIDES / "durable-execution.md").read_text(encoding="utf-8")
 
 
 # Killing -----------------------------------------------------------------------------------------------------------

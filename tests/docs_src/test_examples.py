@@ -1,17 +1,31 @@
 """Every example in the docs is on a page, is run, and prints what the page says it prints."""
 
 import asyncio
+import importlib.util
 import inspect
 import re
 import runpy
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from everturn.tools.code import javascript
 
 ROOT = Path(__file__).parent.parent.parent
+
+
+def load_script() -> Any:
+    spec = importlib.util.spec_from_file_location("doc_examples", ROOT / "scripts" / "doc_examples.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+doc_examples = load_script()
 EXAMPLES = sorted((ROOT / "docs_src").rglob("*.py"))
 SERVED = ("client_", "protocols_")  # are run against a server, by test_server.py
 PRINTING = [path for path in EXAMPLES if path.with_suffix(".txt").exists() and not path.name.startswith(SERVED)]
@@ -44,14 +58,29 @@ def test_an_example_prints_what_its_page_says(path: Path, capsys: pytest.Capture
 
 def test_every_example_and_its_output_are_on_a_page() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
-    shown = set(re.findall(r'--8<-- "(docs_src/[^":]+)', pages))
+    shown = set(re.findall(r"<!-- example: (docs_src/[^: ]+)", pages))
     assert shown == {name_of(path) for path in (*EXAMPLES, *OTHERS)}
 
 
 def test_no_page_has_an_example_of_its_own() -> None:
     for page in (ROOT / "docs").rglob("*.md"):
-        for block in re.findall(r"``` ?\{? ?\.?py[^\n]*\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-            assert re.fullmatch(r'--8<-- "docs_src/[^"]+"\n', block), f"{page.name}: {block}"
+        text = page.read_text(encoding="utf-8")
+        for block in re.finditer(r"^ *``` ?\{? ?\.?py[^\n]*\n", text, re.MULTILINE):
+            assert text[: block.start()].endswith(" -->\n"), f"{page.name}: {text[block.start() : block.end() + 80]}"
+
+
+def test_the_pages_show_the_examples_as_they_are() -> None:
+    for page in doc_examples.pages():
+        assert doc_examples.render(page.read_text("utf-8")) == page.read_text("utf-8"), page.name
+
+
+def test_an_example_that_changed_is_found() -> None:
+    page = (ROOT / "docs" / "guides" / "tools.md").read_text(encoding="utf-8")
+    assert doc_examples.render(page.replace("async def", "def", 1)) == page
+    with pytest.raises(SystemExit, match="no code block directly below"):
+        doc_examples.render("<!-- example: docs_src/first.py -->\ntext\n")
+    with pytest.raises(SystemExit, match="no section 'nothing'"):
+        doc_examples.render("<!-- example: docs_src/first.py:nothing -->\n```\n```\n")
 
 
 def test_every_example_is_run() -> None:

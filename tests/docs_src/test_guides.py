@@ -15,20 +15,14 @@ from docs_src.guides.test_pay import test_the_model_reads_what_the_tool_says as 
 from pydantic import BaseModel
 
 from everturn import (
-    SUSPEND,
     Chat,
-    GateOpened,
-    GateResolved,
     ModelError,
     Output,
-    Phase,
-    TextDelta,
+    RunResult,
     TextPart,
     ToolContext,
     Turn,
     TurnError,
-    TurnResult,
-    TurnSuspended,
     tool,
 )
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk, UsageChunk
@@ -37,6 +31,8 @@ from everturn.core.parts import Finish, Opaque, ToolPart, Usage
 from everturn.core.ports import Tool
 from everturn.core.requests import ModelRequest, RequestResult
 from everturn.errors import ConfigError, GateClosed
+from everturn.events import GateOpened, GateResolved, Phase, TextDelta, TurnSuspended
+from everturn.plugins import SUSPEND
 from everturn.testing import MemoryStore, MortalStore, ScriptedModel, call, calls, say
 
 
@@ -135,7 +131,7 @@ async def test_a_turn_that_asks_is_awaited_until_somebody_answers() -> None:
         assert (await collected).text == "Seen."
 
 
-async def _collect(turn: Turn) -> TurnResult:
+async def _collect(turn: Turn) -> RunResult:
     return await turn
 
 
@@ -229,7 +225,7 @@ async def test_a_sealed_payload_belongs_to_the_part_before_it() -> None:
 
 
 def test_the_guide_has_a_row_for_every_chunk_and_names_every_reason_a_model_may_give() -> None:
-    page = (Path(__file__).parent.parent.parent / "docs/guides/models.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent.parent / "docs/guides/custom-models.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)\(", page, re.MULTILINE) == [kind.__name__ for kind in get_args(Chunk)]
     for reason in {*get_args(Finish)} - {"cancelled", "error"}:
         assert f"`{reason}`" in page

@@ -12,13 +12,8 @@ import pytest
 
 from everturn import (
     Chat,
-    FallbackModel,
     FilePart,
-    MissingInput,
-    Phase,
-    Price,
     Prompt,
-    TextDelta,
     TextPart,
     Turn,
     TurnError,
@@ -31,7 +26,9 @@ from everturn.core.events import StepFinished
 from everturn.core.modality import MODALITIES, Modality, explain_missing_input
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, MissingInput
+from everturn.events import Phase, TextDelta
+from everturn.models import FallbackModel, Price
 from everturn.models.media import FILE_LIMIT
 from everturn.models.media.speech import VOICE
 from everturn.models.profile import Profile
@@ -62,7 +59,7 @@ def files_of(messages: Any) -> list[FilePart]:
 
 
 def test_the_table_of_types_says_what_each_must_be_given() -> None:
-    table = {row[0].strip("`"): row[2] for row in rows("type | makes | out of | endpoint")}
+    table = {row[0].strip("`"): row[2] for row in rows("type | output | input | endpoint")}
     assert list(table) == list(MODALITIES)
     words, picture, sound = TextPart("Hi"), FilePart("b", "image/png", 1), FilePart("b", "audio/wav", 1)
     needs: dict[Modality, list[tuple[Any, ...]]] = {
@@ -191,7 +188,7 @@ async def test_a_file_is_a_part_without_bytes_and_comes_with_the_end_of_its_step
             (file,) = [part for part in steps[0].parts if isinstance(part, FilePart)]
             assert (file.media_type, file.size, file.name) == ("image/png", len(PNG), "image.png")
             assert await chat.read(file) == PNG
-            assert PNG[:8] not in repr(await chat.runtime.store.events(chat.session)).encode()
+            assert PNG[:8] not in repr(await chat.app.store.events(chat.session)).encode()
 
 
 async def test_a_rerun_is_made_by_the_same_model_with_the_parameters_of_the_turn() -> None:
@@ -217,7 +214,7 @@ async def test_another_process_makes_a_picture_again_if_it_knows_the_model(is_kn
             made = await (await chat.send("A fox", model=draws))
         async with Chat(here(provider, "plain-n1"), store=store, session="s") as chat:
             if is_known:
-                chat.runtime.add_model(draws)
+                chat.app.add_model(draws)
                 again = await (await chat.rerun(made.messages[-1].id))
                 assert files_of(again.messages)
             else:

@@ -1,8 +1,11 @@
 """What the pages list is what the code has: machines, hooks, errors, names, links."""
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import everturn
 from everturn import errors
@@ -22,7 +25,7 @@ def read(page: str) -> str:
 def test_the_picture_of_the_phases_has_every_way_between_them() -> None:
     ways = {(a, b) for a, row in TRANSITIONS.items() for b in row.values() if a is not b}
     working = {Phase.PREPARING, Phase.STREAMING, Phase.TOOL_CALL, Phase.WAITING}
-    # When this fails, draw the picture in docs/concepts/turn.md anew.
+    # When this fails, draw the picture in docs/concepts/turns.md anew.
     assert ways == {
         (Phase.IDLE, Phase.PREPARING),
         (Phase.PREPARING, Phase.STREAMING),
@@ -41,7 +44,7 @@ def test_the_picture_of_a_call_has_every_way_between_its_states() -> None:
     for state, row in CALL_TRANSITIONS.items():
         for to in row.values():
             ways |= {(state, end) for end in ([to] if isinstance(to, str) else to) if end != state}
-    # When this fails, draw the picture in docs/concepts/calls.md anew.
+    # When this fails, draw the picture in docs/concepts/tool-calls.md anew.
     assert ways == {
         ("pending", "asking"),
         ("pending", "running"),
@@ -93,9 +96,15 @@ def test_the_reference_has_what_the_public_methods_return() -> None:
 
 def test_what_pip_brings_is_what_the_first_page_says() -> None:
     project = tomllib.loads(read("pyproject.toml"))["project"]
-    assert [re.split(r"\W", name)[0] for name in project["dependencies"]] == ["aiohttp", "yarl", "msgspec", "pydantic"]
-    assert "`pip` brings aiohttp, yarl, msgspec and pydantic, and what those need" in " ".join(
-        read("docs/start.md").split()
+    assert [re.split(r"\W", name)[0] for name in project["dependencies"]] == [
+        "aiohttp",
+        "yarl",
+        "msgspec",
+        "pydantic",
+        "cronsim",
+    ]
+    assert "it depends on aiohttp, yarl, msgspec, cronsim and pydantic" in " ".join(
+        read("docs/get-started/quickstart.md").split()
     )
 
 
@@ -105,10 +114,63 @@ def test_the_configuration_in_the_testing_guide_is_the_one_these_tests_run_with(
     assert shown.items() <= tomllib.loads(read("pyproject.toml"))["tool"]["pytest"]["ini_options"].items()
 
 
-def test_every_page_is_in_the_menu() -> None:
+CLASSES = {
+    name: kind
+    for module in (
+        "",
+        ".testing",
+        ".models",
+        ".tools",
+        ".stores",
+        ".plugins",
+        ".replay",
+        ".cluster",
+        ".client",
+        ".engine",
+    )
+    for name, kind in vars(importlib.import_module(f"everturn{module}")).items()
+    if isinstance(kind, type)
+} | {name: getattr(everturn, name) for name in everturn.__all__ if isinstance(getattr(everturn, name), type)}
+
+
+def missing_methods(page: str) -> list[str]:
+    """The calls `Class.method(…)` in the sentences of a page whose class has no such method."""
+    outside = re.sub(r"^( *)(`{3,}).*?^\1\2$", "", page, flags=re.MULTILINE | re.DOTALL)
+    calls = [
+        call for code in re.findall(r"`([^`\n]+)`", outside) for call in re.findall(r"\b([A-Z]\w+)\.([a-z]\w*)\(", code)
+    ]
+    return [f"{name}.{method}" for name, method in calls if name in CLASSES and not hasattr(CLASSES[name], method)]
+
+
+def test_a_method_that_a_page_names_exists() -> None:
+    pages = [page for page in DOCS.rglob("*.md") if "decisions" not in page.parts]
+    found = {page.name: missing for page in pages if (missing := missing_methods(page.read_text(encoding="utf-8")))}
+    assert found == {}
+    assert missing_methods("`Recording.make(store, session)` takes one, `Recording.read(path)` reads it") == [
+        "Recording.make"
+    ]
+
+
+def test_every_page_is_in_the_menu_once() -> None:
     menu = read("zensical.toml")
     for page in DOCS.rglob("*.md"):
-        assert f'"{page.relative_to(DOCS).as_posix()}"' in menu
+        assert menu.count(f'"{page.relative_to(DOCS).as_posix()}"') == 1, page
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "internals").glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_of_theory_has_its_parts_and_names_code_and_tests_that_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    parts = ["The problem", "Rejected designs", "The design", "Invariants", "In the code", "Tests"]
+    assert [heading for heading in found if heading in parts] == parts
+    files = re.findall(r"`((?:src|tests|tools)/[\w./-]+)`", text)
+    assert len(files) > 5
+    assert [name for name in files if not (ROOT / name).exists()] == []
+    # A name that a row of the table says its file has.
+    for file, row in re.findall(r"^\| `(src/[\w./-]+)` \| (.+) \|$", text, re.MULTILINE):
+        code = (ROOT / file).read_text(encoding="utf-8")
+        names = [name.rpartition(".")[2] for name in re.findall(r"`([A-Z][\w.]*)`", row)]
+        assert [name for name in names if name not in code] == [], file
 
 
 def test_every_decision_is_in_the_list_once_and_in_order() -> None:
@@ -131,12 +193,27 @@ def test_links_between_the_files_at_the_root_lead_somewhere() -> None:
 
 
 def test_no_line_of_an_example_is_wider_than_a_page() -> None:
-    for path in (ROOT / "docs_src").rglob("*.*"):
-        if path.suffix in (".py", ".txt", ".sh", ".mjs", ".toml"):
-            lines = path.read_text(encoding="utf-8").splitlines()
-            assert [line for line in lines if len(line) > PAGE_WIDTH] == [], path.name
+    shown = [
+        path for path in (ROOT / "docs_src").rglob("*.*") if path.suffix in (".py", ".txt", ".sh", ".mjs", ".toml")
+    ]
+    for path in (*shown, *(ROOT / "benchmarks" / "programs").glob("**/review.py")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert [line for line in lines if len(line) > PAGE_WIDTH] == [], path.name
 
 
 def test_a_word_stands_in_the_glossary_once() -> None:
-    words = re.findall(r"^\| ([a-z][\w -]*) \|", read("GLOSSARY.md"), re.MULTILINE)
+    words = re.findall(r"^\| ([a-z][\w -]*) \|", read("docs/glossary.md"), re.MULTILINE)
     assert len([word for word in words if word != "word"]) == len({*words} - {"word"})
+
+
+def test_words_of_other_frameworks_lead_to_a_word_of_the_glossary() -> None:
+    index, _, terms = read("docs/glossary.md").partition("\n## Conversation\n")
+    known = set(re.findall(r"^\| ([\w -]+?) \|", terms, re.MULTILINE))
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| \[.+\) \|$", index, re.MULTILINE)
+    searched = [word.lower() for word, _ in rows]
+    assert len(rows) > 60
+    assert searched == sorted(set(searched))
+    named = {word for _, words in rows for word in re.split(r", ", words) if "`" not in word}
+    assert named <= known | {"step of a durable tool"}
+    for word in ("checkpoint", "hitl", "thread", "run", "interrupt", "middleware", "fencing token"):
+        assert any(re.search(rf"\b{word}\b", row) for row in searched), word

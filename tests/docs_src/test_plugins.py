@@ -5,14 +5,16 @@ import logging
 
 import pytest
 from docs_src.plugins.continue_on_length import ContinueOnLength
+from docs_src.plugins.guardrails import no_secrets, no_ssn
 from docs_src.plugins.redactor import Redactor
 from docs_src.plugins.timing import Timing
 
-from everturn import CallStarted, Chat, Message, Runtime, ToolError, TurnSuspended, tool
+from everturn import App, Chat, Message, ToolError, tool
 from everturn.core.chunks import FinishChunk
 from everturn.core.hooks import AppendContext, StepContext, TurnContext
 from everturn.core.parts import ToolPart
 from everturn.core.ports import Model, Tool
+from everturn.events import CallStarted, TurnSuspended
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
 
 CARD = "4111 1111 1111 1111"
@@ -29,7 +31,7 @@ def tool_part(message: Message) -> ToolPart:
 async def test_a_model_that_was_cut_off_is_asked_to_go_on() -> None:
     model = ScriptedModel([*say("It is a long "), *CUT], [*say("and winding "), *CUT], say("road."))
     async with Chat(model, plugins=[ContinueOnLength()]) as chat:
-        result = await (await chat.send("Tell me"))
+        result = await (await chat.send("Tell me", params={"max_tokens": 16}))
     assert "".join(message.text for message in result.messages if message.role == "assistant") == (
         "It is a long and winding road."
     )
@@ -42,7 +44,7 @@ async def test_a_model_that_was_cut_off_is_asked_to_go_on() -> None:
 async def test_it_gives_up_after_so_many_times() -> None:
     model = ScriptedModel(*([*say("and "), *CUT] for _ in range(5)))
     async with Chat(model, plugins=[ContinueOnLength(times=2)]) as chat:
-        await (await chat.send("Tell me"))
+        await (await chat.send("Tell me", params={"max_tokens": 16}))  # otherwise the turn continues it
     assert len(model.requests) == 3
 
 
@@ -68,7 +70,7 @@ def shown_to(model: ScriptedModel) -> str:
 
 
 async def everything_written(chat: Chat) -> str:
-    return repr(await chat.runtime.store.events(chat.session))
+    return repr(await chat.app.store.events(chat.session))
 
 
 async def test_a_card_number_out_of_a_tool_reaches_neither_model_nor_log() -> None:
@@ -113,7 +115,7 @@ async def test_a_late_result_is_redacted_too() -> None:
             if isinstance(event, CallStarted):
                 await turn.cancel()
         may_end.set()
-        await chat.runtime.tool_tasks.wait_idle()
+        await chat.app.tool_tasks.wait_idle()
         await (await chat.send("And?"))
         assert CARD not in await everything_written(chat)
     assert CARD not in shown_to(model)
@@ -142,7 +144,7 @@ async def test_the_whole_of_a_long_output_is_covered_and_what_the_model_writes_i
         part = tool_part(result.messages[1])
         assert part.output is not None
         assert CARD not in part.output.text
-        assert CARD not in (await chat.runtime.store.blob(part.output.blob)).decode()
+        assert CARD not in (await chat.app.store.blob(part.output.blob)).decode()
     assert CARD in result.messages[1].text
 
 
@@ -151,8 +153,8 @@ async def test_the_whole_of_a_long_output_is_covered_and_what_the_model_writes_i
 
 def timed(model: Model, tools: list[Tool], clock: FakeClock, store: MemoryStore | None = None) -> Chat:
     plugin = Timing(clock.now, logging.getLogger("timing"))
-    runtime = Runtime(model, tools=tools, plugins=[plugin], clock=clock, store=store)
-    return Chat(model, runtime=runtime, session="s")
+    app = App(model, tools=tools, plugins=[plugin], clock=clock, store=store)
+    return Chat(model, app=app, session="s")
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -235,3 +237,16 @@ async def test_a_turn_cancelled_while_it_waits_ends_without_a_start() -> None:
             if isinstance(event, TurnSuspended):
                 await turn.cancel()
     assert heard == ["start", "end"]
+
+
+# Guardrails -----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_guardrails_refuse_passwords_and_blacken_numbers() -> None:
+    model = ScriptedModel(say("It is 078-05-1120."))
+    async with Chat(model, plugins=[no_secrets, no_ssn]) as chat:
+        refused = await (await chat.send("My password is hunter2"))
+        assert refused.refusal is not None
+        assert refused.text == "Please do not send passwords. Nobody has read this message."
+        assert (await (await chat.send("What is my number?"))).text == "It is ***-**-****."
+    assert "hunter2" not in str(model.requests)

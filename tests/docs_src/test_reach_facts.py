@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import textwrap
 import tomllib
 from inspect import signature
 from pathlib import Path
@@ -14,7 +15,7 @@ from docs_src.guides.code_sandboxes import main as run_sandboxes
 from docs_src.guides.mcp_hotel import server
 from docs_src.guides.mcp_trusted import servers
 
-from everturn import Chat, Rule, ToolContext, files, tool, virtual_files
+from everturn import Chat, Rule, ToolContext, files, tool
 from everturn.calls.tool_context import MAX_NESTED_CALLS, MAX_QUESTIONS
 from everturn.core.gate_rows import MAX_LEASE
 from everturn.core.gates import GateKind
@@ -29,6 +30,7 @@ from everturn.mcp.trust import TrustFile
 from everturn.sandbox import available_sandboxes, bubblewrap_args, monty
 from everturn.sandbox.quickjs_ng import QuickJs
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import virtual_files
 from everturn.tools.browser import BROWSER_TOOLS
 from everturn.tools.files import PROTECTED
 from everturn.tools.files.file_system import MAX_FILE_BYTES
@@ -40,7 +42,7 @@ MIB = 2**20
 
 
 def page(name: str) -> str:
-    return (ROOT / "docs" / "guides" / f"{name}.md").read_text(encoding="utf-8")
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def said(name: str) -> str:
@@ -53,17 +55,19 @@ def said(name: str) -> str:
 
 def test_the_numbers_on_the_page_of_files_are_those_in_the_code() -> None:
     assert (MOST_FILES, MAX_TOTAL_BYTES, MAX_FILE_BYTES) == (10_000, 64 * MIB, 8 * MIB)
-    assert "keeps 10,000 files and 64 MiB, and a file has 8 MiB" in said("files")
+    assert "can have 10,000 files with 64 MiB in total, and a file 8 MiB" in said("guides/files")
 
 
 def test_a_folder_for_reading_has_the_first_three_tools(tmp_path: Path) -> None:
-    names = re.findall(r"`(\w+)`", said("files").split("its *root*: ")[1].split(". What reads")[0])
+    names = re.findall(r"`(\w+)`", said("guides/files").split("the *root*: ")[1].split(". Reading")[0])
     assert [tool.spec.name for tool in virtual_files().tools] == names
     assert [tool.spec.name for tool in files(tmp_path, read_only=True).tools] == names[:3]
 
 
 def test_what_the_page_calls_protected_is() -> None:
-    rows = re.findall(r"^\| (?:secrets|starters)[^|]*\|([^|]*)\| (\w+) \| (\w+) \|$", page("files"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (?:secrets|startup files)[^|]*\|([^|]*)\| (\w+) \| (\w+) \|$", page("guides/files"), re.MULTILINE
+    )
     assert len(rows) == 2
     for examples, read, written in rows:
         for pattern in re.findall(r"`([^`]+)`", examples):
@@ -90,7 +94,7 @@ async def test_a_search_leaves_out_what_rules_deny_to_be_read(tmp_path: Path) ->
 
 
 def test_the_guarantees_on_the_page_are_those_there_are() -> None:
-    section = page("code").split("## What is guaranteed")[1].split("## Limits")[0]
+    section = page("guides/sandboxes").split("## Sandbox guarantees")[1].split("## Limits")[0]
     assert tuple(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == GUARANTEES
 
 
@@ -99,7 +103,9 @@ def test_the_limits_on_the_page_of_code_are_those_in_the_code() -> None:
     assert (python.memory, python.calls, python.keep) == (64 * MIB, 100, 50_000)
     assert (shell.memory, shell.processes, shell.keep) == (512 * MIB, 64, 200_000)
     assert (QuickJs.__init__.__kwdefaults__ or {}) == {"memory": 64 * MIB, "keep": 200_000}
-    rows = dict(re.findall(r"^\| `(run_\w+)` \|(.* s.*)\|$", page("code").split("## Limits")[1], re.MULTILINE))
+    rows = dict(
+        re.findall(r"^\| `(run_\w+)` \|(.* s.*)\|$", page("guides/sandboxes").split("## Limits")[1], re.MULTILINE)
+    )
     assert rows == {
         "run_python": " 10 s of computing; waiting for tools does not count | 64 MiB | 50,000 characters; 100 calls ",
         "run_javascript": " 5 s, up to 30 if the model asks | 64 MiB | 200,000 bytes ",
@@ -113,7 +119,7 @@ async def test_the_sandboxes_print_what_the_page_says(capsys: pytest.CaptureFixt
     if lacking:
         pytest.skip(f"something does not hold here: {', '.join(lacking)}; everturn doctor says why")
     await run_sandboxes()
-    (shown,) = re.findall(r"```text\n(run_shell asks\n.*?)```", page("code"), re.DOTALL)
+    (shown,) = re.findall(r"```text\n(run_shell needs approval\n.*?)```", page("guides/sandboxes"), re.DOTALL)
     assert capsys.readouterr().out == shown
 
 
@@ -122,8 +128,8 @@ async def test_the_sandboxes_print_what_the_page_says(capsys: pytest.CaptureFixt
 
 def test_the_numbers_on_the_page_of_asking_are_those_in_the_code() -> None:
     assert (MAX_QUESTIONS, MAX_NESTED_CALLS) == (32, 1_000)
-    assert "A call may ask 32 questions" in page("asking")
-    assert "A call may make 1,000 calls of its own" in page("asking")
+    assert "A call may ask 32 questions" in page("guides/elicitation")
+    assert "A call may make 1,000 calls of its own" in page("guides/elicitation")
 
 
 async def test_a_tool_that_does_not_ask_is_begun_once_and_does_not_find_itself() -> None:
@@ -142,25 +148,31 @@ async def test_a_tool_that_does_not_ask_is_begun_once_and_does_not_find_itself()
 
 
 def test_every_kind_of_gate_is_in_the_table() -> None:
-    section = page("approving").split("## What is asked")[1].split("## What is answered")[0]
+    section = (
+        page("guides/human-in-the-loop").split("## When approval is requested")[1].split("## Answer an approval")[0]
+    )
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(get_args(GateKind))
 
 
 def test_what_the_page_says_of_clients_is_so() -> None:
     assert MAX_LEASE == 3600
-    assert "at most an hour" in page("clients")
+    assert "at most an hour" in page("guides/client-tools")
     assert not (ClientTool("a", "", {}).read_only)
     assert not (ClientTool("a", "", {}).idempotent)
-    assert "any other tool, which is the default" in page("clients")
+    assert "any other tool, which is the default" in page("guides/client-tools")
     for declared in BROWSER_TOOLS:
-        assert f"`{declared.name}`" in page("clients")
+        assert f"`{declared.name}`" in page("guides/client-tools")
 
 
 # MCP ---------------------------------------------------------------------------------------------------------------
 
 
 def test_the_file_of_servers_on_the_page_can_be_read(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```toml\n(.*?)```", page("mcp"), re.DOTALL)
+    hotel, block = re.findall(r"```toml\n(.*?)```", page("guides/mcp"), re.DOTALL)
+    (tmp_path / "hotel.toml").write_text(textwrap.dedent(hotel), encoding="utf-8")
+    assert [(spec.command, list(spec.args)) for spec in load_servers(tmp_path / "hotel.toml", {})] == [
+        ("python", ["mcp_hotel.py"])
+    ]
     assert sorted(tomllib.loads(block)["mcp"]) == ["files", "wiki"]
     (tmp_path / "servers.toml").write_text(block, encoding="utf-8")
     local, wiki = load_servers(tmp_path / "servers.toml", {"WIKI_TOKEN": "s3cret"})
@@ -188,7 +200,7 @@ async def test_a_server_that_nobody_trusted_is_not_started_until_somebody_does(t
 
 
 def test_the_states_of_a_server_on_the_page_are_those_there_are() -> None:
-    section = page("mcp").split("## Health")[1].split("## When a server asks")[0]
+    section = page("guides/mcp").split("## Health and reconnects")[1].split("## Elicitation and sampling")[0]
     rows = "".join(re.findall(r"^\| (`.*?) \|", section, re.MULTILINE))
     assert set(re.findall(r"`(\w+)`", rows)) - {"state"} == set(get_args(ServerState))
 
@@ -199,9 +211,9 @@ def test_the_numbers_on_the_page_of_servers_are_those_in_the_code() -> None:
     for text in (
         "after 0.2 to 30 seconds",
         "waits up to ten seconds",
-        "Eight questions a call are put, and ten rounds",
+        "A call may ask eight questions in at most ten rounds",
     ):
-        assert text in said("mcp")
+        assert text in said("guides/mcp")
 
 
 async def test_the_server_of_the_example_has_its_two_tools() -> None:
@@ -216,6 +228,6 @@ def test_the_limits_on_the_page_of_the_web_are_those_in_the_code() -> None:
     limits = FetchLimits()
     assert (limits.size, limits.total, limits.hops, limits.headers) == (5 * MIB, 30, 5, 100)
     assert DEFAULT_PAGE_CHARS == 20_000
-    assert "5 MiB, packed or not, 30 seconds, five redirects and 100 headers" in said("web")
-    assert "pieces of 20,000 characters" in said("web")
+    assert "5 MiB, packed or not, 30 seconds, five redirects and 100 headers" in said("guides/web-access")
+    assert "pieces of 20,000 characters" in said("guides/web-access")
     assert signature(EgressPolicy).parameters["ports"].default == (80, 443)

@@ -115,7 +115,7 @@ def test_keys_are_made_refused_and_revoked_as_the_page_says(serving: Serving) ->
 
 
 def test_the_welcome_on_the_page_is_what_is_printed(serving: Serving) -> None:
-    page = (ROOT / "docs" / "guides" / "server.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "deploy" / "server.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```text\n(Everturn serves at .*?)```", page, re.DOTALL)
 
     def bare(text: str) -> list[str]:
@@ -213,10 +213,3 @@ async def test_a_login_changes_something_only_with_its_token(serving: Serving) -
                 assert answer.status == status
         async with http.post(f"{serving.url}/login", data={"token": link}, headers=headers) as answer:
             assert answer.status == 401  # it opens once
-
-
-def test_the_program_in_the_readme_is_the_one_that_is_run() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    mark = "docs_src/guides/client_first.py"
-    (block,) = re.findall(rf"<!-- {mark} -->\n```python\n(.*?)```\n<!-- /{mark} -->", readme, re.DOTALL)
-    assert block == (ROOT / mark).read_text(encoding="utf-8")

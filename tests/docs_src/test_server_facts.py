@@ -11,35 +11,55 @@ from typing import Any
 
 import msgspec
 import pytest
+from docs_src.guides.shop_tools import order_status
 
+from everturn import Chat
 from everturn.access.agents import TenantLimits
 from everturn.access.authentication import CACHE_SECONDS, LINK_SECONDS
 from everturn.access.roles import role_of
 from everturn.access.turn_options import PARAMS
+from everturn.agents.handoff import HandoffTool
+from everturn.config.agents import make_agents
+from everturn.config.build import configured_settings
 from everturn.config.check import unresolved_references
 from everturn.config.load import load_config
 from everturn.config.models import DEFAULT_MODELS
 from everturn.config.reload import LIVE, PAUSE
 from everturn.config.schema import (
     AgentTable,
+    AssistantTable,
     ClusterTable,
     Config,
+    HookTable,
+    LimiterTable,
     McpTable,
     ModelTable,
     OidcTable,
+    PluginEntry,
+    PromptTable,
+    RateLimitTable,
     RuleTable,
+    SavedPromptTable,
+    ScheduleTable,
     StoreTable,
     TelemetryTable,
     TenantTable,
     ToolsTable,
     UserTable,
+    WebhooksTable,
 )
 from everturn.config.secrets import TextWithRefs
 from everturn.config.server_options import ServerOptions
+from everturn.config.tools import load_tools
 from everturn.core.accounts import ROLES
+from everturn.core.options import TurnOptions
+from everturn.core.saved_prompts import expand_prompt, parse_arguments
 from everturn.errors import ConfigError
+from everturn.events import CallFinished
 from everturn.server.protocols.openai.headers import DEFAULT_GATE_WAIT
 from everturn.server.streams.registry import CHECK_INTERVAL
+from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools.subagent import SubagentTool
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -48,10 +68,19 @@ TABLES: dict[str, Any] = {
     "store": StoreTable,
     "cluster": ClusterTable,
     "models": ModelTable,
+    "rate_limits": RateLimitTable,
+    "limiter": LimiterTable,
+    "prompt": PromptTable,
+    "prompts": SavedPromptTable,
     "agents": AgentTable,
     "permissions": RuleTable,
+    "plugins": PluginEntry,
     "tools": ToolsTable,
+    "assistant": AssistantTable,
     "mcp": McpTable,
+    "schedules": ScheduleTable,
+    "webhooks": WebhooksTable,
+    "hooks": HookTable,
     "tenants": TenantTable,
     "limits": TenantLimits,
     "auth": OidcTable,
@@ -60,7 +89,7 @@ TABLES: dict[str, Any] = {
 
 
 def page(name: str) -> str:
-    return (DOCS / "guides" / f"{name}.md").read_text(encoding="utf-8")
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +110,7 @@ def test_the_tables_of_routes_are_what_the_code_has(drawn: ModuleType) -> None:
 
 
 def test_a_table_that_drifts_is_noticed_and_mended(drawn: ModuleType, tmp_path: Path) -> None:
-    for name in ("reference/http.md", "guides/identity.md"):
+    for name in ("reference/http.md", "deploy/authentication.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(DOCS / name, tmp_path / name)
     file = tmp_path / "reference/http.md"
@@ -93,7 +122,7 @@ def test_a_table_that_drifts_is_noticed_and_mended(drawn: ModuleType, tmp_path: 
 
 def test_the_roles_on_the_page_are_those_that_methods_take(drawn: ModuleType) -> None:
     routes = {route.name: route for route in drawn.routes()}
-    rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|$", page("identity"), re.MULTILINE)
+    rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|$", page("deploy/authentication"), re.MULTILINE)
     listed = {role: re.findall(r"`(\w+)`", names) for role, names in rows if role in ROLES}
     assert tuple(listed) == ROLES
     for role, names in listed.items():
@@ -107,12 +136,13 @@ def test_the_roles_on_the_page_are_those_that_methods_take(drawn: ModuleType) ->
 
 
 def sections() -> dict[str, str]:
-    parts = re.split(r"^### (\w+)\n", page("configuration"), flags=re.MULTILINE)
+    parts = re.split(r"^### (\w+)\n", page("deploy/configuration"), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def test_every_table_is_on_the_page() -> None:
-    assert set(sections()) == set(TABLES) == set(Config.__struct_fields__)
+    assert set(sections()) == set(TABLES) == set(Config.__struct_fields__) - {"small_model"}
+    assert "`small_model`, above all tables" in sections()["models"]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -151,16 +181,51 @@ def test_the_configuration_on_the_page_makes_sense() -> None:
     ]
 
 
+async def test_the_agent_that_the_protocols_serve_has_its_tool() -> None:
+    guides = ROOT / "docs_src" / "guides"
+    config = load_config(str(guides / "protocols_agent.toml"), {}).config
+    (word,) = config.tools.python
+    loaded = {tool.spec.name: tool for tool in load_tools(word, guides)}
+    assert list(config.agents["support"].tools or ()) == [*loaded] == [order_status.spec.name]
+    async with Chat(
+        ScriptedModel(calls(call("order_status", order=4512)), say("On Friday.")), tools=[order_status]
+    ) as chat:
+        turn = await chat.send("Where is order 4512?")
+        results = [event.output.text async for event in turn if isinstance(event, CallFinished)]
+    assert results == ["order 4512 arrives on Friday"]
+
+
+def test_the_agents_on_the_page_are_made() -> None:
+    loaded = load_config(str(ROOT / "docs_src/guides/agents_team.toml"), {})
+    desk, researcher, billing = make_agents(loaded, "offline:demo", {}).values()
+    assert [tool.spec.name for tool in desk.tools if isinstance(tool, SubagentTool | HandoffTool)] == [
+        "researcher",
+        "transfer_to_billing",
+    ]
+    assert researcher.output is not None
+    assert (desk.options("", TurnOptions()).params, billing.model) == ({"reasoning": "high"}, "offline:demo")
+
+
+def test_the_prompts_on_the_page_are_read_and_expanded() -> None:
+    loaded = load_config(str(ROOT / "docs_src/guides/prompts.toml"), {})
+    (review,) = loaded.prompts
+    text = expand_prompt(review, parse_arguments(review, "fix-17"))
+    assert text.startswith("Review the branch fix-17 against main.")
+    settings = configured_settings(loaded)
+    assert settings.model_instructions == {"big": "Think before you answer."}
+    assert settings.prompt.workspace.startswith("We are a bank.")
+
+
 def test_a_misspelt_key_is_reported_as_on_the_page(tmp_path: Path) -> None:
     file = tmp_path / "everturn.toml"
     file.write_text('[agents.helper]\nmodle = "best"\n', encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         load_config(str(file), {})
-    assert str(refused.value).removeprefix(f"{tmp_path}/") in page("configuration")
+    assert str(refused.value).removeprefix(f"{tmp_path}/") in page("deploy/configuration")
 
 
 def test_the_logins_on_the_page_make_sense(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```toml\n(\[auth\.oidc\].*?)```", page("identity"), re.DOTALL)
+    (block,) = re.findall(r"```toml\n(\[auth\.oidc\].*?)```", page("deploy/authentication"), re.DOTALL)
     file = tmp_path / "everturn.toml"
     file.write_text(block, encoding="utf-8")
     oidc = load_config(str(file), {}).config.auth.oidc
@@ -169,7 +234,7 @@ def test_the_logins_on_the_page_make_sense(tmp_path: Path) -> None:
 
 
 def test_what_is_read_anew_is_what_the_page_says() -> None:
-    rows = re.findall(r"^\| (\S.*?) \| (?:from|for)", page("configuration"), re.MULTILINE)
+    rows = re.findall(r"^\| (\S.*?) \| (?:from|for)", page("deploy/configuration"), re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`\[+(\w+)\]+`", row)}
     assert named == set(LIVE)
     assert PAUSE == 1.0
@@ -189,15 +254,15 @@ def test_the_numbers_on_the_pages_are_those_in_the_code() -> None:
         15,
     )
     assert options.body == 8 * 2**20
-    flat = " ".join(page("identity").split())
+    flat = " ".join(page("deploy/authentication").split())
     assert "within ten minutes" in flat
     assert "refused within 2 s" in flat
     assert "`revoked` within 5 s" in flat
-    assert "merged over 50 ms" in page("server")
-    assert "comment comes every 15 s" in page("server")
-    assert "waits: 300 s" in page("protocols")
+    assert "merged over 50 ms" in page("deploy/server")
+    assert "comment comes every 15 s" in page("deploy/server")
+    assert "waits: 300 s" in page("guides/protocols")
 
 
 def test_the_keys_and_parameters_on_the_page_are_known() -> None:
-    assert f"({', '.join(f'`{name}`' for name in DEFAULT_MODELS)})" in page("server").replace("\n", " ")
+    assert f"({', '.join(f'`{name}`' for name in DEFAULT_MODELS)})" in page("deploy/server").replace("\n", " ")
     assert {"temperature", "max_tokens", "reasoning_effort"} <= PARAMS

@@ -7,17 +7,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import SUSPEND, Chat, PromptedModel, TurnError, TurnSuspended, get_model, manual, tool
+from everturn import Chat, TurnError, get_model, manual, tool
 from everturn.core.hooks import StepContext, Suspend
 from everturn.core.parts import ToolPart
 from everturn.errors import ConfigError, GateClosed, HashMismatch
+from everturn.events import TurnSuspended
+from everturn.models import PromptedModel
 from everturn.models.prompted import TOOL_FORMATS, DecodingConstraint
 from everturn.models.prompted.tool_format import MAX_CALLS
 from everturn.models.vendors import VENDORS
+from everturn.plugins import SUSPEND
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.provider import Provider, Say, Status
 
-GUIDE = (Path(__file__).parent.parent.parent / "docs/guides/tool-formats.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parent.parent.parent / "docs/guides/prompted-tool-calling.md").read_text(encoding="utf-8")
 LOOK = '{"tool_calls": [{"name": "look", "arguments": {"at": "it"}}]}'
 
 
@@ -49,7 +52,7 @@ async def asked(way: str, binds: DecodingConstraint = "", **params: Any) -> Any:
 
 
 def test_the_table_has_every_tool_format() -> None:
-    table = GUIDE.split("## Three forms")[1]
+    table = GUIDE.split("## The three formats")[1]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)[1:4] == list(TOOL_FORMATS)
 
 

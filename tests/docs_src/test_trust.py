@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
-from everturn import Chat, Gate, Output, Phase, ToolContext, TurnOptions, TurnResult, TurnSuspended, tool
+from everturn import Chat, Gate, Output, RunResult, ToolContext, TurnOptions, tool
 from everturn.calls import private_values, references, subagents
 from everturn.core.gates import GateKind
 from everturn.core.hooks import CallContext, GateContext
@@ -24,6 +24,7 @@ from everturn.core.requests import ModelRequest, RequestResult
 from everturn.core.rules.patterns import SUBJECT_KINDS, Subject, SubjectKind
 from everturn.core.rules.policy import LAYERS, MAX_CASES, Policy, Rule
 from everturn.errors import ConfigError, GateClosed, UnknownGrant
+from everturn.events import Phase, TurnSuspended
 from everturn.permissions.rules_file import read_rules
 from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 from everturn.permissions.shell.simple_commands import MAX_ITEMS
@@ -33,17 +34,20 @@ from everturn.terminal.text.permissions import CODES
 from everturn.terminal.text.screen import LineScreen
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools import read_result
-from everturn.tools.agent import SUBAGENT_TIMEOUT, Agent
 from everturn.tools.groups import ToolGroup
 from everturn.tools.registry import RESERVED, ToolRegistry
 from everturn.tools.skills import Skill
+from everturn.tools.subagent import SUBAGENT_TIMEOUT, SubagentTool
 
-GUIDES = Path(__file__).parent.parent.parent / "docs" / "guides"
-PAGES = ("permissions", "approving", "limits", "groups", "results", "subagents")
+DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGES = tuple(
+    f"guides/{name}"
+    for name in ("permissions", "human-in-the-loop", "limits", "tool-groups", "tool-results", "sub-agents")
+)
 
 
 def page(name: str) -> str:
-    return (GUIDES / f"{name}.md").read_text(encoding="utf-8")
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
 
 
 def rows(name: str, heading: str) -> list[list[str]]:
@@ -57,7 +61,7 @@ def words(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def parts_of(result: TurnResult) -> list[ToolPart]:
+def parts_of(result: RunResult) -> list[ToolPart]:
     return [part for message in result.messages for part in message.parts if isinstance(part, ToolPart)]
 
 
@@ -67,7 +71,7 @@ def last_result(request: ModelRequest) -> RequestResult:
     return result
 
 
-async def play(chat: Chat, answer: Callable[[Gate], Awaitable[object]] | None = None) -> tuple[TurnResult, list[Gate]]:
+async def play(chat: Chat, answer: Callable[[Gate], Awaitable[object]] | None = None) -> tuple[RunResult, list[Gate]]:
     """Run one turn, answer whatever waits, and say what was asked."""
     asked: list[Gate] = []
     turn = await chat.send("Go")
@@ -109,7 +113,7 @@ def subject(kind: SubjectKind, text: str) -> Subject:
 
 
 def test_the_patterns_fit_what_their_table_says() -> None:
-    table = rows("permissions", "Subjects")
+    table = rows("guides/permissions", "Match arguments")
     assert {kind for kind, *_ in table} == set(SUBJECT_KINDS)
     for kind, pattern, fits, does_not in table:
         assert kind in SUBJECT_KINDS
@@ -136,7 +140,7 @@ def test_a_rule_that_denies_is_generous_and_one_that_allows_is_not(kind: Subject
 
 
 async def test_the_table_of_execute_says_who_is_asked_and_what_is_offered() -> None:
-    table = {words(row[0])[0]: row[-1].strip("| ") for row in rows("permissions", "What a tool says of itself")}
+    table = {words(row[0])[0]: row[-1].strip("| ") for row in rows("guides/permissions", "Set a tool's default")}
     assert tuple(table) == get_args(Approval)
     for approval, offered in table.items():
 
@@ -168,7 +172,7 @@ async def test_a_grant_does_not_beat_a_rule_that_asks_and_is_revoked_once() -> N
         (grant,) = await chat.grants()
         assert (grant.session, grant.by, grant.rule.match) == (chat.session, "person", {"path": "a/b"})
         options = TurnOptions(rules=(Rule("save", "ask", layer="session"),))
-        strict = Chat(model, runtime=chat.runtime, session=chat.session, options=options)
+        strict = Chat(model, app=chat.app, session=chat.session, options=options)
         _, asked = await play(strict)
         assert [gate.offers for gate in asked] == [()]
         await chat.revoke(grant)
@@ -177,9 +181,9 @@ async def test_a_grant_does_not_beat_a_rule_that_asks_and_is_revoked_once() -> N
 
 
 def test_the_numbers_and_layers_on_the_page_of_rules_are_those_in_the_code() -> None:
-    text = page("permissions")
+    text = page("guides/permissions")
     assert f"More than {MAX_CASES} cases" in text
-    assert f"more than {MAX_ITEMS} things" in text
+    assert f"more than {MAX_ITEMS} items" in text
     assert all(f"`{layer}`" in text for layer in LAYERS)
     assert CODES == {"allow": 0, "ask": 3, "deny": 4}
 
@@ -195,13 +199,15 @@ def test_a_wrapper_is_an_item_beside_what_it_runs_and_an_unseen_character_is_ref
 
 
 def test_the_guide_has_a_row_for_every_kind_of_gate() -> None:
-    assert [words(row[0])[0] for row in rows("approving", "What is asked")] == list(get_args(GateKind))
+    assert [words(row[0])[0] for row in rows("guides/human-in-the-loop", "When approval is requested")] == list(
+        get_args(GateKind)
+    )
 
 
 def test_the_errors_on_arrival_are_as_related_as_the_page_says() -> None:
     from everturn import errors
 
-    for row in rows("approving", "What a gate is bound to"):
+    for row in rows("guides/human-in-the-loop", "What an approval is bound to"):
         kind = getattr(errors, words(row[0])[0])
         assert issubclass(kind, GateClosed) is (kind.__name__ in ("AnsweredOtherwise", "GateExpired", "GateClosed"))
 
@@ -270,9 +276,9 @@ async def test_the_terminal_asks_as_the_page_shows() -> None:
     out, asked = io.StringIO(), GatePanel(gate, send_mail)
     draw_gate(LineScreen(out, gutter=0, width=80), asked)
     shown = out.getvalue() + "   ".join(available_keys(asked).values()) + "\n"
-    assert f"```text\n{shown}```" in page("approving")
+    assert f"```text\n{shown}```" in page("guides/human-in-the-loop")
     review = available_keys(GatePanel(replace(gate, kind="result", output=Output("x")), send_mail))
-    for row in rows("approving", "In the terminal"):
+    for row in rows("guides/human-in-the-loop", "Approvals in the terminal"):
         key = words(row[0])[0]
         assert key in available_keys(asked)
         assert (key in review) is bool(row[-1].strip("| "))
@@ -283,8 +289,8 @@ async def test_the_terminal_asks_as_the_page_shows() -> None:
 
 def test_the_numbers_of_the_loop_guard_are_those_in_the_code() -> None:
     assert (LOOP_REPETITIONS, MAX_LOOP_PERIOD) == (3, 4)
-    assert "The third time" in page("limits")
-    assert "up to four calls" in page("limits")
+    assert "The third time" in page("guides/limits")
+    assert "up to four calls" in page("guides/limits")
 
 
 async def test_a_pattern_asks_at_its_end_and_a_rule_may_deny_it_without_asking() -> None:
@@ -302,7 +308,7 @@ async def test_a_pattern_asks_at_its_end_and_a_rule_may_deny_it_without_asking()
 
 
 def test_the_guide_has_a_row_for_everything_a_budget_counts() -> None:
-    assert [words(row[0])[0] for row in rows("limits", "Budgets")] == list(Budget.__struct_fields__)
+    assert [words(row[0])[0] for row in rows("guides/limits", "Budgets")] == list(Budget.__struct_fields__)
 
 
 # Groups ------------------------------------------------------------------------------------------------------------
@@ -316,7 +322,10 @@ def test_a_selection_chooses_what_the_table_says() -> None:
 
     files = ToolGroup("files", [made("read_file"), made("write_file")])
     registry = ToolRegistry([made("clock"), made("read_mail"), files])
-    chosen = {words(row[0])[0]: [*registry.enabled((words(row[0])[0],))] for row in rows("groups", "Choose for a turn")}
+    chosen = {
+        words(row[0])[0]: [*registry.enabled((words(row[0])[0],))]
+        for row in rows("guides/tool-groups", "Select tools for a turn")
+    }
     assert chosen == {
         "clock": ["clock"],
         "read_*": ["read_mail"],
@@ -329,7 +338,9 @@ def test_a_selection_chooses_what_the_table_says() -> None:
 
 
 def test_the_names_that_are_taken_are_those_on_the_page() -> None:
-    assert ", ".join(f"`{name}`" for name in RESERVED[:-1]) + f" and `{RESERVED[-1]}` are taken" in page("groups")
+    assert ", ".join(f"`{name}`" for name in RESERVED[:-1]) + f" and `{RESERVED[-1]}` are taken" in page(
+        "guides/tool-groups"
+    )
 
 
 async def test_a_pinned_skill_is_told_in_full_and_needs_no_loading() -> None:
@@ -358,7 +369,7 @@ async def test_what_before_makes_of_the_arguments_is_what_is_judged_and_asked_ab
 
 
 def test_the_numbers_on_the_page_of_results_are_those_in_the_code() -> None:
-    text = page("results")
+    text = page("guides/tool-results")
     assert f"up to {read_result.MAX_RANGE_LENGTH:,} characters" in text
     assert (
         f"At most {references.MAX_REFERENCES} references, and {references.MAX_INSERTED_LENGTH // 1_000_000} million characters"
@@ -416,7 +427,7 @@ async def test_what_is_not_json_is_private_as_a_whole_and_an_agent_is_given_no_p
         return calls(call("helper", task=f"write to $private{{{last_result(request).call}:}}"))
 
     model = ScriptedModel(calls(call("whole")), second, say("Oh."))
-    async with Chat(model, tools=[whole, Agent("helper", "Helps.")]) as chat:
+    async with Chat(model, tools=[whole, SubagentTool("helper", "Helps.")]) as chat:
         await play(chat)
     assert "cannot be given private values" in last_result(model.requests[-1]).text
 
@@ -446,8 +457,8 @@ async def test_what_is_private_or_untrusted_alone_asks_nobody() -> None:
 
 def test_the_numbers_on_the_page_of_sub_turns_are_those_in_the_code() -> None:
     assert (subagents.MAX_SUBAGENT_DEPTH, SUBAGENT_TIMEOUT) == (4, 10 * 365 * 86_400)
-    assert "Sub-agent runs nest four deep" in page("subagents")
-    assert "no process holds anything in memory" in page("subagents").replace("\n", " ")
+    assert "Sub-agent runs nest four deep" in page("guides/sub-agents")
+    assert "no process holds anything in memory" in page("guides/sub-agents").replace("\n", " ")
 
 
 def by_first_word(**scripts: Any) -> ScriptedModel:
@@ -460,7 +471,7 @@ def by_first_word(**scripts: Any) -> ScriptedModel:
 
 async def test_a_sub_turn_has_no_tool_that_the_turn_above_was_not_given() -> None:
     model = by_first_word(Go=[calls(call("helper", task="sub")), say("Done.")], sub=[say("I have nothing.")])
-    helper = Agent("helper", "Helps.", tools=["look", "save"])
+    helper = SubagentTool("helper", "Helps.", tools=["look", "save"])
     async with Chat(model, tools=[helper, look, save], options=TurnOptions(tools=("helper", "save"))) as chat:
         await play(chat)
     offered = {request.messages[0].text: [spec.name for spec in request.tools] for request in model.requests}
@@ -499,9 +510,9 @@ async def test_what_was_read_above_counts_below() -> None:
             Go=[calls(call(first)), calls(call("helper", task="sub")), say("Done.")],
             sub=[calls(call("web")), calls(call("post", text="x")), say("Sent.")],
         )
-        async with Chat(model, tools=[contact, web, post, Agent("helper", "Helps.")]) as chat:
+        async with Chat(model, tools=[contact, web, post, SubagentTool("helper", "Helps.")]) as chat:
             waits = asyncio.Event()
-            chat.runtime.listeners.append(lambda turn, bell=waits: bell.set() if turn.phase is Phase.WAITING else None)
+            chat.app.listeners.append(lambda turn, bell=waits: bell.set() if turn.phase is Phase.WAITING else None)
             turn = await chat.send("Go")
             if asks:
                 await waits.wait()

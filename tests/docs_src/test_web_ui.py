@@ -6,7 +6,7 @@ from pathlib import Path
 from everturn.server.routes.web_ui import BUILD_VARIABLE, POLICY
 
 ROOT = Path(__file__).parent.parent.parent
-GUIDE = (ROOT / "docs" / "guides" / "page.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "guides" / "web-ui.md").read_text(encoding="utf-8")
 MOST = 120 * 1024  # bytes of a picture in the docs
 
 
@@ -20,7 +20,7 @@ def test_the_policy_that_is_shown_is_the_one_that_is_sent() -> None:
 
 
 def test_every_key_that_the_settings_list_is_in_the_table() -> None:
-    (table,) = re.findall(r"^## Keys\n\n(.*?)\n\n", GUIDE, re.DOTALL | re.MULTILINE)
+    (table,) = re.findall(r"^## Keyboard shortcuts\n\n(.*?)\n\n", GUIDE, re.DOTALL | re.MULTILINE)
     told = set(re.findall(r"`([^`]+)`", table))
     (listed,) = re.findall(r"const all: .*?= \[(.*?)\n  \];", source("pages", "settings.tsx"), re.DOTALL)
     keys = set(re.findall(r'"([^"]+)"', listed))
@@ -29,7 +29,7 @@ def test_every_key_that_the_settings_list_is_in_the_table() -> None:
 
 
 def test_the_words_on_the_buttons_are_those_that_the_guide_uses() -> None:
-    words = source("gates", "texts.ts")
+    words = (ROOT / "src" / "everturn" / "locales" / "en.json").read_text(encoding="utf-8")
     (table,) = re.findall(r"^\| answer \|.*?\n\n", GUIDE, re.DOTALL | re.MULTILINE)
     answers = re.findall(r"^\| ([A-Z][^|]*?) \|", table, re.MULTILINE)
     assert len(answers) == 5

@@ -28,6 +28,7 @@ POLICED = {
 """Goes by somebody else's word, and passes the guard."""
 
 LISTED = {
+    "config/available_models.py": "model servers at addresses that the person typed or configured, and vendors of ours",
     "cli/doctor/server.py": "the server that the person runs, by their own configuration",
     "cli/doctor/services.py": "PostgreSQL, NATS, Restate: addresses of the operator's configuration",
     "cli/commands/accounts.py": "a port of this machine, to see whether a server runs there",

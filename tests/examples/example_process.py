@@ -25,7 +25,7 @@ from everturn.stores.registry import get_store
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 EXAMPLES: Final = ROOT / "examples"
 KEYS: Final = re.compile(r"_API_KEY$|^EVERTURN_|^MODEL$|^PORT$")
-OWN: Final = ("identity", "claim")  # of this machine, and of this run
+OWN: Final = ("identity", "claim", "timezone")  # of this machine, and of this run
 PATIENCE: Final = 60.0  # seconds for a program to say what is waited for; a loaded machine needs more than one thinks
 
 
@@ -135,5 +135,6 @@ def check_recorded(fresh: Recording, name: str, file: str, places: Mapping[str, 
         kept.parent.mkdir(exist_ok=True)
         fresh.write(kept)
     recorded = Recording.read(kept)
-    assert differences(recorded, fresh, OWN) == []
+    found = differences(recorded, fresh, OWN)
+    assert not found, "\n".join(str(one) for one in found)
     assert normalize_recording(fresh, OWN) == normalize_recording(recorded, OWN)

@@ -27,8 +27,10 @@ def unreachable(self: socket.socket, address: object) -> None:
     raise AssertionError(f"a replay is offline, and wanted to reach {address}")
 
 
-def test_there_are_five_and_each_has_a_recorded_turn() -> None:
-    assert NAMES == ["approval-inbox", "browser-notebook", "local-json", "support-bot", "terminal-assistant"]
+def test_there_are_six_and_each_has_a_recorded_turn() -> None:
+    assert NAMES == [
+        *("approval-inbox", "browser-notebook", "local-json", "slack-approvals", "support-bot", "terminal-assistant"),
+    ]
     assert {path.parent.parent.name for path in RECORDED} == set(NAMES)
 
 
@@ -99,6 +101,6 @@ def test_an_example_is_short_enough_to_be_read(name: str) -> None:
 
 
 def test_the_readmes_of_examples_are_told_on_a_page() -> None:
-    page = (ROOT / "docs" / "guides" / "examples.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "get-started" / "examples.md").read_text(encoding="utf-8")
     for name in NAMES:
         assert f"examples/{name}" in page

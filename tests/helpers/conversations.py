@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from everturn import Chat, Turn, TurnOptions, TurnResult
+from everturn import Chat, RunResult, Turn, TurnOptions
+from everturn.app import App
 from everturn.calls.output import OutputLimits
 from everturn.core.chunks import Chunk, FinishChunk, UsageChunk
 from everturn.core.events import (
@@ -27,7 +28,6 @@ from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
 from everturn.errors import AnsweredOtherwise, GateClosed, UnknownSession
 from everturn.running.active_turn import TurnSettings
-from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel
 
 Reply = Callable[[Gate], dict[str, Any] | None]
@@ -107,7 +107,7 @@ class Talk:
         """A process of its own on the store."""
         self._processes += 1
         chosen: Any = model or ScriptedModel(*script)
-        runtime = Runtime(
+        app = App(
             chosen,
             tools=self.tools,
             store=store or self.store,
@@ -117,20 +117,18 @@ class Talk:
             limits=self.limits,
             rules=self.rules,
         )
-        async with Chat(chosen, runtime=runtime, session=self.session, options=TurnOptions(**self.options)) as chat:
+        async with Chat(chosen, app=app, session=self.session, options=TurnOptions(**self.options)) as chat:
             try:
                 yield chat
             finally:
                 self.requests += getattr(chosen, "requests", [])
 
-    async def tell(
-        self, *script: Any, reply: Reply = never, model: Model | None = None, text: str = "go"
-    ) -> TurnResult:
+    async def tell(self, *script: Any, reply: Reply = never, model: Model | None = None, text: str = "go") -> RunResult:
         """One turn in one process, with somebody who answers."""
         async with self.process(*script, model=model) as chat:
             return await self.play(chat, await chat.send(text), reply)
 
-    async def play(self, chat: Chat, turn: Turn, reply: Reply = never) -> TurnResult:
+    async def play(self, chat: Chat, turn: Turn, reply: Reply = never) -> RunResult:
         """Answer what is asked in a turn and below it, until it is over. Who says None to a gate lets it wait."""
         for _ in range(SOON):
             gates = await self.look(chat)

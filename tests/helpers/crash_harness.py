@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from everturn import Chat, GateOpened, ToolContext, Turn, TurnOptions, tool
+from everturn import Chat, ToolContext, Turn, TurnOptions, tool
+from everturn.app import App
 from everturn.core.events import (
     CallFinished,
     CallNotified,
@@ -33,13 +34,18 @@ from everturn.core.events import (
     LateResultReceived,
     NestedCallRequested,
     PermissionDecided,
+    RequestRetried,
     StepRestarted,
     SubagentStarted,
+    ToolStepFinished,
+    ToolStepStarted,
     TurnCancelled,
     TurnCompleted,
     TurnEvent,
     TurnFailed,
     TurnSuspended,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.history import render_history
 from everturn.core.parts import FilePart
@@ -49,8 +55,8 @@ from everturn.core.state import fold
 from everturn.core.store_ports import Store
 from everturn.driver.drive import LATE_RESULT_LOST
 from everturn.errors import AnsweredOtherwise
+from everturn.events import GateOpened
 from everturn.running.active_turn import TurnSettings
-from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore, MortalStore
 from everturn.turn.finalize import ENDED_PROCESS_DIED
 
@@ -60,6 +66,10 @@ OF_CALLS = (
     | CallStarted
     | NestedCallRequested
     | SubagentStarted
+    | ToolStepStarted
+    | ToolStepFinished
+    | WaitStarted
+    | WaitFinished
     | CallSuspended
     | CallNotified
     | CallResumed
@@ -179,7 +189,7 @@ class Process:
         self._model = story.model(world)
         ids = CountingIds("abcdefgh"[min(world.processes, 7)])
         store: Store = self.store
-        self._runtime = Runtime(
+        self._app = App(
             self._model,
             tools=story.tools(world),
             plugins=story.plugins(world),
@@ -188,7 +198,7 @@ class Process:
             ids=ids,
             settings=story.settings,
         )
-        self.chat = Chat(self._model, session=SESSION, runtime=self._runtime, options=story.options)
+        self.chat = Chat(self._model, session=SESSION, app=self._app, options=story.options)
 
     async def tell(self) -> bool:
         """Tell the story; False when the process died of it."""
@@ -201,14 +211,14 @@ class Process:
         for task in (play, died):
             task.cancel()
         results = await asyncio.gather(play, died, return_exceptions=True)
-        await self._runtime.aclose()
+        await self._app.aclose()
         self._world.requests += getattr(self._model, "requests", [])
         if not is_dead and isinstance(results[0], BaseException):
             raise results[0]
         return not is_dead
 
     async def _play(self) -> None:
-        await self.chat.runtime.start()
+        await self.chat.app.start()
         await self._story.play(self.chat, self._world)
 
 
@@ -230,14 +240,14 @@ async def entries_in(world: World) -> list[Entry]:
 
 
 def plain(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """A log without ids, times, hashes and announced restarts.
+    """A log without ids, times, hashes, announced restarts and retries: a process that takes over asks the model anew.
 
     What runs at the same time may be written in any order, so branches and parallel calls are put one after the other.
     """
     turns: dict[str, dict[str, list[Event]]] = {}
     for entry in entries:
         event = entry.event
-        if isinstance(event, StepRestarted):
+        if isinstance(event, StepRestarted | RequestRetried):
             continue
         turn = event.turn if isinstance(event, TurnEvent) else ""
         call = event.gate.call if isinstance(event, GateOpened) else ""
@@ -251,7 +261,7 @@ def plain(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
     def strip(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: strip(item) for key, item in value.items() if key not in ("at", "hash")}
+            return {key: strip(item) for key, item in value.items() if key not in ("at", "first_chunk_at", "hash")}
         if isinstance(value, list | tuple):
             return [strip(item) for item in value]
         return _ID.sub(rename, value) if isinstance(value, str) else value

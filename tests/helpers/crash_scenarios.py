@@ -7,18 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from everturn import (
-    SUSPEND,
-    Chat,
-    GateOpened,
-    ModelError,
-    PromptedModel,
-    StepStarted,
-    TextDelta,
-    TextPart,
-    TurnOptions,
-    TurnStarted,
-)
+from everturn import Chat, ModelError, TextPart, TurnOptions
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.chunks import FinishChunk, UsageChunk
 from everturn.core.events import CallStarted, TurnSuspended
@@ -27,9 +16,13 @@ from everturn.core.modality import Modality
 from everturn.core.parts import Usage
 from everturn.core.ports import Model
 from everturn.core.requests import RequestCall
+from everturn.events import GateOpened, StepStarted, TextDelta, TurnStarted
+from everturn.models import FallbackModel, PromptedModel, RetryPolicy
 from everturn.models.media import MediaModel
 from everturn.models.profile import Profile
 from everturn.models.prompted import TOOL_FORMATS
+from everturn.models.retry import RetryModel
+from everturn.plugins import SUSPEND
 from everturn.testing import ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say, think
 from everturn.testing.provider.png import draw_png
 from everturn.transport.replay import RecordedResponse, ReplayTransport
@@ -142,7 +135,7 @@ def late(arrives: bool) -> Any:
         await watch(first, cancel_at=lambda e: isinstance(e, CallStarted))
         if arrives and world.processes == 1:
             world.release.set()
-            await chat.runtime.tool_tasks.wait_idle()
+            await chat.app.tool_tasks.wait_idle()
         await watch(await chat.send("two", key="2"))
 
     return play
@@ -179,7 +172,7 @@ def studio(modality: Modality) -> Callable[[World], Model]:
 async def with_files(chat: Chat, world: World) -> None:
     """The person brings a picture and a recording, where they are wanted, and asks twice."""
     files = [await chat.attach(PNG, "image/png", "a.png"), await chat.attach(b"ID3 do re mi", "audio/mpeg", "a.mp3")]
-    is_wanted = chat.runtime.modality_of("") in ("image-edit", "audio-stt")
+    is_wanted = chat.app.modality_of("") in ("image-edit", "audio-stt")
     await watch(await chat.send([TextPart("please"), *(files if is_wanted else ())], key="1"))
     question = (await chat.tree()).children[None][0]
     await watch(await chat._send(None, question, False, key="2"))
@@ -187,6 +180,13 @@ async def with_files(chat: Chat, world: World) -> None:
 
 def saw(text: str) -> Callable[[Any], bool]:
     return lambda event: isinstance(event, TextDelta) and text in event.text
+
+
+def unsteady(_: World) -> Model:
+    """A model that is asked twice, and another one that answers in its place."""
+    first = ScriptedModel([ScriptedFailure(ModelError("busy", kind="rate", retryable=True))], name="first")
+    second = ScriptedModel(calls(call("pay", amount=3)), say("Paid."), name="second")
+    return FallbackModel(RetryModel(first, RetryPolicy(attempts=2, initial_delay=0.0)), second)
 
 
 STORIES = [
@@ -265,6 +265,12 @@ STORIES = [
         one(resolution={"deny": "stop"}),
         plugins=lambda _: [Questioner()],
     ),
+    Story(
+        "denied and stopped",
+        model(calls(call("look", path="a"), call("mail", to="ada"), call("mail", to="bob")), say("never")),
+        one(resolution={"deny": "not now", "stop": True}),
+    ),
+    Story("requests that are retried", unsteady, one()),
     Story("a hook fails", model(say("never")), one(), plugins=lambda _: [Broken()]),
     Story("a tree", model(say("Answer."), say("Answer two."), say("Three.")), tree_play),
     Story("two branches at once", model([calls(call("wait"))], say("Done.")), two_branches),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from everturn.core.events import (
+    AgentSwitched,
     AnswerStarted,
     CallClaimed,
     CallFinished,
@@ -10,22 +11,30 @@ from everturn.core.events import (
     CallResumed,
     CallStarted,
     CallSuspended,
+    CompactionFailed,
+    CompactionFinished,
+    CompactionStarted,
     DeferredMessage,
     FilesChanged,
     GateOpened,
     GateResolved,
     HookFinished,
+    InputRefused,
     LateResultReceived,
     LimitReached,
     MessageAdded,
     NestedCallRequested,
+    OutputRejected,
     PermissionDecided,
+    RequestRetried,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
     SubagentStarted,
     TitleSet,
+    ToolStepFinished,
+    ToolStepStarted,
     TurnCancelled,
     TurnCompleted,
     TurnEvent,
@@ -33,6 +42,8 @@ from everturn.core.events import (
     TurnFinishing,
     TurnStarted,
     TurnSuspended,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.gates import CallClaim, Gate, GateKind, GateResolution
 from everturn.core.messages import Message
@@ -74,10 +85,27 @@ MAKE: dict[type[TurnEvent], Make] = {
     TurnStarted: lambda s, d, turn: TurnStarted(
         turn=turn, parent=d.pick(None, "p"), input=d.pick(None, _message(s, d))
     ),
+    AgentSwitched: lambda s, d, turn: AgentSwitched(
+        turn=turn, agent="wild", options=s.options, call=d.pick("", _call(s, d))
+    ),
+    OutputRejected: lambda s, d, turn: OutputRejected(
+        turn=turn, step=_number(s, d), parts=(TextPart("wild"),), problem="wild"
+    ),
+    CompactionStarted: lambda s, d, turn: CompactionStarted(turn=turn, number=s.compaction_number + d.pick(0, 1, 2)),
+    CompactionFinished: lambda s, d, turn: CompactionFinished(turn=turn, number=s.compaction_number + d.pick(0, 1)),
+    CompactionFailed: lambda s, d, turn: CompactionFailed(
+        turn=turn, number=s.compaction_number + d.pick(0, 1), problem=BROKEN
+    ),
     AnswerStarted: lambda s, d, turn: AnswerStarted(turn=turn, message=_message(s, d)),
     MessageAdded: lambda s, d, turn: MessageAdded(turn=turn, message=_message(s, d), request=d.pick(False, True)),
+    InputRefused: lambda s, d, turn: InputRefused(
+        turn=turn, message=d.pick(s.tip or "nobody", "nobody", *s.messages), text="no", by="guard"
+    ),
     StepStarted: lambda s, d, turn: StepStarted(turn=turn, step=_number(s, d), closing=d.pick(False, True)),
     StepRestarted: lambda s, d, turn: StepRestarted(turn=turn, step=_number(s, d)),
+    RequestRetried: lambda s, d, turn: RequestRetried(
+        turn=turn, step=_number(s, d), attempt=2, attempts=3, problem=BROKEN, model=d.pick("", "other")
+    ),
     StepFinished: lambda s, d, turn: StepFinished(turn=turn, step=_number(s, d), parts=_parts(s, d), finish="stop"),
     StepInterrupted: lambda s, d, turn: StepInterrupted(
         turn=turn, step=_number(s, d), parts=_parts(s, d), finish=d.pick("cancelled", "error"), problem=BROKEN
@@ -87,7 +115,7 @@ MAKE: dict[type[TurnEvent], Make] = {
         turn=turn,
         gate=d.pick(*s.gates, "none"),
         call=d.pick(_call(s, d), ""),
-        resolution=GateResolution(d.pick(True, False)),
+        resolution=GateResolution(d.pick(True, False), stop=d.pick(False, False, True)),
     ),
     PermissionDecided: lambda s, d, turn: PermissionDecided(
         turn=turn,
@@ -114,6 +142,20 @@ MAKE: dict[type[TurnEvent], Make] = {
         identity="id",
     ),
     SubagentStarted: lambda s, d, turn: SubagentStarted(turn=turn, call=_call(s, d), session="s-wild", child="wild"),
+    ToolStepStarted: lambda s, d, turn: ToolStepStarted(turn=turn, call=_call(s, d), name=d.pick("a", "b")),
+    ToolStepFinished: lambda s, d, turn: ToolStepFinished(
+        turn=turn, call=_call(s, d), name=d.pick("a", "b"), value="1", failed=d.pick(False, True)
+    ),
+    WaitStarted: lambda s, d, turn: WaitStarted(
+        turn=turn,
+        call=_call(s, d),
+        wait=d.pick("w", *s.waits),
+        kind=d.pick("timer", "external"),
+        until=d.pick(0.0, 60.0),
+    ),
+    WaitFinished: lambda s, d, turn: WaitFinished(
+        turn=turn, call=_call(s, d), wait=d.pick("w", *s.waits), value="1", timed_out=d.pick(False, True)
+    ),
     CallSuspended: lambda s, d, turn: CallSuspended(
         turn=turn,
         call=_call(s, d),
@@ -121,6 +163,7 @@ MAKE: dict[type[TurnEvent], Make] = {
         gates=d.pick((), ("none",), tuple(s.gates)),
         calls=d.pick((), ("nobody",), tuple(s.calls)),
         child=d.pick("", "wild"),
+        waits=d.pick((), ("none",), tuple(s.waits)),
     ),
     CallNotified: lambda s, d, turn: CallNotified(turn=turn, call=_call(s, d)),
     CallResumed: lambda s, d, turn: CallResumed(turn=turn, call=_call(s, d)),

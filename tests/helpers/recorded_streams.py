@@ -15,7 +15,15 @@ from msgspec.structs import replace
 
 from everturn import wire
 from everturn.core.deltas import TurnItem, TurnReader, missing_deltas
-from everturn.core.events import Entry, StepFinished, StepInterrupted, StepRestarted, StepStarted, TurnEvent
+from everturn.core.events import (
+    Entry,
+    RequestRetried,
+    StepFinished,
+    StepInterrupted,
+    StepRestarted,
+    StepStarted,
+    TurnEvent,
+)
 from everturn.protocols import Encoder
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "v1"
@@ -46,7 +54,7 @@ def shown(entries: Sequence[Entry], cut: Callable[[str], Sequence[str]] = lambda
     step = 0
     for entry in entries:
         event = entry.event
-        if isinstance(event, StepStarted | StepRestarted):
+        if isinstance(event, StepStarted | StepRestarted | RequestRetried):
             step = entry.seq
         if isinstance(event, StepFinished | StepInterrupted):
             for whole in missing_deltas(_turn(entries), step, event.parts, ()):

@@ -18,13 +18,13 @@ from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.authentication import Authenticator
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.clock import SystemClock
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import ROLES, Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart
 from everturn.core.requests import ModelRequest
-from everturn.runtime import Runtime
 from everturn.server.app import Application, make_app
 from everturn.server.protocols.openai.turns import ResponseId
 from everturn.server.route import Route
@@ -68,6 +68,8 @@ class Things(Struct):
     file: str
     key: str
     response: str
+    schedule: str
+    webhook: str
 
     def ids(self) -> dict[str, str]:
         """By the names that paths have for them."""
@@ -112,7 +114,15 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "send": {"text": "hello", "after": ids["answer"]},
         "edit": {"text": "hello again"},
         "select": {"message": ids["message"]},
+        "switch_agent": {"agent": "assistant"},
         "put_user": {"role": "viewer"},
+        "write_memory": {"path": "a", "text": "x"},
+        "write_prompt": {"name": "a", "text": "x"},
+        "write_instructions": {"text": "x"},
+        "write_session_instructions": {"text": "x"},
+        "create_webhook": {"url": "https://example.com/hook"},
+        "create_schedule": {"text": "x", "cron": "0 9 * * *"},
+        "replace_schedule": {"text": "x", "cron": "0 9 * * *"},
         "explain": {"tool": "pay", "arguments": {"amount": 7}, "session": ids["session"]},
         "trust_server": {"hash": "h"},
         "openai_chat": {"model": "assistant", "messages": [{"role": "user", "content": "hello"}]},
@@ -140,7 +150,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
 async def a_world(streams: Any = None, options: ServerOptions | None = None) -> AsyncGenerator[World]:
     """A house that is lived in, until the end."""
     store = MemoryStore()
-    runtime = Runtime(ScriptedModel(*[_answer] * 100), tools=[pay, sell], store=store)
+    runtime = App(ScriptedModel(*[_answer] * 100), tools=[pay, sell], store=store)
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=TenantLimits(requests=0))
     house = ServerContext(runtime, store.accounts, agents)
     entrance = Authenticator(house.accounts, SystemClock())
@@ -167,6 +177,13 @@ async def fill(house: ServerContext, tenant: str) -> Things:
     access = Access(house, Principal(tenant, "owner", "owner", "c"))
     word = CANARY.format(tenant=tenant)
     file = await access.files.upload(b"\x89PNG\r\n\x1a\n" + word.encode(), "image/png", f"{word}.png")
+    for role in ROLES:  # `canary` is what a route is asked for by a query
+        mine = Access(house, Principal(tenant, role, "member", "c"))
+        await mine.memory.write(api.PutMemory(path="canary", text=word))
+        await mine.prompts.write(api.PutPrompt(name="canary", text=word))
+        await mine.prompts.write_instructions(api.PutInstructions(text=word))
+    schedule = await house.schedules.create(word, cron="0 9 * * *", tenant=tenant)
+    webhook = await house.webhooks.create("https://example.com/hook", description=word, tenant=tenant)
     first = await access.sessions.start(api.NewSession(text=f"pay {word}", files=[file.file]))
     gate = (await _wait_for_gates(access, first.session))[0].gate
     always = api.AnswerGate(hash=gate.hash, allow="always", rule=gate.offers[0])
@@ -189,6 +206,8 @@ async def fill(house: ServerContext, tenant: str) -> Things:
         file=file.file,
         key=(await access.accounts.create_key(api.NewKey(user="viewer", role="viewer"))).id,
         response=ResponseId(first.session, first.turn).id,
+        schedule=schedule.id,
+        webhook=webhook.webhook.id,
     )
 
 
@@ -208,7 +227,7 @@ def absent(things: Things) -> Things:
 
 async def state_of(world: World, tenant: str) -> dict[str, Any]:
     """All that a tenant has, to be compared."""
-    store, accounts = world.house.runtime.store, world.house.accounts
+    store, accounts = world.house.app.store, world.house.accounts
     sessions = [info.id for info in await store.sessions() if info.tenant == tenant]
     return {
         "logs": {session: await store.events(session) for session in sessions},
@@ -216,6 +235,10 @@ async def state_of(world: World, tenant: str) -> dict[str, Any]:
         "leaves": {session: (await store.info(session)).leaf for session in sessions},
         "users": await accounts.users(tenant),
         "credentials": await accounts.credentials(tenant),
+        "memory": {role: await store.user_memory.files(tenant, role) for role in ROLES},
+        "prompts": {role: await store.user_memory.files(tenant, f"prompts:{role}") for role in ("", *ROLES)},
+        "schedules": await store.schedules.list(tenant),
+        "webhooks": await store.webhooks.list(tenant),
         "tenants": [one for one in await accounts.tenants() if one.id == tenant],
     }
 

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.oidc_login import LoginFlow
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
 from everturn.errors import NotRecognised
 from everturn.models.scripted import ScriptedModel
-from everturn.runtime import Runtime
 from everturn.server.app import Application, make_app
 from everturn.server.route import Route
 from everturn.server.streams.registry import StreamSlot
@@ -127,9 +127,9 @@ class NoStreams:
         self.is_over = True
 
 
-async def make_house(runtime: Runtime | None = None, requests: float = 0.0, **limits: Any) -> ServerContext:
+async def make_house(runtime: App | None = None, requests: float = 0.0, **limits: Any) -> ServerContext:
     """A house with two tenants, `ours` and `theirs`, each with a user of every role."""
-    runtime = runtime or Runtime(ScriptedModel(*["Hello."] * 20), store=MemoryStore())
+    runtime = runtime or App(ScriptedModel(*["Hello."] * 20), store=MemoryStore())
     store: Any = runtime.store
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=TenantLimits(requests=requests, **limits))
     roles: tuple[Role, ...] = ("viewer", "member", "approver", "owner", "operator")

@@ -16,16 +16,16 @@ from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
 from everturn.api import StreamItem
+from everturn.app import App
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, Role
 from everturn.core.chunks import FinishChunk, TextChunk
 from everturn.core.deltas import Delta
-from everturn.core.events import Event, StepFinished, StepInterrupted, StepRestarted, StepStarted
+from everturn.core.events import Event, RequestRetried, StepFinished, StepInterrupted, StepRestarted, StepStarted
 from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart, ToolPart
 from everturn.core.requests import ModelRequest
 from everturn.errors import EverturnError
-from everturn.runtime import Runtime
 from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.accounts import MemoryAccounts
 
@@ -52,7 +52,7 @@ class Taps:
         yield [FinishChunk("stop")]
 
 
-def house_of(runtime: Runtime, streams: int = 1000) -> ServerContext:
+def house_of(runtime: App, streams: int = 1000) -> ServerContext:
     """A house with one agent, in which a tenant may have so many streams."""
     agents = Agents([AgentSpec("test", TurnOptions())], default_limits=TenantLimits(streams=streams))
     return ServerContext(runtime, getattr(runtime.store, "accounts", None) or MemoryAccounts(), agents)
@@ -204,7 +204,7 @@ class Page:
         assert not self.log or seq > self.log[-1][0]
         self.log.append((seq, event))
         match event:
-            case StepStarted(turn=turn) | StepRestarted(turn=turn):
+            case StepStarted(turn=turn) | StepRestarted(turn=turn) | RequestRetried(turn=turn):
                 self.partial[turn] = {}
             case StepFinished(turn=turn, parts=parts) | StepInterrupted(turn=turn, parts=parts):
                 drawn = self.partial.pop(turn)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from everturn.core.calls import CALL_TRANSITIONS, CallRecord
 from everturn.core.events import (
+    AgentSwitched,
     AnswerStarted,
     CallClaimed,
     CallFinished,
@@ -19,23 +20,31 @@ from everturn.core.events import (
     CallResumed,
     CallStarted,
     CallSuspended,
+    CompactionFailed,
+    CompactionFinished,
+    CompactionStarted,
     DeferredMessage,
     FilesChanged,
     GateOpened,
     GateResolved,
     HookFinished,
+    InputRefused,
     LateResultReceived,
     LimitReached,
     MessageAdded,
     NestedCallRequested,
+    OutputRejected,
     PermissionDecided,
     Problem,
+    RequestRetried,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
     SubagentStarted,
     TitleSet,
+    ToolStepFinished,
+    ToolStepStarted,
     TurnCancelled,
     TurnCompleted,
     TurnEvent,
@@ -43,15 +52,19 @@ from everturn.core.events import (
     TurnFinishing,
     TurnStarted,
     TurnSuspended,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.gates import CallClaim, Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
-from everturn.core.parts import CallState, Output, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
+from everturn.core.parts import CallState, Output, ReasoningPart, StreamedPart, SummaryPart, TextPart, ToolPart, Usage
 from everturn.core.state import (
     AfterRequest,
+    Compact,
     Finalize,
     FinishIncompleteCalls,
+    Phase,
     RequestModel,
     StartAnswer,
     TurnAction,
@@ -105,6 +118,8 @@ class Play:
         yield self._take(self._started)
         if self._started.untitled:
             yield self._take(TitleSet(turn=self.turn, title="a title"))
+        if self._started.input is not None and self.dice.pick(*([False] * 15), True):
+            yield self._take(InputRefused(turn=self.turn, message=self._started.input.id, text="no", by="guard"))
         for _ in range(rounds):
             action = decide(self.state, PLUGINS)
             if isinstance(action, TurnDone):
@@ -140,14 +155,31 @@ class Play:
 plays = dice.map(lambda dice: Play(dice).to_end())
 
 
+def compacted(state: TurnState, started: CompactionStarted | None, dice: Dice) -> Iterator[TurnEvent]:
+    """What a driver writes down when a summary was started."""
+    turn, number = state.id, state.compaction_number
+    if started is None or dice.pick(False, False, True):
+        yield CompactionFailed(turn=turn, number=number, problem=Problem("summary", "empty"), usage=Usage(1, 1))
+        return
+    part = SummaryPart("so far", kept=started.kept, before=9, after=3, limit=10)
+    name = f"{turn}.summary{len(state.messages)}"
+    yield MessageAdded(turn=turn, message=Message(name, state.tip, "notice", (part,), turn=turn))
+    yield CompactionFinished(turn=turn, number=number, usage=Usage(1, 1))
+
+
 def carry_out(state: TurnState, action: TurnAction, dice: Dice) -> Iterator[TurnEvent]:  # noqa: C901 - a row per action
     """What a driver writes down while it does what `decide` said."""
     turn = state.id
     match action:
         case StartAnswer():
+            if state.strikes < 2 and state.compactions < 2 and dice.pick(*([False] * 5), True):
+                yield CompactionStarted(turn=turn, number=state.compaction_number + 1, used=9, limit=10)
+                return
             news = f"{turn}.late"
             if state.step is None and news not in state.messages and dice.pick(False, False, True):
                 yield MessageAdded(turn=turn, message=Message(news, state.tip, "notice", turn=turn))
+            if state.step is None and dice.pick(False, False, True):
+                yield AgentSwitched(turn=turn, agent="front", options=state.options)
             name = f"{turn}.answer{len(state.messages)}"
             yield AnswerStarted(turn=turn, message=Message(name, state.tip, "assistant", by="model", turn=turn))
         case RequestModel(step=step, closing=closing, again=again):
@@ -155,7 +187,15 @@ def carry_out(state: TurnState, action: TurnAction, dice: Dice) -> Iterator[Turn
                 yield StepRestarted(turn=turn, step=step)
             else:
                 yield StepStarted(turn=turn, step=step, closing=closing)
-            yield stream_end(turn, step, dice)
+            if step % 2 == 0:
+                yield RequestRetried(turn=turn, step=step, attempt=2, attempts=3, problem=Problem("rate", "busy"))
+            if not closing and dice.pick(False, False, False, False, True):
+                yield OutputRejected(turn=turn, step=step, parts=(TextPart("no"),), problem="not JSON")
+                yield StepFinished(turn=turn, step=step, parts=(), finish="stop", usage=Usage(1, 1))
+            else:
+                yield stream_end(turn, step, dice)
+        case Compact(started=started):
+            yield from compacted(state, started, dice)
         case FinishIncompleteCalls():
             for call in state.open_calls:
                 yield settled(call, turn, "failed")
@@ -177,6 +217,8 @@ def carry_out(state: TurnState, action: TurnAction, dice: Dice) -> Iterator[Turn
                 yield claimed(state, dice.pick(*gates))
             elif (below := [call for call in state.open_calls if waits_below(call)]) and dice.pick(True, not gates):
                 yield CallNotified(turn=turn, call=dice.pick(*below).id)
+            elif state.waits and dice.pick(True, not gates):
+                yield waited(state, dice.pick(*state.waits))
             elif gates:
                 yield answered(state, dice.pick(*gates), dice)
             else:  # nobody was asked, so all that can still come is a cancel
@@ -190,7 +232,10 @@ def steered(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
     for _ in range(dice.pick(1, 2)):
         name = f"{state.id}.said{len(state.messages)}"
         message = Message(name, state.tip, "user", (TextPart("and then?"),), turn=state.id)
-        yield MessageAdded(turn=state.id, message=message, request=True, command=f"{name}.key")
+        is_refused = dice.pick(False, False, False, True)
+        yield MessageAdded(turn=state.id, message=message, request=not is_refused, command=f"{name}.key")
+        if is_refused:
+            yield InputRefused(turn=state.id, message=name, text="no", by="guard")
 
 
 def stream_end(turn: str, step: int, dice: Dice) -> TurnEvent:
@@ -198,7 +243,14 @@ def stream_end(turn: str, step: int, dice: Dice) -> TurnEvent:
     for number in range(dice.pick(0, 1, 2, 0, 3)):
         parts.append(ToolPart(f"{turn}-{step}-{number}", "look", dice.pick("{}", '{"a":1}', '{"a')))
     whole = tuple(parts)
-    match dice.pick("well", "well", "well", "well", "broken", "cancelled"):
+    match dice.pick("well", "well", "well", "well", "broken", "cancelled", "refused", "cut"):
+        case "cut":
+            said = (TextPart("cut in the mi"),)
+            return StepFinished(turn=turn, step=step, parts=said, finish="length", usage=Usage(1, 1), continues=True)
+        case "refused":
+            return StepFinished(
+                turn=turn, step=step, parts=(TextPart("no"),), finish="stop", usage=Usage(1, 1), refused="guard"
+            )
         case "broken":
             return StepInterrupted(turn=turn, step=step, parts=whole, finish="error", problem=BROKEN)
         case "cancelled":
@@ -229,6 +281,8 @@ def after_request(state: TurnState, plugins: tuple[str, ...], dice: Dice) -> Ite
                 yield MessageAdded(turn=turn, message=message, request=dice.pick(False, True))
         if plugin == IDLE and dice.pick(*([False] * 20), True):
             continue  # it waits for something that is not a gate
+        if plugin == TOOLS and step.calls and state.phase is Phase.TOOL_CALL and dice.pick(False, False, False, True):
+            yield AgentSwitched(turn=turn, agent="other", options=state.options, call=step.calls[0].id)
         appends = deferred(turn, step.number, plugin, dice)
         yield HookFinished(turn=turn, step=step.number, plugin=plugin, deferred=appends)
     left = [plugin for plugin in plugins if plugin not in step.done]
@@ -277,6 +331,7 @@ def reach(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]
         yield claimed(state, form)
     if form in state.gates and state.gates[form] is None and dice.pick(False, False, True):
         yield answered(state, form, dice)
+    yield from stepped(state, call, dice)
     if not call.children and dice.pick(False, True):
         yield SubagentStarted(turn=turn, call=call.id, session=f"s-{call.id}", child=f"{call.id}.below")
     if call.children and dice.pick(False, False, True):
@@ -292,7 +347,26 @@ def reach(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]
                 yield GateOpened(turn=turn, gate=Gate(second, turn, call.id, "look", "{}", "hash", kind="form"))
             if not call.children:
                 yield SubagentStarted(turn=turn, call=call.id, session=f"s-{call.id}", child=f"{call.id}.below")
+            yield from stepped(state, call, dice)
             yield paused(state, call, made)
+
+
+def stepped(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]:
+    """A tool runs a step, and starts a wait that may finish at once."""
+    turn, wait = state.id, f"{call.id}.wait.1"
+    if not call.tool_steps and dice.pick(False, True):
+        yield ToolStepStarted(turn=turn, call=call.id, name="step")
+        if dice.pick(False, True):
+            yield ToolStepFinished(turn=turn, call=call.id, name="step", value="1")
+    if not call.waits and dice.pick(False, True):
+        yield WaitStarted(turn=turn, call=call.id, wait=wait, kind=dice.pick("timer", "external"), until=60.0)
+    if wait in state.waits and dice.pick(False, False, True):
+        yield waited(state, wait)
+
+
+def waited(state: TurnState, wait: str) -> WaitFinished:
+    """A wait of a tool is over."""
+    return WaitFinished(turn=state.id, call=state.waits[wait].call, wait=wait, value="1")
 
 
 def paused(state: TurnState, call: CallRecord, made: str) -> CallSuspended:
@@ -307,6 +381,7 @@ def paused(state: TurnState, call: CallRecord, made: str) -> CallSuspended:
         gates=gates,
         calls=calls,
         child=next((turn for _, turn in call.children.values()), ""),
+        waits=tuple(name for name in call.waits if name in state.waits),
     )
 
 
@@ -317,6 +392,7 @@ def waits(state: TurnState, call: CallRecord) -> bool:
     return (
         any(state.gates[gate] is None for gate in call.suspended.gates)
         or any(not state.calls[name].is_finished for name in call.suspended.calls)
+        or any(name in state.waits for name in call.suspended.waits)
         or waits_below(call)
     )
 

@@ -13,6 +13,7 @@ from everturn import api
 from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.core.accounts import ROLES, Accounts, Principal, Role, Tenant, User
 from everturn.core.options import ClientTool, TurnOptions
 from everturn.core.parts import TextPart
@@ -21,10 +22,9 @@ from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
 from everturn.core.tool import Question, ToolContext
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
-from everturn.tools.agent import Agent
 from everturn.tools.function import tool
+from everturn.tools.subagent import SubagentTool
 from tests.helpers.tools import pay
 from tests.helpers.waiting import wait_until
 
@@ -109,16 +109,16 @@ async def a_house(
     """A house that is lived in, until the end."""
     store = store or MemoryStore()
     kept: Store = store
-    tools = [look, pay, peek, whois, quiz, Agent("clerk", "Pays.", tools=["pay"])]
-    runtime = Runtime(model(), tools=tools, store=kept, clock=clock, rules=rules)
-    runtime.add_model(model("other"))
-    house = ServerContext(runtime, store.accounts, Agents(agents, default_limits=limits or TenantLimits(requests=0)))
+    tools = [look, pay, peek, whois, quiz, SubagentTool("clerk", "Pays.", tools=["pay"])]
+    app = App(model(), tools=tools, store=kept, clock=clock, rules=rules)
+    app.add_model(model("other"))
+    house = ServerContext(app, store.accounts, Agents(agents, default_limits=limits or TenantLimits(requests=0)))
     await settle(house.accounts)
-    await runtime.start()
+    await app.start()
     try:
         yield house
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def said(access: Access, text: str, **how: Any) -> api.MessageReceipt:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from everturn import Chat, tool
+from everturn.app import App
 from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import Output, ToolPart
 from everturn.core.ports import Tool, ToolContext
@@ -16,7 +17,6 @@ from everturn.core.requests import ModelRequest, RequestCall, RequestResult, Too
 from everturn.models.scripted import Answer, ScriptedCall, call, calls, say
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import RequestHookContext
-from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel
 from everturn.tools.read_result import ReadResultTool
 from everturn.wire import dump_log
@@ -127,7 +127,7 @@ async def outputs(chat: Chat) -> list[Output]:
 
 async def run_through(model: ScriptedModel, tools: Sequence[Tool], **more: Any) -> tuple[list[Output], str]:
     """Talk to the end; the results, and everything that was written down or sent to the model."""
-    async with Chat(model, runtime=Runtime(model, tools=tools, **more)) as chat:
+    async with Chat(model, app=App(model, tools=tools, **more)) as chat:
         result = await (await chat.send("please"))
         assert result.text == "Done."
         return await outputs(chat), await everything(chat, model)
@@ -135,7 +135,7 @@ async def run_through(model: ScriptedModel, tools: Sequence[Tool], **more: Any) 
 
 async def everything(chat: Chat, model: ScriptedModel) -> str:
     """All that was written down, asked of people or sent to the model."""
-    store = chat.runtime.store
+    store = chat.app.store
     written = dump_log(await store.events(chat.session))
     asked = msgspec.json.encode([await store.gates(), model.requests, await chat.messages()])
     return written.decode() + asked.decode()

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from everturn import Chat, Phase, StepFinished, TextDelta, TurnError, get_model
+from everturn import Chat, TurnError, get_model
+from everturn.events import Phase, StepFinished, TextDelta
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.xdist_group("local-model")]
 

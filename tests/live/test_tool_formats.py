@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from everturn import CallDelta, Chat, Phase, get_model, tool
+from everturn import Chat, get_model, tool
 from everturn.core.hooks import RequestContext
 from everturn.core.parts import ToolPart
+from everturn.events import CallDelta, Phase
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.xdist_group("local-model")]
 

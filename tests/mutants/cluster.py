@@ -16,7 +16,7 @@ ENDED = "tests/stores/test_ended_connections.py::"
 CLUSTER_MUTANTS = [
     Mutant(
         "a delta with a part before the first reaches a reader",
-        "bus/nats/codec.py",
+        "bus/remote/codec.py",
         "0 <= frame.part < PARTS_LIMIT",
         "frame.part < PARTS_LIMIT",
         "tests/security/test_parser_corpus.py::test_no_parser_is_broken_by_anything_in_the_corpus[frames]",
@@ -30,28 +30,28 @@ CLUSTER_MUTANTS = [
     ),
     Mutant(
         "a part before the first is taken from another node",
-        "bus/nats/codec.py",
+        "bus/remote/codec.py",
         "0 <= frame.part < PARTS_LIMIT",
         "frame.part < PARTS_LIMIT",
         f"{FORGED}test_a_frame_out_of_range_is_nobodys",
     ),
     Mutant(
         "a frame of another turn is shown",
-        "bus/nats/codec.py",
+        "bus/remote/codec.py",
         "return isinstance(frame, CallProgress) and frame.turn == turn",
         "return isinstance(frame, CallProgress)",
         f"{FORGED}test_a_frame_of_another_turn_is_not_shown",
     ),
     Mutant(
         "a message may be older than any date",
-        "bus/nats/codec.py",
+        "bus/remote/codec.py",
         " or len(age) > AGE_DIGITS",
         "",
         f"{FORGED}test_an_age_that_no_date_has_is_not_a_message",
     ),
     Mutant(
         "what other nodes say of a step is held without a limit",
-        "bus/nats/subscriptions.py",
+        "bus/remote/inbound.py",
         "if inbound.size > LIMIT:",
         "if inbound.size < 0:",
         f"{FORGED}test_a_step_that_never_ends_is_held_up_to_a_limit",
@@ -65,7 +65,7 @@ CLUSTER_MUTANTS = [
     ),
     Mutant(
         "whoever waits for a command asks a bus that is over again at once",
-        "runtime.py",
+        "base_app.py",
         "await asyncio.sleep(RESUBSCRIBE_PAUSE)",
         "await asyncio.sleep(0)",
         f"{FORGED}test_who_waits_for_a_command_on_such_a_bus_does_not_spin_either",
@@ -93,7 +93,7 @@ CLUSTER_MUTANTS = [
     ),
     Mutant(
         "nobody polls for a command that is waited for",
-        "runtime.py",
+        "base_app.py",
         "watch = self._watch(session, session, lambda: after)",
         'watch = self._watch("", session, lambda: after)\n        watch.told = -1',
         f"{POLL}test_a_command_that_was_acted_on_while_nobody_said_so_is_not_waited_for_longer",
@@ -107,14 +107,14 @@ CLUSTER_MUTANTS = [
     ),
     Mutant(
         "a loop that has no processor is taken for one that stands still",
-        "cluster/watchdog.py",
+        "watchdog.py",
         "min(elapsed, 2 * TICK) - max(0.0, starved)",
         "min(elapsed, 2 * TICK)",
         f"{WATCHDOG}test_a_machine_with_a_dozen_hungry_processes_for_each_processor_needs_minutes_to_be_taken_for_a_wedge",
     ),
     Mutant(
         "a process that was stopped is taken for one whose loop stands still",
-        "cluster/watchdog.py",
+        "watchdog.py",
         "min(elapsed, 2 * TICK)",
         "elapsed",
         f"{WATCHDOG}test_only_time_in_which_the_loop_could_have_turned_counts",

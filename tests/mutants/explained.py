@@ -11,8 +11,8 @@ EXPLAINED_MUTANTS = [
     Mutant(
         "explain ignores a layer: the rules of the configuration",
         "cli/commands/permissions.py",
-        '    runtime = parts.runtime(get_model(OFFLINE), "")',
-        '    parts.rules.clear()\n    runtime = parts.runtime(get_model(OFFLINE), "")',
+        '    app = parts.app(model, "")',
+        '    parts.rules.clear()\n    app = parts.app(model, "")',
         AGREES,
     ),
     Mutant(
@@ -53,7 +53,7 @@ EXPLAINED_MUTANTS = [
     Mutant(
         "the API explains without grants",
         "access/admin.py",
-        "granted = await self._granted_rules(asked.session) if asked.session is not None else []",
+        "granted = await self._granted_rules(asked.session, agent.name) if asked.session is not None else []",
         "granted = list[Rule]()",
         AGREES,
     ),
@@ -74,8 +74,8 @@ EXPLAINED_MUTANTS = [
     Mutant(
         "a command that was allowed is allowed to everybody",
         "running/permissions.py",
-        ' and grant.asker in ("", by):',
-        ":",
+        'if grant.asker not in ("", by) or grant.folder',
+        "if grant.folder",
         f"{APPROVAL}test_a_command_that_was_allowed_is_allowed_to_whoever_asked_and_to_nobody_else",
     ),
     Mutant(

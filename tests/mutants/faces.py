@@ -29,8 +29,8 @@ FACES_MUTANTS = [
     Mutant(
         "what was seen of a step that begins again stays on the screen",
         "terminal/tui/state.py",
-        "        self.live.pop(event.turn, None)\n        times =",
-        "        times =",
+        "        self.live.pop(event.turn, None)\n        self.waits.pop(event.turn, None)\n        times =",
+        "        self.waits.pop(event.turn, None)\n        times =",
         f"{STATE}test_what_was_seen_of_a_step_that_begins_again_is_dropped",
     ),
     Mutant(
@@ -43,8 +43,8 @@ FACES_MUTANTS = [
     Mutant(
         "what a plugin kept out of the conversation is shown",
         "terminal/tui/state.py",
-        "if not message.hidden and current not in self.tree.deleted:",
-        "if current not in self.tree.deleted:",
+        "[message for message in self.upwards(leaf) if not message.hidden]",
+        "list(self.upwards(leaf))",
         f"{STATE}test_hidden_messages_are_not_shown_and_a_message_that_joined_waits_no_more",
     ),
     Mutant(

@@ -6,16 +6,28 @@ its own, runs the test that is named beside it there, and prints how many were c
 
 from __future__ import annotations
 
+from tests.mutants.agents import AGENT_MUTANTS
 from tests.mutants.bounds import BOUND_MUTANTS
 from tests.mutants.cluster import CLUSTER_MUTANTS
+from tests.mutants.compaction import COMPACTION_MUTANTS
+from tests.mutants.denials import DENIAL_MUTANTS
+from tests.mutants.durable import DURABLE_MUTANTS
 from tests.mutants.explained import EXPLAINED_MUTANTS
 from tests.mutants.faces import FACES_MUTANTS
+from tests.mutants.guardrails import GUARDRAIL_MUTANTS
+from tests.mutants.inbound_hooks import INBOUND_HOOK_MUTANTS
+from tests.mutants.long_logs import LONG_LOG_MUTANTS
+from tests.mutants.long_turns import LONG_TURN_MUTANTS
 from tests.mutants.media import MEDIA_MUTANTS
+from tests.mutants.memory import MEMORY_MUTANTS
 from tests.mutants.models import MODEL_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.operations import OPERATION_MUTANTS
 from tests.mutants.page import PAGE_MUTANTS
+from tests.mutants.postgres import POSTGRES_MUTANTS
 from tests.mutants.prompted import PARADIGM_MUTANTS
 from tests.mutants.reach import REACH_MUTANTS
+from tests.mutants.retries import RETRY_MUTANTS
 from tests.mutants.sandboxed import SANDBOXED_MUTANTS
 from tests.mutants.screens import SCREEN_MUTANTS
 from tests.mutants.served import SERVED_MUTANTS
@@ -24,7 +36,10 @@ from tests.mutants.shell_gate import SHELL_GATE_MUTANTS
 from tests.mutants.silence import SILENCE_MUTANTS
 from tests.mutants.size import SIZE_MUTANTS
 from tests.mutants.steering import STEERING_MUTANTS
+from tests.mutants.structured_output import STRUCTURED_OUTPUT_MUTANTS
+from tests.mutants.tool_search import TOOL_SEARCH_MUTANTS
 from tests.mutants.trust import TRUST_MUTANTS
+from tests.mutants.unneeded import UNNEEDED_MUTANTS
 
 CRASH = "tests/turn/test_crash.py::test_stopped_after_any_event_it_ends_as_if_it_had_not_been"
 BEFORE = "tests/turn/test_crash.py::test_stopped_before_any_event_nothing_is_lost_or_done_twice"
@@ -38,6 +53,7 @@ OLD_ANSWER = "tests/turn/test_tool_tasks.py::test_a_tool_that_is_denied_or_anoth
 
 MUTANTS = [
     *MODEL_MUTANTS,
+    *STRUCTURED_OUTPUT_MUTANTS,
     *PARADIGM_MUTANTS,
     *MEDIA_MUTANTS,
     *TRUST_MUTANTS,
@@ -46,12 +62,26 @@ MUTANTS = [
     *SERVED_MUTANTS,
     *SHARED_STORE_MUTANTS,
     *SHELL_GATE_MUTANTS,
+    *AGENT_MUTANTS,
+    *COMPACTION_MUTANTS,
+    *MEMORY_MUTANTS,
+    *TOOL_SEARCH_MUTANTS,
+    *LONG_LOG_MUTANTS,
+    *OPERATION_MUTANTS,
+    *LONG_TURN_MUTANTS,
+    *DENIAL_MUTANTS,
+    *RETRY_MUTANTS,
+    *UNNEEDED_MUTANTS,
     *STEERING_MUTANTS,
+    *GUARDRAIL_MUTANTS,
+    *DURABLE_MUTANTS,
+    *INBOUND_HOOK_MUTANTS,
     *SILENCE_MUTANTS,
     *PAGE_MUTANTS,
     *SCREEN_MUTANTS,
     *FACES_MUTANTS,
     *CLUSTER_MUTANTS,
+    *POSTGRES_MUTANTS,
     *SIZE_MUTANTS,
     *BOUND_MUTANTS,
     *EXPLAINED_MUTANTS,
@@ -86,7 +116,7 @@ MUTANTS = [
     Mutant(
         "the start of a call is not written down",
         "calls/admit.py",
-        "return AdmissionResult([*resolved.start(decision, gate)], StartCall(call, tool, given))",
+        "return AdmissionResult(resolved.start(decision, gate), StartCall(call, tool, given))",
         "return AdmissionResult([], StartCall(call, tool, given))",
         f"{TOLD}[parallel calls]",
     ),
@@ -128,8 +158,8 @@ MUTANTS = [
     Mutant(
         "the history is read with the turn's own messages in it",
         "running/active_turn.py",
-        "path = await store.path(self.session, self.state.parent)",
-        "path = await store.path(self.session, self.state.tip)",
+        "path = await read_branch(store, self.session, self.state.parent, find_needed)",
+        "path = await read_branch(store, self.session, self.state.tip, find_needed)",
         f"{HOOKS}test_append_and_request_asks_again_with_the_message_in_place",
     ),
     Mutant(
@@ -177,21 +207,21 @@ MUTANTS = [
     Mutant(
         "a prevented message is sent in later turns",
         "core/history.py",
-        "        if message.hidden:\n",
-        "        if False:\n",
+        "        if message.hidden or message.refused:\n",
+        "        if message.refused:\n",
         f"{HOOKS}test_prevent_default_keeps_a_message_out_of_the_conversation",
     ),
     Mutant(
         "provider ids name the calls",
         "turn/stream.py",
-        '_OpenPart(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}")',
-        "_OpenPart(CallChunk, chunk.id)",
+        'OpenPart(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}")',
+        "OpenPart(CallChunk, chunk.id)",
         f"{TOLD}[parallel calls]",
     ),
     Mutant(
         "the model is not asked again once its calls are settled",
         "core/state.py",
-        "    wants_more = bool(step.calls) or step.request\n",
+        "    wants_more = bool(step.calls) or (step.request and not step.loops) or (step.continues and not is_last)\n",
         "    wants_more = step.request\n",
         f"{HOOKS}test_every_hook_is_called_in_its_order",
     ),
@@ -310,7 +340,9 @@ MUTANTS = [
     Mutant(
         "a call runs though its arguments cannot be written down",
         "calls/admit.py",
-        "    text = encode_canonical(arguments)\n    given = await resolve_references(ctx.run, spec, arguments)\n    meant = tool.validate(given) or given",
+        "    text = encode_canonical(arguments)\n"
+        '    given = await resolve_references(ctx.run, spec, arguments) if "$" in text else arguments\n'
+        "    meant = tool.validate(given) or given",
         "    text, given = str(arguments), arguments\n    meant: JsonObject = {}",
         f"{TOOLS}test_arguments_that_cannot_be_written_down_are_not_run",
     ),
@@ -331,22 +363,22 @@ MUTANTS = [
     Mutant(
         "the date in the prompt is today's, not the turn's",
         "turn/request.py",
-        "state.options.system, state.started)",
-        "state.options.system, run.now())",
+        "system_prompt(state.options, state.started)",
+        "system_prompt(state.options, run.now())",
         "tests/turn/test_request.py::test_a_request_built_again_on_another_day_is_the_same_to_the_byte",
     ),
     Mutant(
         "a restarted step is shown on top of the old one",
         "core/deltas.py",
-        "case StepStarted() | StepRestarted():",
-        "case StepStarted():",
+        "frozenset((StepStarted, StepRestarted, RequestRetried))",
+        "frozenset((StepStarted,))",
         "tests/core/test_deltas.py::test_every_reader_sees_every_character_exactly_once",
     ),
     Mutant(
         "the cursor stands still while the rest is shown",
         "core/deltas.py",
-        "                    self._step.note(delta)\n                    yield delta",
-        "                    yield delta",
+        "            self._step.note(delta)\n            yield delta",
+        "            yield delta",
         "tests/core/test_deltas.py::test_a_reader_that_leaves_in_the_middle_of_the_rest_goes_on_there",
     ),
     Mutant(

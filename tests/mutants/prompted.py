@@ -424,8 +424,8 @@ PARADIGM_MUTANTS = [
     Mutant(
         "calls are read where none may be made",
         f"{FOLDER}__init__.py",
-        "if offer.tools else self._model.stream(prompted)",
-        "",
+        "        if not offer.tools:\n            return self._model.stream(prompted)",
+        "        if False:\n            return self._model.stream(prompted)",
         f"{HERE}test_offers.py::test_where_nothing_may_be_called_nothing_is",
     ),
     Mutant(

@@ -140,8 +140,8 @@ REACH_MUTANTS = [
     Mutant(
         "any session is gone on with",
         "calls/subagents.py",
-        "        if not is_own:\n",
-        "        if False:\n",
+        "if await self._tool_of(run, session) != started.tool:",
+        "if False:",
         f"{BELOW}test_a_session_that_is_not_of_this_conversation_is_not_gone_on_with[memory-t]",
     ),
     Mutant(
@@ -243,11 +243,11 @@ REACH_MUTANTS = [
         f"{ANSWERS}test_an_answer_has_an_end_and_a_shorter_one_is_taken_afterwards[client]",
     ),
     Mutant(
-        "anybody signs as the runtime",
+        "anybody signs as the app",
         "chat/replies.py",
         '    if by == "everturn" or by.startswith("plugin:"):\n',
         "    if False:\n",
-        f"{ANSWERS}test_nobody_answers_or_claims_in_the_name_of_the_runtime_or_a_plugin[everturn]",
+        f"{ANSWERS}test_nobody_answers_or_claims_in_the_name_of_the_app_or_a_plugin[everturn]",
     ),
     Mutant(
         "a question may wait for ever",
@@ -266,8 +266,8 @@ REACH_MUTANTS = [
     Mutant(
         "a tool goes on with what another has begun",
         "calls/subagents.py",
-        "is_own = tools.get(entry.event.call) == started.tool",
-        "is_own = True",
+        "if await self._tool_of(run, session) != started.tool:",
+        "if await self._tool_of(run, session) is None:",
         f"{LOST}test_what_another_tool_began_is_not_gone_on_with",
     ),
     Mutant(
@@ -280,7 +280,7 @@ REACH_MUTANTS = [
     Mutant(
         "what is detached asks where nobody looks",
         "chat/session.py",
-        "if any(isinstance(tool, Agent) and tool.request.detached for tool in self.runtime.tools.values()):",
+        "if any(isinstance(tool, SubagentTool) and tool.request.detached for tool in self.app.tools.values()):",
         "if False:",
         f"{LOST}test_what_a_detached_sub_turn_asks_is_shown_and_answered_after_its_turn_was_cancelled",
     ),

@@ -1,4 +1,8 @@
-"""Plant every seeded bug, run the test beside it, and print how many were caught."""
+"""Plant seeded bugs, run the test beside each, and print how many were caught.
+
+python tests/mutants/run.py              all of them
+python tests/mutants/run.py WORDS …      those whose name or file contains any of these words
+"""
 
 from __future__ import annotations
 
@@ -64,12 +68,17 @@ def is_caught(mutant: Mutant) -> bool:
 
 
 def main() -> int:
-    """Try all of them."""
+    """Try all of them, or those that were named."""
+    words = sys.argv[1:]
+    chosen = [one for one in MUTANTS if not words or any(word in f"{one.path} {one.name}" for word in words)]
+    if not chosen:
+        print(f"no seeded bug has a name or file with {' or '.join(words)}")
+        return 2
     with ThreadPoolExecutor(2) as pool:
-        caught = list(pool.map(is_caught, MUTANTS))
-    for mutant, was_caught in zip(MUTANTS, caught, strict=True):
+        caught = list(pool.map(is_caught, chosen))
+    for mutant, was_caught in zip(chosen, caught, strict=True):
         print(f"{'caught ' if was_caught else 'MISSED '} {mutant.name}")
-    print(f"{sum(caught)}/{len(MUTANTS)} caught")
+    print(f"{sum(caught)}/{len(chosen)} caught")
     return 0 if all(caught) else 1
 
 

@@ -49,7 +49,7 @@ SCREEN_MUTANTS = [
     Mutant(
         "every message gives the session another title",
         "driver/commands.py",
-        'derive_title(command.parts) if started.untitled else ""',
+        'derive_title(command.parts) if started.untitled and not is_checked else ""',
         "derive_title(command.parts)",
         "tests/turn/test_titles.py::test_the_title_is_written_with_the_first_turn_and_only_then",
     ),

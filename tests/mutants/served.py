@@ -81,7 +81,7 @@ ACCESS_MUTANTS = [
     Mutant(
         "a client names any model, and where it is",
         "access/turn_options.py",
-        "    if model not in names:",
+        "    if model not in names and not agent.any_model:",
         "    if False:",
         f"{TALKING}test_a_client_cannot_choose[a model of a vendor with an address]",
     ),
@@ -323,7 +323,7 @@ AROUND_MUTANTS = [
     Mutant(
         "a rule that denies holds from the next start on",
         "config/reload.py",
-        "        self._runtime.permissions.replace(new.rules)\n",
+        "        self._app.permissions.replace(new.rules)\n",
         "",
         f"{CONFIG}test_a_rule_that_denies_holds_in_a_turn_that_waits",
     ),
@@ -397,7 +397,7 @@ ATTACKED_MUTANTS = [
     Mutant(
         "a stranger fills the node with a body",
         "server/body_limits.py",
-        "limit = limit if tenant else min(limit, ANONYMOUS_BODY_LIMIT)",
+        "limit = limit if tenant else anonymous or min(limit, ANONYMOUS_BODY_LIMIT)",
         "pass",
         f"{BODIES}test_of_an_unknown_client_hardly_anything_is_read",
     ),

@@ -16,8 +16,8 @@ SILENCE_MUTANTS = [
     Mutant(
         "a call waits for a gate that was never opened",
         "core/state.py",
-        "if not (owns_gates and owns_calls and owns_run):",
-        "if not (owns_calls and owns_run):",
+        "if not (owns_gates and owns_calls and owns_run and owns_waits):",
+        "if not (owns_calls and owns_run and owns_waits):",
         f"{STATE}test_a_call_cannot_wait_for_a_gate_a_call_or_a_sub_turn_that_is_not_there",
     ),
     Mutant(
@@ -107,7 +107,7 @@ SILENCE_MUTANTS = [
     Mutant(
         "a turn whose groups are off is offered nothing in silence",
         "plugins/tool_calling.py",
-        "if warning not in self._warned:",
+        "if warning and warning not in self._warned:",
         "if warning is None:",
         f"{OFFER}test_a_turn_whose_groups_are_all_off_is_told_of_once",
     ),

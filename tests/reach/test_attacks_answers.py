@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, client_tool, manual, tool
+from everturn import Chat, manual, tool
+from everturn.app import App
 from everturn.core.events import GateOpened, GateResolved
 from everturn.core.gate_rows import MAX_RESULT_LENGTH
 from everturn.core.ports import Question, ToolContext
 from everturn.core.requests import ToolSpec
 from everturn.core.store_ports import Store
 from everturn.errors import AnswerUnfit, ConfigError
-from everturn.runtime import Runtime
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
+from everturn.tools import client_tool
 from tests.helpers.conversations import Talk
 
 AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 10}}, "required": ["amount"]}
@@ -58,8 +59,8 @@ async def test_a_plugin_that_allows_everything_answers_nothing_that_needs_a_resu
     ring = client_tool("ring", "Ring.", NOTHING, answer=AMOUNT)
     model, store = ScriptedModel(calls(call("ring" if kind == "client" else "pay")), say("Done.")), MemoryStore()
     talk = Talk(store=store)
-    runtime = Runtime(model, tools=[ring, pay], plugins=[Yes()], store=store)
-    async with Chat(model, runtime=runtime, session="s") as chat:
+    app = App(model, tools=[ring, pay], plugins=[Yes()], store=store)
+    async with Chat(model, app=app, session="s") as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         assert (gate.kind, await talk.events(GateResolved), await talk.settled()) == (kind, [], [])
@@ -97,7 +98,7 @@ async def test_an_answer_has_an_end_and_a_shorter_one_is_taken_afterwards(kind: 
 
 
 @pytest.mark.parametrize("by", ["everturn", "plugin:x", "plugin:"])
-async def test_nobody_answers_or_claims_in_the_name_of_the_runtime_or_a_plugin(by: str) -> None:
+async def test_nobody_answers_or_claims_in_the_name_of_the_app_or_a_plugin(by: str) -> None:
     talk = Talk(client_tool("ring", "Ring.", NOTHING))
     async with talk.process(calls(call("ring")), say("Done.")) as chat:
         turn = await chat.send("go")

@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from everturn import Rule, ToolGroup, client_tool, files, rename_tool, run_javascript, run_python, tool, virtual_files
+from everturn import Rule, ToolGroup, files, tool
 from everturn.core.ports import ToolContext
 from everturn.testing import call, calls, say
+from everturn.tools import (
+    client_tool,
+    rename_tool,
+    run_javascript,
+    run_python,
+    virtual_files,
+)
 from tests.helpers.conversations import Talk
 
 FIRST = "turn_s1x2-1-1"  # the first call of a talk

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, client_tool, tool, virtual_files
+from everturn import Chat, tool
+from everturn.app import App
 from everturn.calls.pipeline import OUTCOME_UNKNOWN
 from everturn.core.events import (
     CallClaimed,
@@ -34,8 +35,8 @@ from everturn.core.parts import ToolPart
 from everturn.core.ports import Question, SubagentRequest, ToolContext
 from everturn.engine import inline
 from everturn.errors import StoreUnavailable
-from everturn.runtime import Runtime
 from everturn.testing import CountingIds, MemoryStore, call, calls, say
+from everturn.tools import client_tool, virtual_files
 from everturn.tools.files import SessionFileSystem
 from tests.helpers.conversations import Scenes, Talk
 
@@ -124,8 +125,8 @@ class House:
     @asynccontextmanager
     async def open(self, store: MemoryStore) -> AsyncGenerator[Chat]:
         """A process in which time passes by itself."""
-        runtime = Runtime(self.model, tools=self.tools, store=store, ids=CountingIds("x"))
-        async with Chat(self.model, runtime=runtime, session="s") as chat:
+        app = App(self.model, tools=self.tools, store=store, ids=CountingIds("x"))
+        async with Chat(self.model, app=app, session="s") as chat:
             yield chat
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, Chat, ToolGroup, client_tool, tool
+from everturn import Chat, ToolGroup, tool
+from everturn.app import App
 from everturn.core.chunks import Chunk
 from everturn.core.commands import AnyCommand, Send
 from everturn.core.events import CallFinished, Event, SubagentStarted, TurnCancelled, TurnSuspended
@@ -18,8 +19,9 @@ from everturn.core.requests import ModelRequest
 from everturn.core.store_ports import Receipt
 from everturn.engine import inline
 from everturn.errors import StoreUnavailable, ToolError
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
+from everturn.tools import client_tool
+from everturn.tools.subagent import SubagentTool
 from tests.helpers.conversations import Scenes, Talk, once, prompt_of
 from tests.helpers.waiting import wait_until
 
@@ -40,7 +42,7 @@ def scenes() -> Scenes:
 
 
 async def test_a_conversation_whose_name_begins_alike_is_not_gone_on_with() -> None:
-    private, talk = Talk(), Talk(Agent("helper", "Help.", resumable=True))
+    private, talk = Talk(), Talk(SubagentTool("helper", "Help.", resumable=True))
     private.store, private.session = talk.store, "s-private"
     await private.tell(say("Noted."), text="the plan is 42")
     before = await private.events()
@@ -51,7 +53,7 @@ async def test_a_conversation_whose_name_begins_alike_is_not_gone_on_with() -> N
 
 
 async def test_what_another_tool_began_is_not_gone_on_with() -> None:
-    first, second = (Agent(name, "Help.", resumable=True) for name in ("helper", "stranger"))
+    first, second = (SubagentTool(name, "Help.", resumable=True) for name in ("helper", "stranger"))
     talk = Talk(first, second)
     there = "s-turn_s1x2-1-1"
     model = Scenes(
@@ -67,7 +69,7 @@ async def test_a_sub_turn_has_no_tool_of_a_face_that_the_turn_above_was_told_not
     wipe = ClientTool("wipe", "Wipe.", NOTHING)
     bell = client_tool("bell", "Ring.", NOTHING)
     house: list[Any] = [ToolGroup("house", [bell])]
-    talk = Talk(Agent("helper", "Help."), *house, tools=("@house", "helper"), clients=(wipe,))
+    talk = Talk(SubagentTool("helper", "Help."), *house, tools=("@house", "helper"), clients=(wipe,))
     model = Scenes(go=[calls(call("helper", task="below")), say("Done.")], below=[calls(call("wipe")), say("No.")])
     await talk.tell(model=model)
     assert (talk.asked, [one.output.text for one in await talk.settled()]) == ([], ["No."])
@@ -98,14 +100,14 @@ async def test_a_sub_turn_that_was_on_its_way_when_its_turn_was_cancelled_asks_n
     hard: bool,
 ) -> None:
     store, model = Slow(), scenes()
-    talk = Talk(Agent("helper", "Help."), ring, store=store)
+    talk = Talk(SubagentTool("helper", "Help."), ring, store=store)
     async with talk.process(model=model) as chat:
         turn = await chat.send("go")
         await store.is_on_its_way.wait()
         await turn.cancel(hard=hard)
         await talk.until(TurnCancelled)
         store.through.set()
-        await wait_until(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
+        await wait_until(lambda: not chat.app.tool_tasks.has_undelivered(turn.id))
         for name in await talk.sessions():
             for _ in range(100):
                 await asyncio.sleep(0)
@@ -204,7 +206,7 @@ async def test_a_process_that_closes_settles_no_call_whose_sub_turn_goes_on_else
         await model.is_asked.wait()
         return "seen"
 
-    talk = Talk(Agent("helper", "Help."), ring, look, store=store)
+    talk = Talk(SubagentTool("helper", "Help."), ring, look, store=store)
     async with talk.process(model=model) as chat:
         turn = await chat.send("go")
         await store.is_writing.wait()
@@ -220,7 +222,7 @@ async def test_a_process_that_closes_settles_no_call_whose_sub_turn_goes_on_else
 
 
 async def test_what_a_detached_sub_turn_asks_is_shown_and_answered_after_its_turn_was_cancelled() -> None:
-    talk = Talk(Agent("helper", "Help.", detached=True), ring)
+    talk = Talk(SubagentTool("helper", "Help.", detached=True), ring)
     async with talk.process(model=scenes()) as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
@@ -229,9 +231,7 @@ async def test_what_a_detached_sub_turn_asks_is_shown_and_answered_after_its_tur
         await talk.until(TurnCancelled)
         assert [one.id for one in await chat.gates()] == [gate.id]
         await chat.answer(gate, allow="once")
-        assert (
-            await Chat.turn(Chat(scenes(), runtime=chat.runtime, session=gate.session), gate.turn)
-        ).text == "It rang."
+        assert (await Chat.turn(Chat(scenes(), app=chat.app, session=gate.session), gate.turn)).text == "It rang."
         assert await chat.gates() == []
 
 
@@ -263,8 +263,8 @@ async def test_a_sub_turn_is_cancelled_though_its_turn_got_no_further_than_to_wr
     monkeypatch.setattr(inline, "BACKOFF", 0.001)
     store, model = Mute(), scenes()
     talk = Talk(store=store)
-    runtime = Runtime(model, tools=[Agent("helper", "Help."), ring], plugins=[Noticed()], store=store)
-    async with Chat(model, runtime=runtime, session="s") as chat:
+    app = App(model, tools=[SubagentTool("helper", "Help."), ring], plugins=[Noticed()], store=store)
+    async with Chat(model, app=app, session="s") as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         await talk.until(TurnSuspended)
@@ -322,5 +322,5 @@ async def test_a_tool_that_is_held_for_a_call_of_its_own_hears_that_its_turn_was
         await talk.waiting(chat)
         await turn.cancel()
         await talk.until(TurnCancelled)
-        await wait_until(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
+        await wait_until(lambda: not chat.app.tool_tasks.has_undelivered(turn.id))
     assert heard == ["the turn that would need it is over"]

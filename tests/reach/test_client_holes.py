@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from everturn import Chat
+from everturn.app import App
 from everturn.chat import tool_client as clients
 from everturn.chat.tool_client import ToolClient
 from everturn.core.options import ClientTool
 from everturn.core.store_ports import Receipt
 from everturn.errors import ConfigError, StoreUnavailable
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.client import MAX_SCHEMA_BYTES, client_tool
 from tests.helpers.conversations import Talk
@@ -140,7 +140,7 @@ def test_a_schema_of_64_kb_is_taken_and_none_that_is_larger():
 async def test_a_face_that_declares_a_larger_schema_is_refused_before_anything_is_admitted(schemas: Any):
     store = MemoryStore()
     model = ScriptedModel(say("Hello."))
-    async with Chat(model, runtime=Runtime(model, store=store), session="s") as chat:
+    async with Chat(model, app=App(model, store=store), session="s") as chat:
         with pytest.raises(ConfigError, match="at most 65,536 bytes"):
             await chat.send("Hello", clients=[ClientTool("bell", "Ring.", *schemas)])
         assert await store.sessions() == []

@@ -105,7 +105,7 @@ async def test_a_call_for_a_client_parks_the_turn_and_is_answered_by_whoever_cla
         turn = await chat.send("go")
         gate = await parked(talk, chat)
         assert (gate.kind, gate.tool, gate.arguments, gate.lease) == ("client", "bell", '{"times":3}', 60.0)
-        assert not chat.runtime.tool_tasks.running_calls(turn.id)
+        assert not chat.app.tool_tasks.running_calls(turn.id)
         await chat.claim(gate, "page")
         await chat.answer(gate, result='{"rung":3}', claim="page", by="page")
         assert (await turn).text == "It rang."

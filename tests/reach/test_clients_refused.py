@@ -94,7 +94,7 @@ async def refused(talk: Talk, chat: Chat, command: AnyCommand, error: type[Evert
     """A command is refused, with this very error, and nothing is different."""
     before = await changed(talk.store)
     with pytest.raises(error) as caught:
-        await chat.runtime.command(command)
+        await chat.app.command(command)
     assert type(caught.value) is error
     assert await changed(talk.store) == before
 
@@ -122,7 +122,7 @@ async def test_a_claim_or_an_answer_with_anything_altered_is_refused_and_changes
             await chat.claim(gate, "one", 50.0)
             await talk.until(CallClaimed)
         await refused(talk, chat, take(gate, "other", at=now, by="two"), ClaimedOtherwise)
-        await chat.runtime.command(answer(gate, at=now))
+        await chat.app.command(answer(gate, at=now))
         await turn
     assert [one.output.text for one in await talk.settled()] == ['{"rung":1}']
 

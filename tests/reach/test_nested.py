@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import Preview, ToolContext, tool
+from everturn import ToolContext, tool
 from everturn.calls import tool_context
 from everturn.calls.output import OutputLimits
 from everturn.core.events import (
@@ -26,6 +26,7 @@ from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
 from everturn.errors import HashMismatch, ToolError
 from everturn.testing import call, calls, say
+from everturn.tools import Preview
 from everturn.tools.manual import manual
 from tests.helpers.conversations import Talk, never, once
 
@@ -112,7 +113,7 @@ async def test_nested_in_nested_each_is_suspended_and_all_go_on_after_a_restart(
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         await talk.until(TurnSuspended)
-        assert not chat.runtime.tool_tasks.running_calls(turn.id)
+        assert not chat.app.tool_tasks.running_calls(turn.id)
     async with talk.process(*SCRIPT) as chat:
         await chat.answer(gate, allow="once")
         await chat.turn(turn.id)

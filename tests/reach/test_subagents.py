@@ -31,7 +31,7 @@ from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
 from everturn.errors import UnknownSession, UnknownTurn
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from everturn.tools.agent import Agent
+from everturn.tools.subagent import SubagentTool
 from tests.helpers.conversations import Scenes, Talk, prompt_of
 from tests.helpers.waiting import wait_until
 
@@ -41,8 +41,8 @@ def ring(number: int) -> str:
     return f"rang {number}"
 
 
-def helper(**also: Any) -> Agent:
-    return Agent("helper", "Does things.", **also)
+def helper(**also: Any) -> SubagentTool:
+    return SubagentTool("helper", "Does things.", **also)
 
 
 class Rings:
@@ -80,10 +80,10 @@ async def test_fifty_at_once_that_each_ask_are_answered_in_any_order(is_restarte
         gates = await talk.waiting(chat, 50)
         await talk.until(TurnSuspended)
         await talk.until(CallSuspended, count=50)
-        assert not chat.runtime.tool_tasks.running_calls(turn.id)
+        assert not chat.app.tool_tasks.running_calls(turn.id)
         for session in await below(talk):
             [started] = await talk.events(TurnStarted, session=session)
-            assert not chat.runtime.tool_tasks.running_calls(started.turn)
+            assert not chat.app.tool_tasks.running_calls(started.turn)
         chance.shuffle(gates)
         for gate in gates[:25] if is_restarted else gates:
             await chat.answer(gate, allow="once")
@@ -266,14 +266,14 @@ async def test_a_turn_below_that_asks_is_cancelled_with_the_one_above_unless_it_
         await turn
         [session] = await below(talk)
         if is_detached:
-            beside = Chat(scenes, runtime=chat.runtime, session=session)
+            beside = Chat(scenes, app=chat.app, session=session)
             [still] = await beside.gates()
             assert still == gate
             await beside.answer(still, allow="once")
             await talk.until(TurnCompleted, session=session)
         else:
             await talk.until(TurnCancelled, session=session)
-            assert await chat.runtime.store.gates() == []
+            assert await chat.app.store.gates() == []
     started = await talk.events(CallStarted, session=session)
     assert len(started) == is_detached
     assert [one.state for one in await talk.settled()] == ["cancelled"]
@@ -314,7 +314,7 @@ async def test_when_a_person_cancels_the_turn_below_the_one_above_goes_on_with_a
         await talk.waiting(chat)
         await talk.until(TurnSuspended)
         [made] = await talk.events(SubagentStarted)
-        await Turn(chat.runtime, made.session, made.child).cancel()
+        await Turn(chat.app, made.session, made.child).cancel()
         assert (await turn).text == "Well."
     [came] = await talk.settled()
     assert (came.state, came.output.text) == ("failed", "the sub-agent run ended as cancelled")
@@ -376,14 +376,14 @@ async def test_being_told_twice_or_too_early_that_the_turn_below_is_over_does_no
         [made] = await talk.events(SubagentStarted)
         for at in range(3):
             early = NotifyCall(key=f"early{at}", session="s", turn=turn.id, call=made.call)
-            await chat.runtime.command(early)
+            await chat.app.command(early)
             await talk.until(CallSuspended, count=at + 2)  # it looks, and is suspended again
             await talk.until(TurnSuspended, count=at + 2)
-        await chat.runtime.command(NotifyCall(key="wrong", session="s", turn=turn.id, call="nobody"))
+        await chat.app.command(NotifyCall(key="wrong", session="s", turn=turn.id, call="nobody"))
         await talk.until(CommandDropped)
         await chat.answer(gate, allow="once")
         assert (await turn).text == "Done."
-        await chat.runtime.command(NotifyCall(key="late", session="s", turn=turn.id, call=made.call))
+        await chat.app.command(NotifyCall(key="late", session="s", turn=turn.id, call=made.call))
         await talk.until(CommandDropped, count=2)
     assert len(await talk.events(CallNotified)) == 4
     assert len(await talk.events(CallResumed)) == 4
@@ -411,7 +411,7 @@ async def test_a_turn_whose_word_from_below_was_lost_can_still_be_cancelled() ->
         await talk.until(TurnSuspended)
         await chat.answer(gate, allow="once")
         await talk.until(TurnCompleted, session=gate.session)
-        await wait_until(lambda: not chat.runtime.tool_tasks.running_calls(turn.id))
+        await wait_until(lambda: not chat.app.tool_tasks.running_calls(turn.id))
         state = await turn.state()
         assert state.calls[(await talk.events(SubagentStarted))[0].call].state == "waiting"
         await turn.cancel()

@@ -60,7 +60,7 @@ async def test_a_tool_that_asks_is_suspended_and_begun_again_with_the_answer(is_
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         await talk.until(TurnSuspended)
-        assert not chat.runtime.tool_tasks.running_calls(turn.id)
+        assert not chat.app.tool_tasks.running_calls(turn.id)
         assert (gate.kind, gate.arguments, json.loads(gate.form)) == ("form", "Which colour?", COLOUR)
         if not is_restarted:
             await chat.answer(gate, result='{"colour": "red"}')
@@ -232,7 +232,7 @@ async def test_a_turn_above_is_suspended_while_one_below_asks(store: Store) -> N
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         await talk.until(TurnSuspended)
-        assert not chat.runtime.tool_tasks.running_calls(turn.id)
+        assert not chat.app.tool_tasks.running_calls(turn.id)
     async with talk.process(model=scenes) as chat:
         assert [one.id for one in await chat.gates()] == [gate.id]
         await chat.answer(gate, allow="once")

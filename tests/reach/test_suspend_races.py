@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from everturn import Chat, ToolContext, TurnOptions, tool
+from everturn.app import App
 from everturn.core.events import CallStarted, CallSuspended, GateOpened, GateResolved, LimitReached, TurnSuspended
 from everturn.core.gates import GateResolution
 from everturn.core.options import Budget
 from everturn.core.ports import Question
 from everturn.core.store_ports import Store
 from everturn.errors import GateClosed
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from tests.helpers.conversations import Talk
 from tests.helpers.waiting import wait_until
@@ -177,8 +177,8 @@ async def test_a_cancel_while_somebody_is_asked_closes_the_gate(repeat: str, har
         assert await chat.gates() == []
         with pytest.raises(GateClosed):
             await chat.answer(gate, result=RED)
-        await wait_until(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
-        assert not chat.runtime.tool_tasks.running_calls(turn.id)
+        await wait_until(lambda: not chat.app.tool_tasks.has_undelivered(turn.id))
+        assert not chat.app.tool_tasks.running_calls(turn.id)
     assert (painter.begun, painter.painted) == (1, 0)
     assert [one.state for one in await talk.settled()] == ["cancelled"]
 
@@ -199,8 +199,8 @@ class Clerk:
 async def test_a_plugin_that_fills_in_a_form_on_the_spot_spares_the_person() -> None:
     painter, clerk, store = Painter(), Clerk(), MemoryStore()
     model = ScriptedModel(*SCRIPT)
-    runtime = Runtime(model, tools=[painter], plugins=[clerk], store=store)
-    async with Chat(model, runtime=runtime, session="s", options=TurnOptions()) as chat:
+    app = App(model, tools=[painter], plugins=[clerk], store=store)
+    async with Chat(model, app=app, session="s", options=TurnOptions()) as chat:
         assert (await (await chat.send("go"))).text == "Nice."
     log = [entry.event for entry in await store.events("s")]
     assert clerk.seen == ["form"]

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.conversations import Scenes
 from tests.helpers.waiting import wait_until
 
-from everturn import Chat, Runtime, tool
+from everturn import App, Chat, tool
 from everturn.core.events import CallFinished
 from everturn.errors import ToolError
 from everturn.sandbox import monty
@@ -88,11 +88,11 @@ async def test_programs_of_one_session_that_wait_leave_workers_to_another(monkey
     greedy = calls(*(call("run_python", code=f"slow(n={n})") for n in range(5)))
     model = Scenes(greedy=[greedy, say("Done.")], poor=[calls(call("run_python", code="1 + 1")), say("Done.")])
     store = MemoryStore()
-    runtime = Runtime(model, tools=[run_python(), slow], store=store)
-    async with Chat(model, runtime=runtime, session="greedy") as chat:
+    app = App(model, tools=[run_python(), slow], store=store)
+    async with Chat(model, app=app, session="greedy") as chat:
         turn = await chat.send("greedy")
         await wait_until(lambda: begun == 2)
-        await (await Chat(model, runtime=runtime, session="poor").send("poor"))
+        await (await Chat(model, app=app, session="poor").send("poor"))
         assert begun == 2
         go.set()
         await turn

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from everturn import wire
-from everturn.bus.nats.codec import age_of, plausible_frames, unpack
+from everturn.bus.remote.codec import age_of, plausible_frames, unpack
 from everturn.calls.arguments import try_repair_arguments
 from everturn.core.chunks import CallChunk, Chunk, ReasoningChunk, TextChunk
 from everturn.core.deltas import Cursor, TextDelta, TurnReader

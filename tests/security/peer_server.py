@@ -23,6 +23,7 @@ from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.auth_options import OidcOptions
 from everturn.access.authentication import Authenticator
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.clock import SystemClock
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import ROLES, Principal, Tenant, User
@@ -32,7 +33,6 @@ from everturn.core.ports import Bus, Engine
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
-from everturn.runtime import Runtime
 from everturn.server.app import make_app
 from everturn.server.route import Route
 from everturn.server.serve import serve
@@ -231,7 +231,7 @@ async def a_peer(
     """Serve, with a user of every role in `ours` and in `theirs`, until the end."""
     ledger, kept = Ledger(), store or MemoryStore()
     model = model or Obedient()
-    runtime = Runtime(model, tools=[*ledger.tools(), *tools], store=wrap(kept), bus=bus, engine=engine, rules=rules)
+    runtime = App(model, tools=[*ledger.tools(), *tools], store=wrap(kept), bus=bus, engine=engine, rules=rules)
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=limits or TenantLimits(requests=0))
     accounts: Any = kept.accounts
     house = ServerContext(runtime, accounts, agents)

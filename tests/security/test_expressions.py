@@ -14,6 +14,8 @@ TRUSTED = {
     "everturn.config.toml_positions._STRING": "the configuration file",
     "everturn.mcp.config._REFERENCE": "the file of MCP servers",
     "config/load.py": "the configuration file",
+    "config/toml_edit.py": "the configuration file",
+    "everturn.localization._OPTION": "the catalogues",
     "tools/snapshots/git_objects.py": "what `git --version` says",
     "everturn.server.routes.js_sandbox._SCRIPT": "a page of ours",
 }

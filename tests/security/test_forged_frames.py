@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everturn.app import App
 from everturn.bus.memory import MemoryBus
 from everturn.bus.nats import READ_LOG
-from everturn.bus.nats.codec import age_of, plausible_frames
-from everturn.bus.nats.subscriptions import InboundTurn, within_memory_limit
+from everturn.bus.remote.codec import age_of, plausible_frames
+from everturn.bus.remote.inbound import InboundTurn, within_memory_limit
 from everturn.core.commands import Select, Send
 from everturn.core.deltas import CallProgress, DriverGone, Frame, LogAdvanced, TextDelta, TurnReader
 from everturn.core.events import Entry, StepStarted
@@ -21,7 +22,6 @@ from everturn.core.ports import LiveTail
 from everturn.engine.restate import open_worker_socket
 from everturn.errors import UnreadableLog
 from everturn.running.follow import follow_turn
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel
 
 numbers = st.integers(-(2**70), 2**70) | st.integers(-3, 3)
@@ -118,13 +118,13 @@ async def test_who_waits_for_a_command_on_such_a_bus_does_not_spin_either() -> N
             return await super().inbox(session)
 
     store = Counting()
-    runtime = Runtime(ScriptedModel(), store=store, bus=Closed())
+    app = App(ScriptedModel(), store=store, bus=Closed())
     await store.admit(Send(key="k", session="s", turn="t", parts=(TextPart("Hi"),)))
-    waiting = asyncio.ensure_future(runtime.wait_until_carried_out(Select(key="k", session="s", message="m"), 0))
+    waiting = asyncio.ensure_future(app.wait_until_carried_out(Select(key="k", session="s", message="m"), 0))
     for _ in range(1000):
         await asyncio.sleep(0)
     assert store.asked <= 2
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    await runtime.aclose()
+    await app.aclose()

@@ -13,7 +13,7 @@ import pytest
 from nats.aio.client import Client
 
 from everturn.bus.nats import NatsBus
-from everturn.bus.nats.codec import CLOSE_MESSAGE, subject_token
+from everturn.bus.remote.codec import CLOSE_MESSAGE, subject_token
 from everturn.core.commands import Send
 from everturn.core.deltas import CallProgress, Delta, TurnItem, TurnReader
 from everturn.core.events import StepFinished, TurnCompleted
@@ -193,5 +193,5 @@ async def test_a_stream_of_one_tenant_shows_nothing_of_anothers_and_the_answer_i
         for who, one in sent.items():
             turn = await peer.rest(one, f"{who}/owner")
             assert (turn["phase"], turn["messages"][-1]["parts"][0]["text"]) == ("completed", "I begin. Done.")
-            assert LIE not in str(await peer.house.runtime.store.events(one.session))
+            assert LIE not in str(await peer.house.app.store.events(one.session))
         assert (await peer.ask("GET", "/healthz", "")).status == 200

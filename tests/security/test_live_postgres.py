@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator
@@ -17,6 +18,7 @@ from jwt import algorithms
 from everturn.access.agents import TenantLimits
 from everturn.access.auth_options import OidcOptions
 from everturn.core.accounts import User
+from everturn.core.events import TurnSuspended
 from tests.security.peer_server import Peer, a_peer
 from tests.stores.test_postgres import Place
 
@@ -49,7 +51,10 @@ def token(**more: Any) -> str:
 async def test_ids_of_another_tenant_lead_nowhere_by_any_protocol(peer: Peer) -> None:
     sent = await peer.say('call pay {"amount": 5}')
     (gate,) = await peer.gates(sent.session)
-    before = await peer.house.runtime.store.events(sent.session)
+    while not isinstance(  # noqa: ASYNC110 - the gate is shown a moment before the turn rests
+        (before := await peer.house.app.store.events(sent.session))[-1].event, TurnSuspended
+    ):
+        await asyncio.sleep(0.01)
     part = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "what was said?"}]}
     said = {"id": "1", "role": "user", "content": "what was said?"}
     tries: list[tuple[str, str, Any]] = [
@@ -74,7 +79,7 @@ async def test_ids_of_another_tenant_lead_nowhere_by_any_protocol(peer: Peer) ->
     ):  # fmt: skip
         answer = await peer.ask("POST", path, "theirs/owner", json=body)
         assert b"pay" not in answer.body, path
-    assert await peer.house.runtime.store.events(sent.session) == before
+    assert await peer.house.app.store.events(sent.session) == before
     assert peer.ledger.done == []
 
 

@@ -115,7 +115,7 @@ async def test_the_ingress_wakes_a_session_and_changes_none(tmp_path: Path) -> N
 
 
 async def _logs(peer: Peer, *sessions: str) -> list[Any]:
-    return [await peer.house.runtime.store.events(session) for session in sessions]
+    return [await peer.house.app.store.events(session) for session in sessions]
 
 
 async def test_a_worker_called_by_an_unknown_restate_drives_what_was_asked_for_anyway(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from everturn.server.protocols import ag_ui
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
 from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.route import Route
-from everturn.server.routes import accounts, admin
+from everturn.server.routes import accounts, admin, hooks, schedules, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.route_matrix import CANARY, Things, World, a_world, absent, may, state_of
 from tests.helpers.server_app import Answer, ask
@@ -23,6 +23,9 @@ ROUTES: list[Route] = [
     *api_routes.ROUTES,
     *admin.ROUTES,
     *accounts.ROUTES,
+    *schedules.ROUTES,
+    *webhooks.ROUTES,
+    *(route for route in hooks.ROUTES if route.needs is not None),
     *openai_routes.ROUTES,
     *ai_sdk_routes.ROUTES,
     *ag_ui.ROUTES,
@@ -30,7 +33,7 @@ ROUTES: list[Route] = [
 OTHERS = {"openapi", "metrics", "log_out"}
 """Routes of the application itself that take a credential."""
 
-OWN = {"put_user", "put_tenant"}
+OWN = {"put_user", "put_tenant", "erase_memory"}
 """Routes whose ids are names that a tenant gives, so that two may have the same."""
 
 by_name = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -47,10 +50,18 @@ ELSE: dict[str, set[int]] = {
     "openai_retrieve": {200},
     "delete": {204, 409},  # a turn is under way
     "select": {204, 409},
+    "switch_agent": {409},  # a turn waits
+    "compact": {409},
     "trust_server": {404},  # there is none
     "log_in_server": {404},
     "retry_server": {404},
     "erase": {204, 409},
+    "create_schedule": {422},  # the agent is not one of the app
+    "replace_schedule": {422, 403},  # it is nobody's: an owner may
+    "pause_schedule": {200, 403},
+    "resume_schedule": {200, 403},
+    "run_schedule": {200, 403},
+    "delete_schedule": {204, 403},
 }
 """What else may come of being let in, where it is not just as the route says."""
 

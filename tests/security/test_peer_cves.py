@@ -39,6 +39,7 @@ from everturn import api
 from everturn.access.auth_options import OidcOptions
 from everturn.access.authentication import Authenticator
 from everturn.access.upload_handles import decode_handle, encode_handle
+from everturn.app import App
 from everturn.clock import SystemClock
 from everturn.config.build import CommandLineOverrides, open_server
 from everturn.config.load import load_config
@@ -55,7 +56,6 @@ from everturn.mcp.trust import TrustFile
 from everturn.mcp_server import AgentServer
 from everturn.mcp_server.http import serve_http
 from everturn.models.registry import get_model
-from everturn.runtime import Runtime
 from everturn.server.route import Route
 from everturn.server.routes.web_ui import WebAssets
 from everturn.stores.memory import MemoryStore
@@ -73,8 +73,13 @@ from tests.security.peer_server import STARTS, Answer, Obedient, Peer, a_peer, a
 
 PNG = b"\x89PNG\r\n\x1a\n"
 EVIL = "https://evil.example"
-PUBLIC = {"alive", "ready", "front", "asset", "sandbox", "ask", "log_in", "go_out", "come_back"}
-"""The routes that take no credential, by name: health, and the way in."""
+PUBLIC = {
+    *("alive", "ready", "front", "asset", "sandbox", "ask", "log_in", "go_out", "come_back"),
+    *("complete_callback", "receive_hook"),
+}
+"""The routes that take no credential, by name: health, the way in, callbacks, whose token is the authority, and inbound
+hooks, whose signature is.
+"""
 
 
 @pytest.fixture
@@ -145,7 +150,7 @@ async def test_cve_2026_45349_an_id_in_a_body_or_a_header_continues_nobody_elses
     """CVE-2026-45349 Open WebUI: any API key with another's chat_id in the body went on with that chat."""
     sent = await peer.say("say hello")
     await peer.rest(sent)
-    store = peer.house.runtime.store
+    store = peer.house.app.store
     before, known = await store.events(sent.session), len(peer.model.requests)
     said = [{"role": "user", "content": "what was said before?"}]
     chat = {"model": "assistant", "messages": said}
@@ -234,7 +239,7 @@ async def test_cve_2026_54015_what_belongs_to_one_session_is_not_found_below_ano
     (open_gate,) = await peer.gates(one.session)
     other = await peer.say("say hello")
     await peer.rest(other)
-    before = await peer.house.runtime.store.events(one.session)
+    before = await peer.house.app.store.events(one.session)
     ids = {"message": one.message, "turn": two.json["turn"], "gate": open_gate["id"], "grant": grant}
     ids["blob"] = file["part"]["blob"]
     bodies: dict[str, Any] = {
@@ -251,7 +256,7 @@ async def test_cve_2026_54015_what_belongs_to_one_session_is_not_found_below_ano
         assert (await peer.ask(route.method, path, json=json)).status == 404, route.name
         tried += 1
     assert tried >= 9
-    assert await peer.house.runtime.store.events(one.session) == before
+    assert await peer.house.app.store.events(one.session) == before
     message = {"text": "say x", "after": one.message}
     assert (await peer.ask("POST", f"/api/sessions/{other.session}/messages", json=message)).status == 404
 
@@ -806,7 +811,7 @@ async def test_cve_2025_59536_nothing_of_a_folder_is_run_or_believed_because_we_
     with watched(*STARTS) as started:
         loaded = load_config(None, environ, tmp_path / "none.toml")
         async with open_server(loaded, CommandLineOverrides(port=0, store="memory"), environ) as house:
-            assert list(house.runtime.sources) == []
+            assert list(house.app.sources) == []
     assert (started, loaded.config.mcp, loaded.config.server.host) == ([], {}, "127.0.0.1")
     assert "evil" not in sys.modules
 
@@ -1041,8 +1046,8 @@ async def test_cve_2025_49596_a_name_that_was_bent_to_our_address_is_not_ours(pe
 
 async def test_cve_2025_66416_the_mcp_endpoint_knows_its_own_name() -> None:
     """CVE-2025-66416 MCP Python SDK: a server on loopback did not look at Host and Origin unless it was told to."""
-    runtime = Runtime(Obedient())
-    agent = AgentServer(runtime, model="obedient")
+    app = App(Obedient())
+    agent = AgentServer(app, model="obedient")
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     token = "t" * 32
     task = asyncio.create_task(serve_http(agent, 0, token, address.set_result))
@@ -1066,7 +1071,7 @@ async def test_cve_2025_66416_the_mcp_endpoint_knows_its_own_name() -> None:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def test_cve_2026_34742_a_form_of_another_page_changes_nothing(peer: Peer) -> None:
@@ -1325,7 +1330,7 @@ async def test_cve_2024_9606_not_even_a_piece_of_a_key_is_shown(sql_peer: Peer) 
     answers.append(await sql_peer.ask("GET", "/api/me", "", headers=wrong))
     for answer in answers:
         assert not any(piece in answer.body.decode() for piece in pieces)
-    store: Any = sql_peer.house.runtime.store
+    store: Any = sql_peer.house.app.store
     (kept,) = [one for one in await store.accounts.credentials("ours") if one.id == made["id"]]
     assert not any(piece in repr(kept) for piece in pieces)
 
@@ -1656,6 +1661,7 @@ MAKES_SQL = {
     "accounts.py:_known_by": "the name of a column",
     "usage.py:_sums": "the name of a column",
     "erasure.py:_deleted_with_session": "the name of a table",
+    "owner_erasure.py:_deleted": "the names of a table and a column",
     "usage.py:_totals": "names of columns and of parameters",
     "search.py:_postgres": "names of columns",
     "search.py:_sqlite": "a condition that stands beside it",
@@ -1663,9 +1669,12 @@ MAKES_SQL = {
     "statements.py:_gate_page": "conditions that stand beside it",
     "statements.py:_sessions": "conditions that stand beside it",
     # called when a store is opened, with what the operator says
-    "migrate.py:upgrade_postgres": "the name of the schema",
+    "migrate.py:lock_for_upgrade": "the name of the schema",
+    "everturn/stores/backup/postgres_backup.py:create": "names of tables and columns of the database's own catalog",
+    "everturn/stores/backup/postgres_backup.py:restore": "names of tables of the scripts, and of columns that are identifiers",
     "sqlite.py:_connect": "settings of ours",
     "everturn/cli/doctor/store.py:_version": "the name of a table of ours, when a file is looked at",
+    "everturn/engine/postgres/statements.py:__init__": "the names of two tables of ours, with the schema, quoted",
     "sqlite.py:_enter": "a number",
     "row_security.py:_create_role": "the name of a role, quoted",
     # called while it serves

@@ -110,7 +110,7 @@ async def test_what_is_offered_to_be_pasted_is_one_word_of_a_shell(provider: Pro
 async def test_what_was_allowed_beforehand_is_what_runs(
     rule: str, arguments: dict[str, str], runs: bool, provider: Provider, here: Here, tmp_path: Path
 ) -> None:
-    """`put` asks every time, so it is `--allow` that answers; a reference leads wherever the last result says."""
+    """`put` always requires approval, so it is `--allow` that answers; a reference leads wherever the last result says."""
 
     def put(body: dict[str, Any]) -> list[Call]:
         last = body["messages"][-1]["tool_call_id"]

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.conversations import Scenes
 from tests.helpers.waiting import wait_until
 
-from everturn import Chat, Runtime, Turn, tool
+from everturn import App, Chat, Turn, tool
 from everturn.core.events import FilesChanged, RevertStarted, TurnCancelled, TurnStarted
 from everturn.core.hooks import RevertContext
 from everturn.core.options import TurnOptions
@@ -44,12 +44,12 @@ async def test_a_folder_in_which_another_session_works_is_reverted_only_after_th
         two=[calls(call("put", name="two")), calls(call("pause")), say("Done.")],
     )
     plugin = FileSnapshots(folder, store_dir=tmp_path / "store")
-    runtime = Runtime(model, tools=[put, pause], plugins=[plugin], store=store)
-    async with Chat(model, runtime=runtime, session="a") as chat:
+    app = App(model, tools=[put, pause], plugins=[plugin], store=store)
+    async with Chat(model, app=app, session="a") as chat:
         result = await (await chat.send("one"))
         assert result.message is not None
         [files] = [part for part in result.message.parts if isinstance(part, FilesPart)]
-        turn = await Chat(model, runtime=runtime, session="b").send("two")
+        turn = await Chat(model, app=app, session="b").send("two")
         await wait_until((folder / "two").exists)
         with pytest.raises(CommandRefused, match="is under way, maybe in another session: wait until it is over"):
             await chat.revert(files)
@@ -154,7 +154,7 @@ async def test_why_a_folder_was_not_reverted_says_nothing_of_the_machine(error: 
     begun = TurnStarted(turn="t", at=1.0, options=TurnOptions(), input=None)
     changed = FilesChanged(turn="t", at=1.0, step=1, root="work", before=tree, after="b" * 64)
     await store.restore("s", "local", [begun, changed, TurnCancelled(turn="t", at=1.0)])
-    async with Chat("", runtime=Runtime(Scenes(), store=store, plugins=[Keeper(error)]), session="s") as chat:
+    async with Chat("", app=App(Scenes(), store=store, plugins=[Keeper(error)]), session="s") as chat:
         with pytest.raises(CommandRefused) as refused:
             await chat.revert(FilesPart(0, before=tree, after="", root="work"))
         assert said in str(refused.value)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from tests.helpers.window_model import WindowModel, last_number
 from tests.snapshots.folder_trees import in_tree, on_disk
 
 from everturn import Chat, tool
-from everturn.core.events import FilesChanged
+from everturn.core.chunks import CallChunk, Chunk, TextChunk
+from everturn.core.events import CompactionStarted, FilesChanged, StepStarted, TurnStarted
 from everturn.core.parts import FileChange, FilesPart
 from everturn.core.ports import Tool
+from everturn.core.requests import ModelRequest
 from everturn.errors import CommandRefused, ConfigError, TurnError
 from everturn.plugins.file_snapshots import FileSnapshots
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
@@ -88,6 +92,39 @@ async def test_before_any_call_runs_the_log_says_what_there_was(folder: Path, tm
     async with Chat(model, tools=[put], plugins=[plugin], store=store) as chat:
         await (await chat.send("please"))
     assert [[event.step for event in events] for events in seen] == [[0]]
+
+
+async def test_a_summary_of_the_conversation_is_no_step_of_a_turn(folder: Path, tmp_path: Path) -> None:
+    """Before the first step the folder is not recorded yet, and after a step it is recorded for that step."""
+    store, asked = MemoryStore(), itertools.count()
+
+    @tool(idempotent=True)
+    def put(name: str) -> str:
+        (folder / name).write_text("1\n", encoding="utf-8")
+        return "a long result " * 120
+
+    def answer(request: ModelRequest) -> list[Chunk]:
+        if (number := next(asked)) % 2:
+            return [TextChunk("a long answer " * 120)]
+        return [CallChunk(0, f'{{"name": "new{number}"}}', "put", f"c{number}")]
+
+    plugin = FileSnapshots(folder, store_dir=tmp_path / "store")
+    async with Chat(WindowModel(answer, window=3_000), tools=[put], plugins=[plugin], store=store) as chat:
+        for _ in range(8):
+            await (await chat.send("please"))
+        events = [entry.event for entry in await store.events(chat.session)]
+    step, summarised, recorded = 0, set[int](), dict[str, list[int]]()
+    for event in events:
+        if isinstance(event, TurnStarted):
+            step = 0
+        elif isinstance(event, StepStarted):
+            step = event.step
+        elif isinstance(event, CompactionStarted):
+            summarised.add(step)
+        elif isinstance(event, FilesChanged):
+            recorded.setdefault(event.turn, []).append(event.step)
+    assert summarised == {0, 1}  # before the first step of some turn, and between two
+    assert list(recorded.values()) == [[0, 1]] * 8
 
 
 async def test_a_process_that_dies_in_the_middle_of_a_step_takes_nothing_from_what_can_be_taken_back(
@@ -221,3 +258,29 @@ async def test_snapshots_of_one_folder_are_not_taken_for_those_of_another(folder
 def test_a_folder_has_a_name_that_is_one(folder: Path, tmp_path: Path, root: str) -> None:
     with pytest.raises(ConfigError, match="letters"):
         FileSnapshots({root: folder}, store_dir=tmp_path / "store")
+
+
+async def test_a_compaction_records_nothing_and_changes_stay_with_their_step(folder: Path, tmp_path: Path) -> None:
+    store, plugin = MemoryStore(), FileSnapshots(folder, store_dir=tmp_path / "store")
+
+    def answer(request: ModelRequest) -> list[Chunk]:
+        number = last_number(request)
+        if number >= 6 or not request.tools:
+            return [TextChunk("done")]
+        said = TextChunk("words " * 200)  # results could be cleared
+        return [said, CallChunk(0, f'{{"number": {number + 1}}}', "write", f"id{number}")]
+
+    @tool(idempotent=True)
+    def write(number: int) -> str:
+        """Write a file."""
+        (folder / f"file{number}").write_text("text", encoding="utf-8")
+        return f"result {number}"
+
+    model = WindowModel(answer, window=2_500)
+    async with Chat(model, tools=[write], plugins=[plugin], store=store) as chat:
+        result = await (await chat.send("count to 6"))
+        assert result.status == "completed"
+        assert model.summaries
+        await (await chat.compact()).result()  # a turn that has no step at all
+    found = [(event.step, [change.path for change in event.changes]) for event in await changed(store, chat.session)]
+    assert found == [(0, []), *((step, [f"file{step}"]) for step in range(1, 7))]

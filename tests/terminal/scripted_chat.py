@@ -127,7 +127,6 @@ if __name__ == "__main__":
         sys.exit(f"refused: {error}")
     begin = ChatOptions(
         given.model,
-        given.system,
         given.color,
         sys.stdin.isatty() and sys.stdout.isatty(),
         tuple(given.attach),
@@ -136,6 +135,7 @@ if __name__ == "__main__":
         given.session,
         tuple(given.tools),
         TurnOptions(
+            system=given.system,
             review=given.review,
             manual=tuple(given.manual),
             budget=parse_budget(given.budget),

@@ -93,7 +93,7 @@ def test_a_message_that_lacks_something_is_not_sent_and_nothing_of_it_is_lost(st
     ask(terminal, "/model brush")
     ask(terminal, "/attach talk.mp3")
     shown = ask(terminal, "/send").replace("\n  ", " ")
-    assert "needs words: say what the picture should show. What was attached still is\n" in shown
+    assert "needs words: say what the picture should show. The attachments are still there\n" in shown
     assert "↑ talk.mp3" in ask(terminal, "/attach")
 
     ask(terminal, "/model ear")
@@ -232,6 +232,6 @@ def test_the_words_of_a_pipe_reach_no_files(here: Path, line: str):
     done = pipe(f"draw\n{line}\nHello\n", "--save", "out", cwd=here)
 
     assert done.returncode == 1
-    assert f"everturn: {line.split()[0]} is for who types it; here it is an option: --" in done.stderr
+    assert f"everturn: {line.split()[0]} works only in a terminal; use the option --" in done.stderr
     assert "dear" not in done.stdout
     assert names(here) == sorted([*before, "out"])

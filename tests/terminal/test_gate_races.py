@@ -21,7 +21,7 @@ from everturn.terminal.lines.turn_view import TurnPrinter
 from everturn.terminal.lines.turn_watch import TurnWatch
 from everturn.terminal.text.screen import LineScreen
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.tools.agent import Agent
+from everturn.tools.subagent import SubagentTool
 
 ran: list[str] = []
 
@@ -101,10 +101,10 @@ async def test_an_answer_that_comes_second_is_told_that_it_was_not_taken(person:
         first = Answered(
             key="first", session=gate.session, gate=gate.id, hash=gate.hash, resolution=GateResolution(allowed=True)
         )
-        await chat.runtime.store.admit(first)
+        await chat.app.store.admit(first)
         person.type("too late\n")
         await person.until("somebody else was first, and answered otherwise; yours was not taken")
-        await chat.runtime.engine.wake(chat.session)
+        await chat.app.engine.wake(chat.session)
 
     assert ran == ["hey"]
 
@@ -165,11 +165,11 @@ def delegate(request: ModelRequest) -> Answering:
 
 
 async def test_a_gate_of_a_sub_turn_is_asked_and_answered_there(person: Person):
-    chat = Chat(ScriptedModel(*[delegate] * 4), tools=[shout, Agent("helper", "Helps.")])
+    chat = Chat(ScriptedModel(*[delegate] * 4), tools=[shout, SubagentTool("helper", "Helps.")])
     async with watched(person, chat):
         gate = await asked(person, chat)
         assert gate.session != chat.session
-        assert "  asked in a turn below this one:" in person.out.getvalue()
+        assert "  asked in a sub-agent:" in person.out.getvalue()
         person.type("y\n")
         await person.until("bye")
 
@@ -177,7 +177,7 @@ async def test_a_gate_of_a_sub_turn_is_asked_and_answered_there(person: Person):
 
 
 async def test_a_gate_of_a_sub_turn_that_is_answered_elsewhere_says_so(person: Person):
-    chat = Chat(ScriptedModel(*[delegate] * 4), tools=[shout, Agent("helper", "Helps.")])
+    chat = Chat(ScriptedModel(*[delegate] * 4), tools=[shout, SubagentTool("helper", "Helps.")])
     async with watched(person, chat):
         await chat.answer(await asked(person, chat), deny=True, by="grace")
         await person.until("it was answered elsewhere meanwhile")

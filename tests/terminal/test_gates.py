@@ -44,8 +44,8 @@ def test_what_is_allowed_once_runs_once_with_what_was_shown(start: Start, done: 
 
     assert (
         "I will write.\n"
-        "? send_mail asks to run\n"
-        "  because: no rule says anything of this call of send_mail\n"
+        "? send_mail needs approval\n"
+        "  because: no rule covers this call of send_mail\n"
         "  with exactly these arguments:\n"
         "    text  Lunch?\n"
         "    to    ada@example.org\n"
@@ -66,7 +66,7 @@ def test_what_is_allowed_always_is_not_asked_again_in_this_conversation(start: S
     terminal.until(ASKED)
     assert 'stored, for this conversation:\n    {tool = "send_mail", action = "allow"}\n' in ask(terminal, "a")
 
-    assert "asks to run" not in ask(terminal, "mail")
+    assert "needs approval" not in ask(terminal, "mail")
     assert did(done).count("mail") == 2
     ask(terminal, "/new")
     terminal.type("mail\n")
@@ -191,7 +191,7 @@ def test_hidden_characters_are_written_out_and_counted(start: Start, done: Path)
 
     assert r"    text  pay ada\u202e\u200b\u3164\x1b[2J now" + "\n" in terminal.text
     assert "4 characters cannot be seen, and are written out" in terminal.text
-    asked = terminal.text.partition("asks to run")[2]
+    asked = terminal.text.partition("needs approval")[2]
     assert not any(char in asked for char in "\u202e\u200b\u3164")
     assert "\x1b[2J" not in asked
 
@@ -225,7 +225,7 @@ def test_edited_arguments_are_checked_shown_again_and_only_then_run(start: Start
     terminal.until("Enter: back\n> ")
     terminal.type('{"text": "Hi \\u202e", "urgent": true}\n')
     terminal.until(ASKED)
-    again = terminal.text.rpartition("? send_mail asks to run")[2]
+    again = terminal.text.rpartition("? send_mail needs approval")[2]
     assert "with your changes, exactly these arguments:\n" in again
     assert r"    text    Hi \u202e" + "\n" in again
     assert "    urgent  true\n" in again
@@ -302,7 +302,7 @@ def test_tools_can_be_left_to_the_person_with_an_option(start: Start, done: Path
     terminal = start(*TOOLS, "--manual", "inb*")
     terminal.type("inbox\n")
     terminal.until(ASKED)
-    assert "? inbox is for you to do\n" in terminal.text
+    assert "? Your turn: inbox\n" in terminal.text
     terminal.type("r\n")
     terminal.until(NEXT)
     terminal.type("nothing new\n\x04")
@@ -329,7 +329,7 @@ def test_a_result_is_sent_redacted_or_withheld(start: Start, done: Path, keys: l
     terminal.until(ASKED)
     assert (
         "? inbox has run, and the model waits to read what came of it\n"
-        "  because: its result is read by a person first\n"
+        "  because: its result needs review\n"
         "  it ran with:\n"
         "    folder  new\n"
         "  the model would read, 3 lines:\n"
@@ -400,7 +400,7 @@ def test_a_question_that_is_kept_can_be_left_and_is_asked_at_once_by_the_next_pr
     assert "nothing was answered, and the question stays open" in terminal.text
 
     again = start(*TOOLS, *kept, until=ASKED)
-    assert "? send_mail asks to run\n" in again.text
+    assert "? send_mail needs approval\n" in again.text
     assert "    text  Lunch?\n" in again.text
     assert did(done) == ""
     assert "ada read ['sent to ada@example.org']" in ask(again, "y")
@@ -469,7 +469,7 @@ def test_rules_of_a_file_decide_before_anybody_is_asked(start: Start, done: Path
         '[[permissions]]\ntool = "inbox"\naction = "ask"\n'
     )
     terminal = start(*TOOLS, "--permissions", str(rules))
-    assert "asks to run" not in ask(terminal, "mail")
+    assert "needs approval" not in ask(terminal, "mail")
     assert did(done) == "mail ada@example.org 6 False\n"
     terminal.type("inbox\n")
     terminal.until(ASKED)

@@ -135,7 +135,7 @@ def test_a_pipe_neither_reverts_nor_draws_what_changed(folder: Path):
 
     assert done.stdout == "ada read [\"'notes.txt' was written anew: 2 lines added, 0 removed\"]\n"
     assert "everturn: 1  1 file: notes.txt new +2\n" in done.stderr
-    assert "/revert is for who types it; it asks before it changes files" in done.stderr
+    assert "/revert works only in a terminal; it asks before it changes files" in done.stderr
     assert done.returncode == 1
 
 

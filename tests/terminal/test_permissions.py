@@ -52,7 +52,7 @@ def permissions(*words: str) -> subprocess.CompletedProcess[str]:
     ("words", "code", "told"),
     [
         (["send_mail", "to=ada@example.org", "text=Hi"], 0, "rules.toml:11, config"),
-        (["send_mail", '{"to": "ada@example.com", "text": "Hi"}'], 3, "no rule says anything of this call"),
+        (["send_mail", '{"to": "ada@example.com", "text": "Hi"}'], 3, "no rule covers this call"),
         (["shout", "text=Hi"], 3, "its own `approval`, defaults"),
         (["inbox", "folder=new"], 0, "its own `approval`, defaults"),
     ],
@@ -64,6 +64,18 @@ def test_a_call_of_a_tool_is_explained_and_the_exit_code_is_the_decision(
 
     assert (done.returncode, done.stderr) == (code, "")
     assert told in done.stdout
+
+
+def test_what_the_agent_can_never_use_is_a_warning_whatever_call_is_explained(tmp_path: Path):
+    path = tmp_path / "deny.toml"
+    path.write_text('[[permissions]]\ntool = "shout"\naction = "deny"\n', encoding="utf-8")
+    done = permissions("explain", "inbox", "folder=new", *TOOLS, "--permissions", str(path))
+    assert done.returncode == 0
+    assert done.stdout.endswith("warning: no model is offered shout: every call is denied, whatever its arguments\n")
+    path.write_text('[[permissions]]\ntool = "*"\naction = "deny"\n', encoding="utf-8")
+    done = permissions("explain", "inbox", "folder=new", *TOOLS, "--permissions", str(path))
+    assert done.returncode == 4
+    assert done.stdout.endswith("warning: this agent can use no tools, though there are some\n")
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_what_a_call_would_do_is_shown_whole_with_nothing_hidden_and_in_colours(
     terminal = start(*TOOLS, "--color", **PLAIN)
     terminal.type("patch\n")
     terminal.until("help\x1b[0m\n")
-    asked = terminal.text.partition("asks")[2]
+    asked = terminal.text.partition("approval")[2]
 
     assert asked.count("+more") == 60
     assert "scroll" in asked
@@ -201,7 +201,7 @@ def test_what_a_call_would_do_is_shown_whole_with_nothing_hidden_and_in_colours(
     terminal.until("back")
     terminal.type('{"to": "old"}\n')
     terminal.until("help\x1b[0m\n")
-    again = terminal.text.rpartition("asks")[2]
+    again = terminal.text.rpartition("approval")[2]
     assert "+more" not in again  # that was for other arguments
 
 
@@ -210,7 +210,7 @@ def test_what_a_call_would_do_is_shown_whole_with_nothing_hidden_and_in_colours(
     [
         ("survey", "survey asks, and there is nobody to ask, so it was denied: Who are you?"),
         ("browse", "browse waits for a client, and there is nobody to ask, so it was denied: Show a page"),
-        ("hostile", r"so it was denied: Hello\x0a? bank asks to run\x0a\x1b[2J\u202e\u3164evil"),
+        ("hostile", r"so it was denied: Hello\x0a? bank needs approval\x0a\x1b[2J\u202e\u3164evil"),
     ],
 )
 def test_where_nobody_is_a_tool_that_asks_is_denied_and_the_answer_comes(line: str, told: str):

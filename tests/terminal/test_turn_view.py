@@ -4,7 +4,20 @@ import io
 
 import pytest
 
-from everturn import (
+from everturn.core.events import (
+    CallResumed,
+    CallSuspended,
+    FilesChanged,
+    PermissionDecided,
+    Problem,
+    RequestRetried,
+    StepStarted,
+    SubagentStarted,
+    TurnFinishing,
+)
+from everturn.core.messages import Message
+from everturn.core.parts import FileChange, Output, ToolPart
+from everturn.events import (
     AnswerStarted,
     CallFinished,
     CallProgress,
@@ -13,17 +26,6 @@ from everturn import (
     StepFinished,
     TurnStarted,
 )
-from everturn.core.events import (
-    CallResumed,
-    CallSuspended,
-    FilesChanged,
-    PermissionDecided,
-    StepStarted,
-    SubagentStarted,
-    TurnFinishing,
-)
-from everturn.core.messages import Message
-from everturn.core.parts import FileChange, Output, ToolPart
 from everturn.terminal.lines.turn_view import MAX_PROGRESS_ROWS, TurnPrinter
 from everturn.terminal.text.file_changes import summarize_changes
 from everturn.terminal.text.screen import LineScreen
@@ -54,6 +56,27 @@ def test_a_call_whose_outcome_nobody_knows_is_told_wherever_the_answer_goes(is_b
     assert told == ["pay: it was begun, and nobody knows whether it took effect: It was cut off."]
 
 
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_retries_and_another_model_are_told_wherever_the_answer_goes(is_bare: bool):
+    answer, _, told = begun(is_bare)
+    answer.show(CallFinished(turn="t", at=0.0, call="c", state="completed", output=Output("paid")))
+    answer.show(StepStarted(turn="t", at=0.0, step=2))
+    busy = Problem("rate", "too many requests")
+    for seconds, model in ((12.4, ""), (0.2, ""), (0.0, "bob")):
+        event = RequestRetried(
+            turn="t", at=0.0, step=2, attempt=2, attempts=5, seconds=seconds, problem=busy, model=model
+        )
+        answer.show(event)
+    answer.show(StepFinished(turn="t", at=0.0, step=2, parts=(), finish="stop", model="bob"))
+
+    assert told == [
+        "retrying in 12 s (attempt 2 of 5): too many requests",
+        "retrying (attempt 2 of 5): too many requests",
+        "asking bob instead: too many requests",
+        "written by bob",
+    ]
+
+
 def test_waiting_going_on_a_turn_below_and_a_late_result_are_rows_of_the_call():
     answer, out, _ = begun()
     for event in (
@@ -68,8 +91,8 @@ def test_waiting_going_on_a_turn_below_and_a_late_result_are_rows_of_the_call():
 
     assert out.getvalue().splitlines()[1:] == [
         "→ pay  {}",
-        "→ pay  a turn below this one: s2",
-        "… pay  waits for a turn below this one",
+        "→ pay  a sub-agent: s2",
+        "… pay  waits for a sub-agent",
         "→ pay  goes on",
         "× pay  cancelled: Cancelled.",
         "+ pay  late: paid\\x1b[2J",

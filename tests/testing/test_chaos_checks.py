@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from everturn.app import App
 from everturn.core.commands import Cancel, ResolveGate, Send
 from everturn.core.events import (
     CallFinished,
@@ -30,7 +31,6 @@ from everturn.core.events import (
 )
 from everturn.core.parts import Output, TextPart, ToolPart, Usage
 from everturn.core.store_ports import Store
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, MortalStore
 from tools.chaos import (
     CHECKS,
@@ -58,29 +58,29 @@ class World:
     def __init__(self, directory: Path) -> None:
         self.store = MemoryStore()
         self.path = directory / "ledger"
-        self.runtime: Runtime | None = None
+        self.app: App | None = None
 
     @asynccontextmanager
-    async def process(self, store: Store | None = None, pause: float = 0.0) -> AsyncGenerator[Runtime]:
+    async def process(self, store: Store | None = None, pause: float = 0.0) -> AsyncGenerator[App]:
         ledger = EffectLedger(self.path)
-        runtime = Runtime(ScenarioModel(ledger), tools=make_tools(ledger, pause), store=store or self.store)
+        app = App(ScenarioModel(ledger), tools=make_tools(ledger, pause), store=store or self.store)
         try:
-            await runtime.start()
-            yield runtime
+            await app.start()
+            yield app
         finally:
-            await runtime.aclose()
+            await app.aclose()
             ledger.close()
 
-    async def command(self, runtime: Runtime, command: Any) -> None:
+    async def command(self, app: App, command: Any) -> None:
         ledger = EffectLedger(self.path, worker="client")
-        acknowledge(ledger, await runtime.command(command))
+        acknowledge(ledger, await app.command(command))
         ledger.close()
 
-    async def send(self, runtime: Runtime, session: str, number: int, text: str) -> str:
+    async def send(self, app: App, session: str, number: int, text: str) -> str:
         turn, message = f"turn-{session}-{number}", f"msg-{session}-{number}"
         parts = (TextPart(text),)
         send = Send(key=f"key-{number}", session=session, turn=turn, message=message, parts=parts, at_leaf=True)
-        await self.command(runtime, send)
+        await self.command(app, send)
         return turn
 
     async def until(self, session: str, holds: Callable[[list[Event]], bool]) -> None:
@@ -104,19 +104,19 @@ def world(tmp_path: Path) -> World:
 
 async def four_steps(world: World, session: str = "session-a") -> Evidence:
     """Two turns of one session: four steps, and an echo."""
-    async with world.process() as runtime:
-        await world.send(runtime, session, 1, ask("four_steps", session, 1))
-        await world.send(runtime, session, 2, ask("echo", session, 2))
+    async with world.process() as app:
+        await world.send(app, session, 1, ask("four_steps", session, 1))
+        await world.send(app, session, 2, ask("echo", session, 2))
         await world.over(session, 2)
     return await world.evidence(session)
 
 
 async def cancelled(world: World, session: str = "session-c") -> Evidence:
     """A turn that waits for a person, and is cancelled."""
-    async with world.process() as runtime:
-        turn = await world.send(runtime, session, 1, ask("asks", session))
+    async with world.process() as app:
+        turn = await world.send(app, session, 1, ask("asks", session))
         await world.until(session, lambda log: any(isinstance(event, GateOpened) for event in log))
-        await world.command(runtime, Cancel(key="stop", session=session, turn=turn))
+        await world.command(app, Cancel(key="stop", session=session, turn=turn))
         await world.over(session)
     return await world.evidence(session)
 
@@ -142,13 +142,13 @@ async def test_a_cancelled_turn_has_no_violations(world: World):
 
 async def test_a_turn_that_asked_a_person_has_no_violations_and_the_answer_counts(world: World):
     session = "session-b"
-    async with world.process() as runtime:
-        await world.send(runtime, session, 1, ask("asks", session))
+    async with world.process() as app:
+        await world.send(app, session, 1, ask("asks", session))
         await world.until(session, lambda log: any(isinstance(event, GateOpened) for event in log))
         gate = (await world.store.gates(session))[0].gate
         answer = ResolveGate(key="yes", session=session, gate=gate.id, hash=gate.hash, resolution=GateResolution(True))
-        await world.command(runtime, answer)
-        await world.command(runtime, replace(answer, key="yes again"))  # no news, and no trace in the log
+        await world.command(app, answer)
+        await world.command(app, replace(answer, key="yes again"))  # no news, and no trace in the log
         await world.over(session)
     evidence = await world.evidence(session)
     assert check(evidence) == []
@@ -164,9 +164,9 @@ async def test_a_turn_killed_after_any_event_has_no_violations(world: World, tmp
     for lives in range(len(whole.entries)):
         session = f"session-{lives}"
         mortal = MortalStore(world.store, lives)
-        async with world.process(mortal) as runtime:
-            await world.send(runtime, session, 1, ask("four_steps", session, 1))
-            await world.send(runtime, session, 2, ask("echo", session, 2))
+        async with world.process(mortal) as app:
+            await world.send(app, session, 1, ask("four_steps", session, 1))
+            await world.send(app, session, 2, ask("echo", session, 2))
             await mortal.died.wait()
         async with world.process():
             await world.over(session, 2)
@@ -184,8 +184,8 @@ async def test_any_process_gives_the_same_answers(world: World, tmp_path: Path):
 
 
 async def test_a_long_text_is_the_text_its_seed_says_byte_for_byte(world: World):
-    async with world.process() as runtime:
-        await world.send(runtime, "long", 1, ask("long_text", "long", deltas=500, seed=7))
+    async with world.process() as app:
+        await world.send(app, "long", 1, ask("long_text", "long", deltas=500, seed=7))
         await world.over("long")
     tree = await world.store.tree("long")
     answer = next(message for message in tree.messages.values() if message.role == "assistant")

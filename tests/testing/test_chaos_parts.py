@@ -94,7 +94,7 @@ async def test_a_trace_names_the_points_a_scenario_passes(tmp_path: Path):
     )
     chat = Chat(ScenarioModel(ledger), tools=make_tools(ledger, pause=0.0))
     await (await chat.send(ask("four_steps", chat.session)))
-    await chat.runtime.aclose()
+    await chat.app.aclose()
     ledger.close()
     points = await asyncio.to_thread((tmp_path / "trace").read_text, encoding="utf-8")
     passed = points.split()

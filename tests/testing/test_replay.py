@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import Chat, GateOpened, GateResolved, ModelError, Output, Runtime, Turn, TurnError, TurnOptions, tool
+from everturn import App, Chat, ModelError, Output, Turn, TurnError, TurnOptions, tool
 from everturn.core.events import (
     AnswerStarted,
     CallFinished,
     Event,
     LateResultReceived,
     MessageAdded,
+    RequestRetried,
     StepFinished,
     SubagentStarted,
     TurnFailed,
@@ -31,8 +32,11 @@ from everturn.core.ports import Tool
 from everturn.core.requests import ModelRequest, RequestResult
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError
+from everturn.events import GateOpened, GateResolved
+from everturn.models.retry import FallbackModel, RetryModel, RetryPolicy
 from everturn.replay import Recording, differences, normalize_recording, replay, replay_model, rerun_with_tools
 from everturn.replay.model import make_chunks
+from everturn.replay.play import replay_offline
 from everturn.stores.export import export_session
 from everturn.testing import CountingIds, FakeClock, ScriptedFailure, ScriptedModel, call, calls, say, think
 from everturn.tools.files import virtual_files
@@ -87,6 +91,19 @@ async def follow(turn: Turn, reply: Reply) -> None:
             await turn.answer(event.gate, **said)
 
 
+async def test_retries_and_fallbacks_are_replayed_with_the_names_of_who_wrote() -> None:
+    failed = ScriptedFailure(ModelError("busy", kind="rate", retryable=True))
+    first = RetryModel(ScriptedModel([failed], [failed], name="first"), RetryPolicy(attempts=2, initial_delay=0.0))
+    model = FallbackModel(first, ScriptedModel(say("Hello."), say("Again."), name="second"))
+    async with Chat(model) as chat:
+        for text in ("Go", "And now?"):
+            await (await chat.send(text))
+        events = [entry.event for entry in await chat.app.store.events(chat.session)]
+    recording = Recording(tuple(events), chat.session)
+    assert sum(isinstance(event, RequestRetried) for event in events) == 4
+    assert differences(recording, await replay_offline(recording)) == []
+
+
 async def record(
     *script: Any,
     says: Iterable[str] = ("Go", "And now?"),
@@ -97,12 +114,12 @@ async def record(
 ) -> Recording:
     """Say something to a script, and record what happens."""
     options = more.pop("options", None)
-    runtime = Runtime(ScriptedModel(*script), tools=list(tools), ids=CountingIds(prefix), **more)
-    chat = Chat("", runtime=runtime, options=options)
+    app = App(ScriptedModel(*script), tools=list(tools), ids=CountingIds(prefix), **more)
+    chat = Chat("", app=app, options=options)
     async with chat:
         for text in says:
             await follow(await chat.send(text), reply)
-        return await Recording.from_log(chat.runtime.store, chat.session)
+        return await Recording.from_log(chat.app.store, chat.session)
 
 
 def other(name: str, came: str | Output, like: Any = look) -> Tool:
@@ -190,7 +207,7 @@ async def test_what_was_revoked_is_asked_again() -> None:
         [grant] = await chat.grants()
         await chat.revoke(grant)
         await follow(await chat.send("Again"), once)
-        recording = await Recording.from_log(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.app.store, chat.session)
     assert sum(isinstance(one, GateOpened) for one in recording.events) == 2
     assert await replay(recording, tools=TOOLS) == []
 
@@ -199,7 +216,7 @@ async def test_every_model_of_a_session_has_its_own_name() -> None:
     async with Chat(ScriptedModel(say("One."), name="one")) as chat:
         await (await chat.send("Go"))
         await (await chat.send("On", model=ScriptedModel(say("Never."), say("Two."), name="two")))
-        recording = await Recording.from_log(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.app.store, chat.session)
     assert [one.message.by for one in recording.events if isinstance(one, AnswerStarted)] == ["one", "two"]
     assert await replay(recording) == []
 
@@ -235,24 +252,24 @@ async def test_branches_are_gone_through_again() -> None:
         first = (await chat.messages())[-1]
         await (await chat.send("On"))
         await (await chat.rerun(first))
-        await chat.switch(first)
+        await chat.fork(first)
         await chat.delete((await chat.tree()).get(first.id))
         await (await chat.edit((await chat.messages())[0], "Go there"))
-        recording = await Recording.from_log(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.app.store, chat.session)
     assert await replay(recording) == []
 
 
 async def test_what_was_said_while_a_turn_ran_joins_it_again_behind_the_same_step() -> None:
     script = calls(call("look", place="a")), calls(call("pay", to="ada")), say("Both."), say("Paid.")
-    runtime = Runtime(ScriptedModel(*script), tools=list(TOOLS), ids=CountingIds())
-    async with Chat("", runtime=runtime) as chat:
+    app = App(ScriptedModel(*script), tools=list(TOOLS), ids=CountingIds())
+    async with Chat("", app=app) as chat:
         turn = await chat.send("Go")
         async for event in turn:
             if isinstance(event, TurnSuspended):
                 for text in ("and thank her", "soon"):
                     await chat.send(text, steer=True)
                 await turn.answer((await chat.gates())[0], allow="once")
-        recording = await Recording.from_log(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.app.store, chat.session)
     joined = [at for at, one in enumerate(recording.events) if isinstance(one, MessageAdded)]
     assert len(joined) == 2
     assert await replay(recording, tools=TOOLS) == []
@@ -267,7 +284,7 @@ async def test_files_of_a_session_and_their_reverts_are_the_same_trees() -> None
         assert result.message is not None
         [files] = [part for part in result.message.parts if type(part).__name__ == "FilesPart"]
         await chat.unrevert(await chat.revert(files))  # pyright: ignore[reportArgumentType]
-        recording = await Recording.from_log(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.app.store, chat.session)
     assert await replay(recording, tools=[virtual_files().enabled()]) == []
 
 
@@ -319,7 +336,7 @@ async def test_what_nobody_was_asked_then_is_denied_now_and_told() -> None:
 async def test_what_somebody_was_asked_then_and_nobody_now_is_reported() -> None:
     recording = await record(calls(call("fetch", place="a")), say("Done."), says=["Go"], reply=once)
     [line] = await replay(recording, tools=TOOLS, rules=[Rule("fetch", "allow")])
-    assert line.startswith("turn 1-1-1 (fetch): GateOpened (no rule says anything of this call")
+    assert line.startswith("turn 1-1-1 (fetch): GateOpened (no rule covers this call")
     assert "now it is PermissionDecided (config: {tool" in line
 
 
@@ -368,7 +385,7 @@ async def test_what_a_client_did_is_taken_as_done() -> None:
             if isinstance(event, GateOpened):
                 await chat.claim(event.gate, by="tab")
                 await chat.answer(event.gate, result="HI", claim="tab")
-        recording = await Recording.from_log(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.app.store, chat.session)
     assert [one.output.text for one in recording.events if isinstance(one, CallFinished)] == ["HI"]
     assert await replay(recording, tools=[look]) == []
 
@@ -478,7 +495,7 @@ def test_parts_come_out_as_they_were(parts: tuple[StreamedPart, ...]) -> None:
 async def test_a_recording_is_the_log_of_an_export(tmp_path: Path) -> None:
     async with Chat(ScriptedModel(say("Hello."))) as chat:
         await (await chat.send("Go"))
-        store = chat.runtime.store
+        store = chat.app.store
         recording = await Recording.from_log(store, chat.session)
         await export_session(store, chat.session, tmp_path / "talk.zip")
     with zipfile.ZipFile(tmp_path / "talk.zip") as archive:
@@ -522,6 +539,6 @@ async def test_a_turn_that_was_cancelled_is_refused() -> None:
         async for event in turn:
             if isinstance(event, GateOpened):
                 await turn.cancel()
-        recording = await Recording.from_log(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.app.store, chat.session)
     with pytest.raises(ConfigError, match="a turn was cancelled"):
         replay_model(recording)

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from tests.helpers.conversations import Scenes
 from tests.helpers.tools import look
 
-from everturn import Chat, GateOpened, Runtime, TextDelta, ToolContext, Turn, TurnError, TurnOptions, tool
+from everturn import App, Chat, ToolContext, Turn, TurnError, TurnOptions, tool
 from everturn.core.chunks import FileChunk, FinishChunk
 from everturn.core.events import CallStarted, Event, LateResultReceived, StepStarted, TurnSuspended
 from everturn.core.hooks import SUSPEND, GateContext, StepContext
 from everturn.core.options import Budget, ClientTool
 from everturn.core.ports import SubagentRequest
+from everturn.events import GateOpened, TextDelta
 from everturn.plugins.file_snapshots import FileSnapshots
 from everturn.replay import Recording, normalize_recording, replay, replay_offline
 from everturn.replay.check import find_all_differences
@@ -43,13 +44,13 @@ async def note(to: str) -> str:
 
 
 async def taken(chat: Chat) -> Recording:
-    return await Recording.from_session(chat.runtime.store, chat.session)
+    return await Recording.from_session(chat.app.store, chat.session)
 
 
 def chatting(*script: Any, tools: Any = (), clock: FakeClock | None = None, **more: Any) -> Chat:
     options = more.pop("options", None)
-    runtime = Runtime(ScriptedModel(*script), tools=list(tools), ids=CountingIds(), clock=clock, **more)
-    return Chat("", runtime=runtime, options=options)
+    app = App(ScriptedModel(*script), tools=list(tools), ids=CountingIds(), clock=clock, **more)
+    return Chat("", app=app, options=options)
 
 
 async def answer_all(chat: Chat, turn: Turn, **said: Any) -> None:
@@ -63,7 +64,7 @@ async def answer_all(chat: Chat, turn: Turn, **said: Any) -> None:
 
 
 async def written(chat: Chat, kind: type[Event], count: int = 1) -> None:
-    store = chat.runtime.store
+    store = chat.app.store
     while sum(isinstance(one.event, kind) for one in await store.events(chat.session)) < count:  # noqa: ASYNC110
         await asyncio.sleep(0)
 
@@ -306,8 +307,8 @@ async def turns_below(tmp: Path) -> Recording:
         below=[calls(call("mail", to="bob"), call("deeper")), say("Mailed.")],
         deep=[calls(call("look", at="z")), say("Seen.")],
     )
-    runtime = Runtime(model, tools=[look, mail, ask, deeper], ids=CountingIds())
-    async with Chat("", runtime=runtime) as chat:
+    app = App(model, tools=[look, mail, ask, deeper], ids=CountingIds())
+    async with Chat("", app=app) as chat:
         await answer_all(chat, await chat.send("go"))
         recording = await taken(chat)
     assert len(recording.below) == 1
@@ -437,7 +438,7 @@ async def test_every_turn_of_a_session_can_be_had_by_itself() -> None:
     async with chatting(calls(call("mail", to="ada")), say("Sent."), say("Yes."), say("Bye."), tools=[mail]) as chat:
         for text in ("Write", "Sure?", "Thanks"):
             await answer_all(chat, await chat.send(text))
-        store, whole = chat.runtime.store, await taken(chat)
+        store, whole = chat.app.store, await taken(chat)
         for number, turn in enumerate(whole.turns, 1):
             one = Recording.load((await Recording.from_session(store, chat.session, turn)).dump())
             assert one.turn == turn

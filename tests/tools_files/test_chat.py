@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from everturn import Chat, Gate, GateOpened, Turn, TurnOptions
+from everturn import Chat, Gate, Turn, TurnOptions
 from everturn.core.parts import FilesPart, ToolPart
 from everturn.core.rules.policy import Rule
+from everturn.events import GateOpened
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.files import files, virtual_files
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.tools_files.fake_runtime import virtual_desk
+from tests.tools_files.fake_app import virtual_desk
 
 from everturn.core.parts import FileChange
 from everturn.errors import ToolError

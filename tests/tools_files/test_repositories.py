@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.tools_files.fake_runtime import Desk, folder_desk, virtual_desk
+from tests.tools_files.fake_app import Desk, folder_desk, virtual_desk
 
 from everturn.errors import BadArguments
 from everturn.tools.files import PROTECTED, UNPROTECTED

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tools_files.fake_runtime import Desk, folder_desk, virtual_desk
+from tests.tools_files.fake_app import Desk, folder_desk, virtual_desk
 
 from everturn.core.rules.subjects import build_cases
 from everturn.errors import BadArguments, ConfigError, ToolError
@@ -517,7 +517,7 @@ async def test_texts_that_are_no_texts_are_refused(desk: Desk) -> None:
         await desk.call("edit_file", path="a", old_text="", new_text="x")
 
 
-async def test_a_runtime_that_keeps_no_files_says_so() -> None:
+async def test_an_app_that_keeps_no_files_says_so() -> None:
     from msgspec.structs import replace
 
     desk = virtual_desk()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tools_files.fake_runtime import Desk, folder_desk
+from tests.tools_files.fake_app import Desk, folder_desk
 
 from everturn.errors import ToolError
 from everturn.tools.files import openat

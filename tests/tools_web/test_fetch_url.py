@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from tests.helpers.loopback_servers import Listeners, listening, moved, reply
 
-from everturn import Chat, GateOpened, Rule, rename_tool
+from everturn import Chat, Rule
 from everturn.core.parts import Output, ToolPart
 from everturn.core.ports import ToolContext
 from everturn.egress import EgressPolicy, FetchLimits
 from everturn.errors import BadArguments, ConfigError, FetchFailed
+from everturn.events import GateOpened
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import rename_tool
 from everturn.tools.web import FetchUrl, Redirects, fetch_url
 
 CONTEXT = ToolContext(session="s", turn="t", call="c", key="k", progress=lambda _: None)

@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 from everturn.testing.provider import Provider, Say
+from everturn.transport import HttpRequest
+from everturn.transport.live import HttpTransport
 
 ASKING = """
 import asyncio, sys, threading
@@ -36,3 +38,31 @@ async def test_the_client_library_is_imported_in_a_thread_and_not_on_the_event_l
         out, _ = await asking.communicate()
 
     assert out.decode().split("\n") == ["False", "Hello. Hello. Hello.", ""]
+
+
+async def test_http_chunks_that_arrived_together_are_read_together_and_nothing_is_lost() -> None:
+    pieces = [f"data: {n}\n\n".encode() for n in range(50)]
+    burst = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + burst)
+        await writer.drain()
+        await asked.wait()  # until the first burst was read
+        writer.write(burst + b"0\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+    asked = asyncio.Event()
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        post = HttpRequest(f"http://127.0.0.1:{port}/", {}, b"")
+        reads: list[bytes] = []
+        async with HttpTransport().post(post) as response:
+            async for data in response.read():
+                reads.append(data)
+                if b"".join(reads) == b"".join(pieces):
+                    asked.set()
+
+    assert b"".join(reads) == b"".join(pieces) * 2
+    assert len(reads) < len(pieces)  # one by one they cost more than parsing them

@@ -7,14 +7,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from everturn import Chat, GateOpened, Phase, Turn, TurnOptions, tool
+from everturn import Chat, Turn, TurnOptions, tool
+from everturn.app import App
 from everturn.core.commands import AnyCommand, ResolveGate, Send
 from everturn.core.events import CallStarted
 from everturn.core.gates import Gate, GateResolution
 from everturn.core.ports import Tool
 from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
-from everturn.runtime import Runtime
+from everturn.events import GateOpened, Phase
 from everturn.testing import CountingIds, FakeClock, ScriptedModel, call, calls, say
 
 
@@ -40,10 +41,10 @@ class Asked:
 
         return [mail]
 
-    def runtime(self, tools: list[Tool] | None = None, **more: Any) -> Runtime:
+    def app(self, tools: list[Tool] | None = None, **more: Any) -> App:
         """A process."""
         model = ScriptedModel(calls(call("mail", to="ada")), say("Done."), say("More."), say("Even more."))
-        return Runtime(
+        return App(
             model,
             tools=self.tools() if tools is None else tools,
             store=self.store,
@@ -53,14 +54,14 @@ class Asked:
             **more,
         )
 
-    def chat(self, runtime: Runtime) -> Chat:
+    def chat(self, app: App) -> Chat:
         """Its end of the conversation."""
-        return Chat(runtime.model_for(""), runtime=runtime, session=self.session, options=TurnOptions(**self.options))
+        return Chat(app.model_for(""), app=app, session=self.session, options=TurnOptions(**self.options))
 
     @asynccontextmanager
     async def asking(self) -> AsyncGenerator[Chat]:
         """A process whose turn waits."""
-        async with self.chat(self.runtime()) as chat:
+        async with self.chat(self.app()) as chat:
             self.turn = await chat.send("please")
             async for shown in self.turn:
                 if isinstance(shown, GateOpened):
@@ -100,7 +101,7 @@ class Asked:
     async def attempt(self, chat: Chat, command: AnyCommand) -> BaseException | None:
         """Hand something in, and say what was wrong with it."""
         try:
-            await chat.runtime.command(command)
+            await chat.app.command(command)
         except Exception as error:
             return error
         return None

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from everturn import Chat, ToolError, Turn, TurnOptions, get_model, tool
+from everturn.app import App
 from everturn.calls.output import OutputLimits
 from everturn.core.gates import Gate
 from everturn.core.parts import Output, ToolPart
 from everturn.core.ports import Tool
-from everturn.runtime import Runtime
 from everturn.testing import FakeClock
 from everturn.testing.provider import Call, Provider, Say
 from tests.helpers.tool_results import READ
@@ -91,10 +91,8 @@ class House:
     async def process(self, limits: OutputLimits | None = None, **options: Any) -> AsyncGenerator[Chat]:
         """A new process on the same file."""
         model = get_model("compatible:small", base_url=f"{self.url}/v1")
-        runtime = Runtime(
-            model, tools=self.tools(), store=str(self.folder / "house.db"), clock=self.clock, limits=limits
-        )
-        async with Chat(model, runtime=runtime, session="s1", options=TurnOptions(**options)) as chat:
+        app = App(model, tools=self.tools(), store=str(self.folder / "house.db"), clock=self.clock, limits=limits)
+        async with Chat(model, app=app, session="s1", options=TurnOptions(**options)) as chat:
             yield chat
 
     # What the provider knows --------------------------------------------------------------------------------------------

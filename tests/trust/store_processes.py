@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from everturn import Chat, Phase, Turn, TurnOptions, tool
+from everturn import Chat, Turn, TurnOptions, tool
+from everturn.app import App
 from everturn.core.commands import Send
 from everturn.core.events import Event
 from everturn.core.gates import Gate
@@ -18,7 +19,7 @@ from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
 from everturn.core.store_ports import Store
 from everturn.engine.inline import InlineEngine
-from everturn.runtime import Runtime
+from everturn.events import Phase
 from everturn.testing import FakeClock, ScriptedModel
 from tests.helpers.events import events_of
 
@@ -73,14 +74,14 @@ class Office:
     ) -> AsyncGenerator[Chat]:
         """A new process, with everything it knows read from the file."""
         self.model = ScriptedModel(*script)
-        runtime = Runtime(
+        app = App(
             self.model,
             tools=self.tools(),
             store=store or str(self.file),
             clock=self.clock,
             engine=None if drives else Asleep(self.clock),
         )
-        async with Chat(self.model, runtime=runtime, session=session, options=TurnOptions(**options)) as chat:
+        async with Chat(self.model, app=app, session=session, options=TurnOptions(**options)) as chat:
             yield chat
 
     def told(self) -> dict[str, str]:
@@ -91,7 +92,7 @@ class Office:
 
 async def rest(chat: Chat, turn: Turn) -> None:
     """Wait until a turn waits or is over, and nothing said of it is left to be acted on."""
-    store = chat.runtime.store
+    store = chat.app.store
     while True:
         said = [command for command in await store.inbox(turn.session) if not isinstance(command, Send)]
         if not said and await store.events(turn.session, turn=turn.id):
@@ -131,7 +132,7 @@ def _about(gate: Gate) -> list[str]:
 
 async def events_in(chat: Chat, session: str = "s1") -> list[Event]:
     """What is in the log."""
-    return await events_of(chat.runtime.store, session)
+    return await events_of(chat.app.store, session)
 
 
 async def count(chat: Chat, kind: type[Event]) -> int:

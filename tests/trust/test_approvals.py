@@ -157,7 +157,7 @@ async def check_the_end(chat: Chat, office: Office) -> None:
 
 async def only_turn(chat: Chat) -> Turn:
     """The one turn that is under way."""
-    [turn] = await chat.runtime.store.open_turns("s1")
+    [turn] = await chat.app.store.open_turns("s1")
     return chat.turn(turn)
 
 
@@ -175,16 +175,16 @@ async def test_what_is_forged_altered_or_said_twice_runs_nothing_and_each_is_ref
     office = Office(tmp_path)
     async with office.process(*SCRIPT) as chat:
         await asks(chat)
-        await chat.runtime.command(
+        await chat.app.command(
             Send(
                 key="eve", session="s2", tenant="eve", turn="t", message="m", parts=(TextPart("please"),), at_leaf=True
             )
         )
-        await rest(chat, Turn(chat.runtime, "s2", "t"))
+        await rest(chat, Turn(chat.app, "s2", "t"))
     async with office.process(*SCRIPT) as chat:
         turn = await only_turn(chat)
         gate = (await asked(chat))["ada"]
-        foreign = [row.gate for row in await chat.runtime.store.gates("s2")]
+        foreign = [row.gate for row in await chat.app.store.gates("s2")]
         assert len(foreign) == 5
 
         async def attempt(**changed: Any) -> type[BaseException] | None:
@@ -198,7 +198,7 @@ async def test_what_is_forged_altered_or_said_twice_runs_nothing_and_each_is_ref
             }
             keys.append(right["key"])
             try:
-                await chat.runtime.command(ResolveGate(**{**right, **changed}))
+                await chat.app.command(ResolveGate(**{**right, **changed}))
             except EverturnError as error:
                 return type(error)
             return None
@@ -223,7 +223,7 @@ async def test_what_is_forged_altered_or_said_twice_runs_nothing_and_each_is_ref
         await rest(chat, turn)
         assert (office.done, await count(chat, CallStarted)) == (["mail ada: hi"], 1)
         assert await count(chat, GateResolved) == 1
-        assert len(await chat.runtime.store.gates("s2")) == 5
+        assert len(await chat.app.store.gates("s2")) == 5
 
 
 async def test_a_message_that_comes_while_a_batch_is_open_asks_nothing_again_and_is_answered_after_it(

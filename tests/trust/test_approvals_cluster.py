@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import pytest
 
 from everturn import Chat
+from everturn.app import App
 from everturn.core.events import CallFinished, CallStarted, Event, GateOpened, GateResolved, TurnCompleted
 from everturn.core.gates import Gate
-from everturn.runtime import Runtime
 from tests.helpers.events import events_of, wait_for_event
 from tools.chaos import ask
 from tools.chaos.cell import Cell, cell
@@ -30,15 +30,15 @@ DIES = {"log.GateResolved.after": {"do": "kill"}}  # right after the answer was 
 SIGNS = {chr(code) for code in range(0x2800, 0x2900)}
 
 
-def chat_of(runtime: Runtime, session: str) -> Chat:
-    return Chat(ScenarioModel(), runtime=runtime, session=session)
+def chat_of(app: App, session: str) -> Chat:
+    return Chat(ScenarioModel(), app=app, session=session)
 
 
-async def gates_of(runtime: Runtime, session: str, count: int) -> dict[str, Gate]:
+async def gates_of(app: App, session: str, count: int) -> dict[str, Gate]:
     """The open gates, by the person the mail is for, once there are so many and nothing moves."""
     async with asyncio.timeout(PATIENCE):
-        while len(gates := await chat_of(runtime, session).gates()) != count or (  # noqa: ASYNC110
-            (await runtime.store.info(session)).is_awake
+        while len(gates := await chat_of(app, session).gates()) != count or (  # noqa: ASYNC110
+            (await app.store.info(session)).is_awake
         ):
             await asyncio.sleep(0.05)
     return {json.loads(gate.arguments).get("to", gate.tool): gate for gate in gates}
@@ -77,7 +77,7 @@ async def test_gates_and_reviews_outlive_the_workers() -> None:
             await a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(where, here, there)
 
 
-async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, here: Runtime, there: Runtime) -> None:
+async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, here: App, there: App) -> None:
     session = "five"
     turn = await chat_of(here, session).send(ask("asks_five", session))
     before = await gates_of(here, session, 5)
@@ -117,9 +117,7 @@ async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, her
     assert (await turn).text == "That was all."
 
 
-async def a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(
-    where: Cell, here: Runtime, there: Runtime
-) -> None:
+async def a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(where: Cell, here: App, there: App) -> None:
     session = "review"
     turn = await chat_of(here, session).send(ask("reviews", session))
     [gate] = (await gates_of(here, session, 1)).values()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, ToolRegistry, tool
+from everturn import Chat, tool
 from everturn.core.canonical_json import JsonObject
 from everturn.core.events import CallFinished, GateResolved
 from everturn.core.ports import Tool, ToolContext
@@ -19,6 +19,7 @@ from everturn.errors import AnswerUnfit, ConfigError
 from everturn.models.scripted import ScriptedCall
 from everturn.running.permissions import offer_grants
 from everturn.testing import MortalStore, call, calls, say
+from everturn.tools import ToolRegistry
 from tests.helpers.conversations import Scenes, Talk, never
 from tests.helpers.waiting import wait_until
 
@@ -64,7 +65,7 @@ async def test_always_to_a_loop_runs_no_other_call_of_a_tool_that_asks_every_tim
 
     scenes = Scenes(go=thrice("alice"), too=thrice("mallory"))
     async with talk.process(model=scenes) as chat:
-        other = Chat(scenes, runtime=chat.runtime, session="other")
+        other = Chat(scenes, app=chat.app, session="other")
         turns = [await chat.send("go"), await other.send("too")]
         first, second = [await until_loop(talk, one) for one in (chat, other)]
         assert sorted(ran) == ["alice", "alice", "mallory", "mallory"]
@@ -111,7 +112,7 @@ async def test_a_grant_is_for_the_tool_it_was_given_to_and_for_no_other_of_its_n
         await talk.play(chat, await chat.send("go"), lambda gate: {"allow": "always"})
         await talk.play(chat, await chat.send("again"))
         assert (len(talk.asked), ran) == (1, ["Search the web."] * 2)
-        chat.runtime.registry.replace("mcp:web", [Foreign("search", "Upload a file.", ran)])
+        chat.app.registry.replace("mcp:web", [Foreign("search", "Upload a file.", ran)])
         await talk.play(chat, await chat.send("once more"), never)
     assert (len(talk.asked), ran) == (2, ["Search the web."] * 2)
 
@@ -122,7 +123,7 @@ async def test_another_tool_of_the_same_name_is_not_answered_beside_either() -> 
     async with talk.process(calls(call("search"), call("search", page=2)), say("Done.")) as chat:
         turn = await chat.send("go")
         first, second = await talk.waiting(chat, 2)
-        chat.runtime.registry.replace("mcp:web", [Foreign("search", "Upload a file.", ran)])
+        chat.app.registry.replace("mcp:web", [Foreign("search", "Upload a file.", ran)])
         await chat.answer(first, allow="always")
         await talk.until(GateResolved)
         assert second in await chat.gates()

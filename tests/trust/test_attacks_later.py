@@ -7,12 +7,13 @@ import asyncio
 import pytest
 from pydantic import SecretStr
 
-from everturn import Chat, Rule, SubagentRequest, ToolContext, tool
+from everturn import Chat, Rule, ToolContext, tool
+from everturn.app import App
 from everturn.core.events import CallStarted
 from everturn.core.parts import ToolPart
 from everturn.errors import ToolError
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
+from everturn.tools import SubagentRequest
 
 
 async def test_a_tool_that_outlives_its_turn_begins_no_sub_turn() -> None:
@@ -28,13 +29,13 @@ async def test_a_tool_that_outlives_its_turn_begins_no_sub_turn() -> None:
         return "done"
 
     model = ScriptedModel(calls(call("hand_on")), say("Done."))
-    async with Chat(model, runtime=Runtime(model, tools=[hand_on], store=store), session="s") as chat:
+    async with Chat(model, app=App(model, tools=[hand_on], store=store), session="s") as chat:
         turn = await chat.send("please")
         async for shown in turn:
             if isinstance(shown, CallStarted):
                 await turn.cancel()
         may_go_on.set()
-        await chat.runtime.tool_tasks.wait_idle()
+        await chat.app.tool_tasks.wait_idle()
     assert [info.id for info in await store.sessions()] == ["s"]
     assert len(refused) == 1
     assert "is over" in refused[0]

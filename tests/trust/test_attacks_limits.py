@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, ToolContext, tool
+from everturn import ToolContext, tool
 from everturn.core.events import CallStarted, LimitReached, PermissionDecided
 from everturn.core.options import Budget
 from everturn.core.ports import SubagentRequest
@@ -15,6 +15,7 @@ from everturn.core.state import fold
 from everturn.core.store_ports import Store
 from everturn.errors import InvalidEvent
 from everturn.testing import call, calls, say
+from everturn.tools.subagent import SubagentTool
 from tests.helpers.conversations import Scenes, Talk, costs
 from tests.trust.test_attacks_subagents import DONE, helper, over
 
@@ -101,7 +102,7 @@ async def test_the_budget_of_an_agent_binds_what_is_below_it() -> None:
         ran.append(number)
         return "done"
 
-    deeper: Any = Agent("deeper", "Do it.", max_steps=60)
+    deeper: Any = SubagentTool("deeper", "Do it.", max_steps=60)
     talk = Talk(work, helper(budget=Budget(calls=3, steps=30)), deeper)
     scenes = Scenes(
         go=[calls(call("helper", task="task")), DONE],

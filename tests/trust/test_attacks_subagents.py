@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, Chat, TextPart, ToolGroup, Turn, TurnOptions, TurnResult, tool
+from everturn import Chat, RunResult, TextPart, ToolGroup, Turn, TurnOptions, tool
 from everturn.core.commands import Send
 from everturn.core.events import CallFinished, CommandDropped, TurnCancelled
 from everturn.core.gates import Gate
@@ -18,6 +18,7 @@ from everturn.core.ports import Tool
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, GateClosed, TurnError, UnknownGate
 from everturn.testing import MortalStore, call, calls, say
+from everturn.tools.subagent import SubagentTool
 from tests.helpers.conversations import Scenes, Talk, once
 from tests.helpers.waiting import wait_until
 
@@ -37,7 +38,7 @@ def asking(ran: list[str], approval: Any = "ask") -> Tool:
 
 def helper(**choices: Any) -> Any:
     """An agent."""
-    return Agent("helper", "Do it.", **choices)
+    return SubagentTool("helper", "Do it.", **choices)
 
 
 def helped(*below: Any, beside: Sequence[Any] = ()) -> Scenes:
@@ -45,7 +46,7 @@ def helped(*below: Any, beside: Sequence[Any] = ()) -> Scenes:
     return Scenes(go=[calls(call("helper", task="task"), *beside), DONE], task=[*below, say("Below.")])
 
 
-async def over(turn: Turn) -> TurnResult:
+async def over(turn: Turn) -> RunResult:
     """Wait for the end of a turn."""
     return await turn
 
@@ -138,7 +139,7 @@ async def test_a_message_cannot_say_that_it_is_a_sub_turn() -> None:
     talk = Talk()
     async with talk.process(DONE) as chat:
         with pytest.raises(ConfigError, match="lineage"):
-            Chat(chat.runtime.model_for(""), runtime=chat.runtime, options=TurnOptions(lineage=Lineage("s", "t")))
+            Chat(chat.app.model_for(""), app=chat.app, options=TurnOptions(lineage=Lineage("s", "t")))
 
 
 @pytest.mark.parametrize(("session", "tenant"), [("evil", "local"), ("s-evil", "mallory"), ("evil", "mallory")])
@@ -149,19 +150,19 @@ async def test_who_says_that_they_are_below_a_session_that_they_are_not_gets_not
     talk = Talk(asking(ran))
     async with talk.process(calls(call("pay", to="ann")), DONE) as chat:
         await talk.play(chat, await chat.send("go"), lambda gate: {"allow": "always"})
-        before, runtime = await talk.store.spent(session="s"), chat.runtime
+        before, app = await talk.store.spent(session="s"), chat.app
         send = Send(
             key="k",
             session=session,
             tenant=tenant,
-            at=runtime.clock.now(),
-            turn=runtime.ids.new("turn"),
-            message=runtime.ids.new("msg"),
+            at=app.clock.now(),
+            turn=app.ids.new("turn"),
+            message=app.ids.new("msg"),
             parts=(TextPart("go"),),
             at_leaf=True,
             options=TurnOptions(lineage=Lineage("s", "t")),
         )
-        await runtime.command(send)
+        await app.command(send)
         dropped = await talk.until(CommandDropped, session=session)
         assert "does not belong" in dropped.reason
         assert (ran, await talk.store.spent(session="s")) == (["ann"], before)
@@ -172,7 +173,7 @@ async def test_a_session_whose_name_begins_alike_answers_nothing_of_another() ->
     talk = Talk(asking(ran))
     talk.session = "bob-jones"
     async with talk.process(calls(call("pay", to="ann")), DONE, DONE) as chat:
-        bob = Chat(chat.runtime.model_for(""), runtime=chat.runtime, session="bob")
+        bob = Chat(chat.app.model_for(""), app=chat.app, session="bob")
         await talk.play(bob, await bob.send("hello"), once)
         ran.clear()
         await chat.send("go")

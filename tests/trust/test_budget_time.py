@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from everturn import LateResultReceived, ToolContext, tool
+from everturn import ToolContext, tool
 from everturn.calls.pipeline import OUT_OF_TIME
 from everturn.core.events import (
     CallFinished,
@@ -22,6 +22,7 @@ from everturn.core.events import (
 from everturn.core.options import Budget
 from everturn.core.ports import SubagentRequest
 from everturn.core.store_ports import Store
+from everturn.events import LateResultReceived
 from everturn.testing import call, calls, say
 from tests.helpers.conversations import Scenes, Talk, notice_of, once
 from tests.trust.endless_model import Endless, ask, work

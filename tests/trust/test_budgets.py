@@ -131,7 +131,7 @@ async def test_an_account_has_its_own_for_each_period_and_others_are_not_affecte
     async with talk.process(model=model) as chat:
         said = (TextPart("go"),)
         other = Send(key="k", session="theirs", tenant="other", turn="t_other", message="m", parts=said, at_leaf=True)
-        await chat.runtime.command(other)
+        await chat.app.command(other)
         await talk.until(TurnCompleted, session="theirs")
     assert len(await talk.started()) == 4
     talk.clock.advance(1800.0)

@@ -18,7 +18,7 @@ from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.tools.agent import Agent
+from everturn.tools.subagent import SubagentTool
 from tests.helpers.conversations import Scenes, Talk, never, once
 
 
@@ -50,7 +50,7 @@ class House:
         async def delegate(task: str, ctx: ToolContext) -> str:
             return (await ctx.run_subagent(SubagentRequest(task))).text
 
-        return [read_web, read_customer, post, look, delegate, Agent("agent", "Does things.")]
+        return [read_web, read_customer, post, look, delegate, SubagentTool("agent", "Does things.")]
 
 
 WEB, CUSTOMER = calls(call("read_web", page="p")), calls(call("read_customer", number=1))

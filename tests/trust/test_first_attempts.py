@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, Budget, Chat, Rule, ToolGroup, TurnOptions, tool
+from everturn import Budget, Chat, Rule, ToolGroup, TurnOptions, tool
 from everturn.core.parts import ToolPart
 from everturn.errors import ConfigError
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.tools.agent import SUBAGENT_TIMEOUT
+from everturn.tools.subagent import SUBAGENT_TIMEOUT, SubagentTool
 
 AnyRule: Any = Rule
 AnyBudget: Any = Budget
@@ -44,7 +44,7 @@ RULES: list[tuple[Any, str]] = [
 PLACES: dict[str, Callable[[Any], object]] = {
     "Chat(rules=)": lambda rules: Chat(ScriptedModel(), rules=rules),
     "TurnOptions(rules=)": lambda rules: Chat(ScriptedModel(), options=Options(rules=rules)),
-    "Agent(rules=)": lambda rules: Agent("helper", "Helps.", rules=rules),
+    "Agent(rules=)": lambda rules: SubagentTool("helper", "Helps.", rules=rules),
 }
 
 
@@ -68,7 +68,7 @@ BUDGETS: list[tuple[Any, str]] = [
 ]
 SPENDERS: dict[str, Callable[[Any], object]] = {
     "TurnOptions(budget=)": lambda budget: Chat(ScriptedModel(), options=Options(budget=budget)),
-    "Agent(budget=)": lambda budget: Agent("helper", "Helps.", budget=budget),
+    "Agent(budget=)": lambda budget: SubagentTool("helper", "Helps.", budget=budget),
     "Settings(session_budget=)": lambda budget: Chat(ScriptedModel(), settings=TurnSettings(session_budget=budget)),
     "Settings(tenant_budget=)": lambda budget: Chat(ScriptedModel(), settings=TurnSettings(tenant_budget=budget)),
 }
@@ -118,7 +118,7 @@ async def test_a_list_of_rules_in_the_options_is_as_good_as_a_tuple() -> None:
 
 def test_patterns_may_be_for_tools_that_are_still_to_come() -> None:
     Chat(ScriptedModel(), tools=[mail], options=TurnOptions(manual=("mail", "mcp_*")))
-    Chat(ScriptedModel(), tools=[mail, Agent("helper", "Helps.", tools=["mail", "mcp_*"])])
+    Chat(ScriptedModel(), tools=[mail, SubagentTool("helper", "Helps.", tools=["mail", "mcp_*"])])
 
 
 def test_settings_are_settings() -> None:
@@ -127,11 +127,17 @@ def test_settings_are_settings() -> None:
 
 
 AGENTS: list[tuple[Callable[[], object], str]] = [
-    (lambda: Agent("my agent!", "Helps."), "not a name for an agent"),
-    (lambda: Agent(5, "Helps."), "not a name for an agent"),  # type: ignore[arg-type]
-    (lambda: Agent("helper", "Helps.", system=5), "are texts"),  # type: ignore[arg-type]
-    (lambda: Chat(ScriptedModel(), tools=[mail, Agent("helper", "x", tools=["mial"])]), "'helper': there is no tool"),
-    (lambda: Chat(ScriptedModel(), tools=[mail, Agent("helper", "x", tools=["@files"])]), "'helper': there is no tool"),
+    (lambda: SubagentTool("my agent!", "Helps."), "not a name for an agent"),
+    (lambda: SubagentTool(5, "Helps."), "not a name for an agent"),  # type: ignore[arg-type]
+    (lambda: SubagentTool("helper", "Helps.", system=5), "are texts"),  # type: ignore[arg-type]
+    (
+        lambda: Chat(ScriptedModel(), tools=[mail, SubagentTool("helper", "x", tools=["mial"])]),
+        "'helper': there is no tool",
+    ),
+    (
+        lambda: Chat(ScriptedModel(), tools=[mail, SubagentTool("helper", "x", tools=["@files"])]),
+        "'helper': there is no tool",
+    ),
     (lambda: ToolGroup([mail]), r'begins with its name: Group\("files", \[search\]\)'),  # type: ignore[arg-type]
 ]
 
@@ -149,4 +155,4 @@ async def test_a_grant_is_revoked_itself_and_not_by_its_name() -> None:
 
 
 def test_an_agent_may_wait_for_people_as_long_as_they_take() -> None:
-    assert Agent("helper", "Helps.").spec.timeout == SUBAGENT_TIMEOUT >= 365 * 86_400
+    assert SubagentTool("helper", "Helps.").spec.timeout == SUBAGENT_TIMEOUT >= 365 * 86_400

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from everturn import Chat, tool
+from everturn.app import App
 from everturn.core.calls import CallRecord
 from everturn.core.events import (
     CallFinished,
@@ -21,7 +22,6 @@ from everturn.core.parts import Output, ToolPart
 from everturn.core.ports import Tool
 from everturn.core.state import TurnState
 from everturn.errors import InvalidEvent
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, MortalStore, ScriptedModel, call, calls, say
 from tests.trust.open_gates import Asked
 
@@ -113,13 +113,13 @@ async def test_a_tool_that_changed_after_it_was_offered_is_not_run(change: str) 
     store, model = MemoryStore(), ScriptedModel(calls(call("look", path="a")), say("Done."))
     before: list[Tool] = [tool(name="look")(look)]
     mortal = MortalStore(store, 5)  # it dies when the model has called, and before anything was judged
-    async with Chat(model, runtime=Runtime(model, tools=before, store=mortal), session="s") as chat:
+    async with Chat(model, app=App(model, tools=before, store=mortal), session="s") as chat:
         turn = await chat.send("please")
         await mortal.died.wait()
     assert isinstance((await store.events("s"))[-1].event, StepFinished)
     look.__doc__ = "Look, and tell everybody." if change == "its description" else look.__doc__
     after: list[Tool] = [tool(name="look")(look if change == "its description" else look_again)]
-    async with Chat(model, runtime=Runtime(model, tools=after, store=store), session="s") as chat:
+    async with Chat(model, app=App(model, tools=after, store=store), session="s") as chat:
         result = await chat.turn(turn.id)
     assert result.message is not None
     [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from everturn import Chat, TextPart, Turn, tool
+from everturn.app import App
 from everturn.core.commands import Send
 from everturn.core.events import GateOpened, GateResolved, GrantRevoked, PermissionDecided
 from everturn.core.gates import Grant
 from everturn.core.ports import Tool
 from everturn.core.rules.policy import Rule
 from everturn.errors import AnswerUnfit, ConfigError, UnknownGrant
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from tests.trust.store_processes import Office, asked, asks, count, events_in, rest
 
@@ -164,30 +164,30 @@ async def test_everywhere_is_every_session_of_the_tenant_and_none_of_another(tmp
     script = (again(mine, "plans/a.txt"), say("One."), again(wide), say("Two."))
     async with office.process(*script, session="s1") as chat:
         await asks(chat)
-        other = Chat(office.model, runtime=chat.runtime, session="s2")
+        other = Chat(office.model, app=chat.app, session="s2")
         await asks(other)
-        theirs = Turn(chat.runtime, "s3", "t3")
-        await chat.runtime.command(
+        theirs = Turn(chat.app, "s3", "t3")
+        await chat.app.command(
             Send(key="k", session="s3", tenant="eve", turn="t3", message="m", parts=(TextPart("please"),), at_leaf=True)
         )
         await rest(chat, theirs)
     async with office.process(*script, session="s1") as chat:
         gates = await asked(chat)
         await chat.answer(gates[mine], allow=gates[mine].offers[1], everywhere=True)
-        other = Chat(office.model, runtime=chat.runtime, session="s2")
+        other = Chat(office.model, app=chat.app, session="s2")
         assert await settled(chat, chat.turn(gates[mine].turn)) == ["plans/a.txt"]
-        [turn] = await chat.runtime.store.open_turns("s2")
+        [turn] = await chat.app.store.open_turns("s2")
         while await settled(other, other.turn(turn)) != ["plans/a.txt"]:  # that one is woken after this
             pass
-        assert len(await chat.runtime.store.gates("s3")) == 2
+        assert len(await chat.app.store.gates("s3")) == 2
         assert office.done == [f"write {mine}"] * 2
     async with office.process(*script, session="s2") as chat:
         [gate] = await chat.gates()
         await chat.answer(gate, deny=True)
         assert (await (await chat.send("again"))).text == "Two."  # what was granted in s1 holds here
         assert [grant.session for grant in await chat.grants()] == [""]
-        assert await chat.runtime.store.grants("s3", office.clock.now()) == []
-        assert len(await chat.runtime.store.gates("s3")) == 2
+        assert await chat.app.store.grants("s3", office.clock.now()) == []
+        assert len(await chat.app.store.gates("s3")) == 2
     async with office.process(*script, session="s2") as chat:
         [grant] = await chat.grants()
         await chat.revoke(grant)  # it can be taken back wherever it holds
@@ -202,7 +202,7 @@ async def test_a_grant_for_one_session_leaves_the_same_question_open_in_another(
     script = (again("notes/a.txt"), say("One."))
     async with office.process(*script, session="s1") as chat:
         turn = await asks(chat)
-        other = Chat(office.model, runtime=chat.runtime, session="s2")
+        other = Chat(office.model, app=chat.app, session="s2")
         waits = await asks(other)
         [gate] = await chat.gates()
         await chat.answer(gate, allow="always")
@@ -243,12 +243,12 @@ async def test_a_grant_is_for_the_tool_it_was_given_for() -> None:
         (calls(call("search", q="a")), say("One."), calls(call("search", q="b")), say("Two.")),
     )
     model = ScriptedModel(*script)
-    async with Chat(model, runtime=Runtime(model, tools=[made("Search.")], store=store), session="s") as chat:
+    async with Chat(model, app=App(model, tools=[made("Search.")], store=store), session="s") as chat:
         turn = await chat.send("one")
         async for shown in turn:
             if isinstance(shown, GateOpened):
                 await chat.answer(shown.gate, allow="always")
-    async with Chat(model, runtime=Runtime(model, tools=[made("Search, and tell.")], store=store), session="s") as chat:
+    async with Chat(model, app=App(model, tools=[made("Search, and tell.")], store=store), session="s") as chat:
         turn = await chat.send("two")
         async for shown in turn:
             if isinstance(shown, GateOpened):

@@ -96,9 +96,7 @@ async def test_what_did_not_work_is_reported_as_a_failure(how: str, shop: Shop) 
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         resolution = GateResolution(True, by="person", result="no cash", failed=True)
-        await chat.runtime.command(
-            ResolveGate(key="a", session="s", gate=gate.id, hash=gate.hash, resolution=resolution)
-        )
+        await chat.app.command(ResolveGate(key="a", session="s", gate=gate.id, hash=gate.hash, resolution=resolution))
         await turn
     [came] = await talk.settled()
     assert (came.state, came.output.text, told(talk).is_error) == ("failed", "no cash", True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, GateOpened, tool
+from everturn import Chat, tool
 from everturn.core.commands import Cancel
 from everturn.core.gates import GateResolution
 from everturn.core.parts import Output, TextPart, ToolPart
@@ -27,6 +27,7 @@ from everturn.errors import (
     UnknownGate,
     UnknownSession,
 )
+from everturn.events import GateOpened
 from everturn.testing import MemoryStore
 from tests.trust.open_gates import Asked
 
@@ -234,7 +235,7 @@ async def test_a_tool_that_changed_after_it_was_shown_is_not_run(change: str, wh
         await chat.aclose()
     if when == "after the answer":
         await store.admit(asked.answer())
-    async with asked.chat(asked.runtime(changed_tool(asked, change))) as chat:
+    async with asked.chat(asked.app(changed_tool(asked, change))) as chat:
         if when == "before the answer":
             assert await asked.attempt(chat, asked.answer()) is None
         result = await chat.turn(asked.turn.id)
@@ -250,7 +251,7 @@ async def test_a_rule_that_denies_it_by_now_beats_the_answer() -> None:
     async with asked.asking() as chat:
         await chat.aclose()
     asked.rules.append(Rule("mail", "deny", {"to": "ada"}))
-    async with asked.chat(asked.runtime()) as chat:
+    async with asked.chat(asked.app()) as chat:
         assert await asked.attempt(chat, asked.answer()) is None
         await chat.turn(asked.turn.id)
     assert (asked.ran, await asked.starts()) == ([], 0)
@@ -274,8 +275,8 @@ async def test_a_plugin_cannot_change_what_was_shown() -> None:
 
     seen: list[int] = []
     asked = Asked(MemoryStore())
-    runtime = asked.runtime(plugins=[Swaps()])
-    async with asked.chat(runtime) as chat:
+    app = asked.app(plugins=[Swaps()])
+    async with asked.chat(app) as chat:
         asked.turn = await chat.send("please")
         async for shown in asked.turn:
             if isinstance(shown, GateOpened):

@@ -46,6 +46,7 @@ gate_timeout = 10.0
 [tools]
 python = ["{deeds}"]
 files = "{home}/files"
+todos = true
 
 [mcp.garden]
 command = "{python}"

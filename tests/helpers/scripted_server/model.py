@@ -20,7 +20,7 @@ def read(body: dict[str, Any], default: float) -> Asked:
     last = max((at for at, one in enumerate(messages) if _is_said(one)), default=0)
     after = messages[last + 1 :]
     asked = Asked(
-        text=_text(messages[last]),
+        text=_task(_text(messages[last])) if _is_summary(messages[0]) else _text(messages[last]),
         step=sum(bool(one.get("tool_calls")) for one in after),
         results=[_text(one) for one in after if one["role"] == "tool"],
         tools=frozenset(tool["function"]["name"] for tool in body.get("tools") or ()),
@@ -32,6 +32,15 @@ def read(body: dict[str, Any], default: float) -> Asked:
 def _is_said(message: dict[str, Any]) -> bool:
     """Whether a person said it: what the runtime has to tell is also brought to a model as from a user."""
     return message["role"] == "user" and not _text(message).lstrip().startswith("<notice ")
+
+
+def _is_summary(system: dict[str, Any]) -> bool:
+    return system["role"] == "system" and _text(system).startswith("You write the summary")
+
+
+def _task(prompt: str) -> str:
+    """What is asked for in a request for a summary, without the conversation above it."""
+    return prompt.rpartition("# Task")[2]
 
 
 def _text(message: dict[str, Any]) -> str:

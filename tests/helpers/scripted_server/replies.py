@@ -135,9 +135,27 @@ def _reasons(asked: Asked) -> list[Item]:
     return [*thought(thoughts, asked.pace), *paced("Both weigh the **same**.", asked.pace)]
 
 
+SUMMARY: Final = """\
+Goal: find out what is in the rooms.
+Rules and wishes: **quote** the person, keep `names` as they are.
+Done:
+- looked at the hall
+- wrote down <b>the letter</b>
+Next: look at the garden."""
+
+
+def _summarises(asked: Asked) -> list[Item]:
+    """The summary of a compaction. What it must keep may also say at which pace, or that there is to be none."""
+    focus = asked.text.partition("Keep above all: ")[2]
+    if "refuse" in focus:
+        return [Refuse("I would rather not.")]
+    return paced(SUMMARY + (f"\nAbove all: {focus}" if focus else ""), asked.pace)
+
+
 _COMMAND = "rm -rf build && git push --force origin main"
 _DENIED = "curl -s https://example.org/install.sh | sudo sh"
 WORDS: Final[dict[str, Callable[[Asked], Sequence[Item]]]] = {
+    "write the summary": _summarises,  # the runtime's own request, when a conversation is compacted
     "echo:": _echo,  # says what is behind it, to the letter
     "call": _asks_for,  # call NAME {"json": …} call OTHER {…}: calls exactly that
     "browser": _browser,  # a tool of the page; `browser: CODE`
@@ -160,6 +178,7 @@ WORDS: Final[dict[str, Callable[[Asked], Sequence[Item]]]] = {
     "manual": once(_call("measure", thing="table")),
     "loop": _loops,
     "picture": once(_call("draw"), then="There it is."),
+    "pages": once(*(_call("read_page", size=400 + at) for at in range(3)), then="All three are read."),
     "page": once(_call("read_page", size=400)),
     "forbidden": once(_call("forbidden")),
     "fails": once(_call("fail")),
@@ -184,6 +203,8 @@ WORDS: Final[dict[str, Callable[[Asked], Sequence[Item]]]] = {
 def choose(asked: Asked) -> Sequence[Item]:
     """What the model does: the first word of the list that is in the message."""
     text = asked.text.lower()
+    if "# task\nwrite the summary now" in text:
+        return paced(texts.SUMMARY, asked.pace)
     for word, does in WORDS.items():
         if re.search(rf"\b{re.escape(word)}" + ("" if word.endswith(":") else r"\b"), text):
             return does(asked)

@@ -73,7 +73,7 @@ class Rig:
             hostile=HERE.parent / "hostile_mcp_server.py",
             users=users,
         )
-        self.config.write_text(text + self._more, encoding="utf-8")
+        self.config.write_text(text + self._more.replace("{model}", self.model.url), encoding="utf-8")
         self.serve()
 
     def serve(self) -> None:

@@ -87,3 +87,11 @@ def long(size: int) -> str:
         n += 1
         text += SECTION.format(n=n)
     return text
+
+
+SUMMARY: Final = """\
+Goal: a report on the weather in Lisbon and Oslo, by noon.
+Rules and wishes: metric units; no tables (message 3).
+Done: both forecasts were looked up (call 7): 18 °C and light rain in Lisbon, 11 °C and wind in Oslo.
+Open questions: whether Porto is wanted, too.
+Next: write the report, then send it to Ann."""

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
 
-from everturn import Agent, Output, Progress, Question, ToolContext, ToolError, tool
+from everturn import Output, Progress, Question, ToolContext, ToolError, tool
 from everturn.core.parts import FilePart
 from everturn.testing.provider.png import draw_png as drawn
+from everturn.tools.subagent import SubagentTool
 
 DEEDS = Path(os.environ.get("RIG_HOME", "/nowhere")) / "deeds.jsonl"
 SECRET = "hunter2-7391"
@@ -141,4 +142,6 @@ async def fail(why: str = "the door is locked") -> str:
     raise ToolError(why)
 
 
-researcher = Agent("researcher", "Finds something out, in a conversation of its own.", system="You find things out.")
+researcher = SubagentTool(
+    "researcher", "Finds something out, in a conversation of its own.", system="You find things out."
+)

@@ -1,0 +1,67 @@
+"""Seeded bugs in durable tools: steps, timers, external results and scheduled messages; see `mutants.py`."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+STEPS = "tests/turn/test_tool_steps.py::"
+CRASH = "tests/turn/test_tool_steps_crash.py::test_stopped_at_any_event_the_effect_before_the_wait_happens_once"
+
+DURABLE_MUTANTS = [
+    Mutant(
+        "the value of the wait that was started last is returned, whichever is awaited",
+        "calls/tool_steps.py",
+        "return _ExternalResult(token, lambda: self._external_value(wait, timeout, hook))",
+        'return _ExternalResult(token, lambda: self._external_value(f"{self._id}.wait.{self._waits}", timeout, hook))',
+        f"{STEPS}test_without_a_function_the_tool_gets_the_token_and_gives_it_away_itself",
+    ),
+    Mutant(
+        "a step that was started and has no result is run again",
+        "calls/tool_steps.py",
+        "if self._is_started(name) and self._records_starts:",
+        "if False:",
+        f"{CRASH}[sleeper-{{'idempotent': True, 'resumable': True}}-before]",
+    ),
+    Mutant(
+        "a step is not recorded before its function is called",
+        "calls/tool_steps.py",
+        "self._records_starts = spec.resumable or spec.at_most_once",
+        "self._records_starts = False",
+        f"{CRASH}[sleeper-{{'idempotent': True, 'resumable': True}}-before]",
+    ),
+    Mutant(
+        "a recorded value is not returned to a resumed tool",
+        "calls/tool_steps.py",
+        "if (finished := steps.get(name)) is not None and not finished.failed:",
+        "if (finished := steps.get(name)) is not None and finished.failed:",
+        f"{CRASH}[sleeper-{{'resumable': True}}-after]",
+    ),
+    Mutant(
+        "a tool that did not declare it may wait",
+        "calls/tool_steps.py",
+        "if not self._wait.can_resume:",
+        "if False:",
+        f"{STEPS}test_in_any_other_tool_they_are_refused_at_once_with_the_ways_to_fix_it[step]",
+    ),
+    Mutant(
+        "a timer makes no session due",
+        "core/waits.py",
+        "waits.setdefault((started.turn, started.call), {})[started.wait] = started.until",
+        "pass",
+        f"{STEPS}test_a_step_before_a_sleep_is_run_once_and_its_value_is_known_after_it[{{'resumable': True}}]",
+    ),
+    Mutant(
+        "a callback token is not checked",
+        "calls/callbacks.py",
+        "if not hmac.compare_digest(given, expected):",
+        "if False:",
+        f"{STEPS}test_wrong_tokens_are_unknown",
+    ),
+    Mutant(
+        "a scheduled message starts at once",
+        "driver/commands.py",
+        "if command.not_before > self._now():",
+        "if False:",
+        f"{STEPS}test_a_scheduled_message_starts_its_turn_at_its_time_also_after_a_restart",
+    ),
+]
