@@ -1,18 +1,17 @@
 import asyncio
 
-from everturn import Chat, TextDelta
-from everturn.core.ports import Model
+from everturn import Agent
+from everturn.models import Model
 
 
 async def ask(model: Model | str) -> None:
-    async with Chat(model) as chat:
-        turn = await chat.send("Why is the sky blue?")
-        async for event in turn:
-            if isinstance(event, TextDelta):
-                print(event.text, end="", flush=True)
-        usage = (await turn).usage
-        print(f"\n{usage.input} tokens in, {usage.output} out")
+    agent = Agent(model, instructions="Answer in one sentence.")
+    async with agent.stream("Why is the sky blue?") as run:
+        async for text in run.text_stream():
+            print(text, end="", flush=True)
+        usage = (await run.result()).usage
+    print(f"\n{usage.input} tokens in, {usage.output} out")
 
 
 if __name__ == "__main__":
-    asyncio.run(ask("anthropic:claude-opus-5"))  # its key is in ANTHROPIC_API_KEY
+    asyncio.run(ask("anthropic:claude-opus-5"))  # reads ANTHROPIC_API_KEY

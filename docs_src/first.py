@@ -1,16 +1,17 @@
 import asyncio
 
-from everturn import Chat, GateOpened, TextDelta, tool
+from everturn import Chat, tool
+from everturn.events import GateOpened, TextDelta
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(read_only=True)  # it changes nothing, so a repeat does no harm
+@tool(read_only=True)  # changes nothing, so it is safe to repeat
 async def calendar(person: str) -> str:
-    """Find out when somebody is free."""
+    """Find out when a person is free."""
     return f"{person} is free from noon to two"
 
 
-@tool(approval="always")  # asks a person first, and never runs twice
+@tool(approval="always")  # a person approves each call; it never runs twice
 async def send_mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"sent to {to}"

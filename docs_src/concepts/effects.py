@@ -1,11 +1,11 @@
 import asyncio
 from typing import Any
 
-from everturn import Chat, ToolContext, TurnResult, tool
-from everturn.core.parts import ToolPart
+from everturn import Chat, RunResult, ToolContext, tool
+from everturn.events import ToolPart
 from everturn.testing import MemoryStore, MortalStore, ScriptedModel, call, calls, say
 
-world: list[str] = []  # what really happened, outside of every process
+world: list[str] = []  # effects outside of every process
 
 
 @tool(read_only=True)
@@ -17,7 +17,7 @@ async def look() -> str:
 
 @tool(idempotent=True)
 async def put(ctx: ToolContext) -> str:
-    """Write something; the world knows the key and keeps one copy."""
+    """Write something; the key prevents a second copy."""
     if (entry := f"put {ctx.key[-3:]}") not in world:
         world.append(entry)
     return "kept"
@@ -25,13 +25,13 @@ async def put(ctx: ToolContext) -> str:
 
 @tool()
 async def pay() -> str:
-    """Pay; a second time would be a second payment."""
+    """Pay; a repeated call would be a second payment."""
     world.append("pay")
     return "paid"
 
 
-async def live(store: Any) -> TurnResult:
-    """One process: it begins the turn, or finds it begun, and drives it to its end."""
+async def live(store: Any) -> RunResult:
+    """Run one process: it starts the turn or continues it, until it ends."""
     model = ScriptedModel(calls(call("look"), call("put"), call("pay")), say("Done."))
     async with Chat(model, tools=[look, put, pay], store=store, session="s") as chat:
         return await (await chat.send("Go", key="only once"))
@@ -39,7 +39,7 @@ async def live(store: Any) -> TurnResult:
 
 async def main() -> None:
     store = MemoryStore()
-    # It dies when the three calls have run, before any result is written down.
+    # It dies after the three calls ran, before any result is stored.
     mortal = MortalStore(store, lives=11, before_next=True)
     first = asyncio.ensure_future(live(mortal))
     await mortal.died.wait()

@@ -16,9 +16,9 @@ async def main() -> None:
     async with Chat(model, tools=[weather]) as chat:
         turn = await chat.send("How is Lisbon?")
         await turn
-        entries = await chat.runtime.store.events(chat.session, turn=turn.id)
+        entries = await chat.app.store.events(chat.session, turn=turn.id)
     log = [entry.event for entry in entries]
-    # A process that takes over reads what is there, folds it, and does what is next.
+    # Another process reads the log, folds it, and takes the next action.
     for size in range(1, len(log) + 1):
         state = fold(log[:size])
         action = decide(state, plugins=["tool_calling"])

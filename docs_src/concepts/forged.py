@@ -2,7 +2,8 @@ import asyncio
 
 from msgspec.structs import replace
 
-from everturn import Chat, EverturnError, Gate, TurnSuspended, tool
+from everturn import Chat, EverturnError, Gate, tool
+from everturn.events import TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 

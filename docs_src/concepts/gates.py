@@ -1,8 +1,9 @@
 import asyncio
 
-from everturn import Chat, TurnSuspended, tool
-from everturn.core.requests import RequestResult
+from everturn import Chat, tool
 from everturn.errors import BadArguments
+from everturn.events import TurnSuspended
+from everturn.models import RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
 

@@ -1,6 +1,7 @@
 import asyncio
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Chat, tool
+from everturn.events import TurnSuspended
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 
 
@@ -11,7 +12,7 @@ async def send_mail(to: str) -> str:
 
 
 def open_chat(store: MemoryStore) -> Chat:
-    """A fresh process: all it shares with the one before is the store."""
+    """A new process; it shares only the store with the previous one."""
     model = ScriptedModel(calls(call("send_mail", to="Ada")), say("Ada knows."))
     return Chat(model, tools=[send_mail], store=store, session="lunch")
 
@@ -26,7 +27,7 @@ async def main() -> None:
                 break
         print("the turn waits, and the process ends")
 
-    async with open_chat(store) as chat:  # another one, whenever you like
+    async with open_chat(store) as chat:  # another process, at any later time
         (gate,) = await chat.gates()
         print(f"still open: {gate.tool} {gate.arguments}")
         await chat.answer(gate, allow="once")

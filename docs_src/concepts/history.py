@@ -3,8 +3,8 @@ import asyncio
 from everturn import Chat, TextPart, tool
 from everturn.core.history import render_history
 from everturn.core.options import ToolHistory
-from everturn.core.parts import NoticePart
-from everturn.core.requests import RequestCall, RequestPart, RequestResult
+from everturn.events import NoticePart
+from everturn.models import RequestCall, RequestPart, RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
 POLICIES: list[ToolHistory] = ["full", "results", "digest", "none"]

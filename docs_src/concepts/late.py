@@ -1,7 +1,8 @@
 import asyncio
 
-from everturn import CallStarted, Chat, tool
-from everturn.core.requests import RequestResult
+from everturn import Chat, tool
+from everturn.events import CallStarted
+from everturn.models import RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
 has_arrived = asyncio.Event()
@@ -25,11 +26,11 @@ async def main() -> None:
                 await turn.cancel()
         print((await turn).phase)
 
-        has_arrived.set()  # the order was never cancelled, only the turn
-        await chat.runtime.tool_tasks.wait_idle()
+        has_arrived.set()  # only the turn was cancelled, not the order
+        await chat.app.tool_tasks.wait_idle()
         print((await (await chat.send("And?"))).text)
 
-    # The call keeps its result; the late one comes in a notice of its own.
+    # The call keeps its result; the late result is a separate notice.
     for message in model.requests[-1].messages:
         for part in message.parts:
             text = part.text if isinstance(part, RequestResult) else message.text

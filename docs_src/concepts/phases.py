@@ -1,6 +1,7 @@
 import asyncio
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Chat, tool
+from everturn.events import TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -16,7 +17,7 @@ async def main() -> None:
         chat.subscribe(lambda turn: print(f"{turn.phase:<10}  step {turn.step}"))
         turn = await chat.send("Write to Ada")
         async for event in turn:
-            if isinstance(event, TurnSuspended):  # it waits for a person
+            if isinstance(event, TurnSuspended):  # waits for approval
                 for gate in await chat.gates():
                     await turn.answer(gate, allow="once")
 

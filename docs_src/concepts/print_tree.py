@@ -1,7 +1,7 @@
 import asyncio
 
 from everturn import Chat
-from everturn.core.tree import MessageTree
+from everturn.events import MessageTree
 from everturn.testing import ScriptedModel, say
 
 
@@ -25,7 +25,7 @@ async def main() -> None:
         await (await chat.insert(a1, "oops"))
         (oops, _) = (await chat.messages())[2:]
         await chat.delete(oops)
-        await chat.switch(two)
+        await chat.fork(two)
 
         tree = await chat.tree()
         draw(tree)

@@ -1,6 +1,7 @@
 import asyncio
 
-from everturn import Chat, StepRestarted, TextDelta
+from everturn import Chat
+from everturn.events import StepRestarted, TextDelta
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, say
 
 
@@ -8,7 +9,7 @@ async def main() -> None:
     store = MemoryStore()
     text = ""
 
-    # Nothing more comes after the text.
+    # The stream hangs after the text.
     model = ScriptedModel([say("The answer is "), ScriptedHang()])
     async with Chat(model, store=store, session="s") as chat:
         turn = await chat.send("What is it?")
@@ -23,7 +24,7 @@ async def main() -> None:
     async with Chat(model, store=store, session="s") as chat:
         async for event in chat.turn(turn.id).events():
             if isinstance(event, StepRestarted):
-                text = ""  # drop what was seen of this step: it is told again, whole
+                text = ""  # discard the text of this step; it is sent again
             elif isinstance(event, TextDelta):
                 text += event.text
     print(f"{text!r}")

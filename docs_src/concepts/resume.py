@@ -1,6 +1,7 @@
 import asyncio
 
-from everturn import Chat, TextDelta
+from everturn import Chat
+from everturn.events import TextDelta
 from everturn.testing import ScriptedModel, say
 
 
@@ -17,7 +18,7 @@ async def main() -> None:
                 if seen.endswith("is "):
                     break  # the connection is lost here
         await stream.aclose()
-        kept = str(stream.cursor)  # all that has to be stored, here or in a browser
+        kept = str(stream.cursor)  # the only thing to store, here or in a browser
         print(f"{seen!r} at {kept}")
 
         async for shown in turn.events(after=kept):

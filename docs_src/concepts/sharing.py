@@ -7,7 +7,7 @@ from everturn.testing import ScriptedModel, say
 async def main() -> None:
     model = ScriptedModel(say("Hello."))
     async with Chat(model, session="one") as one:
-        two = Chat(model, session="two", runtime=one.runtime)
+        two = Chat(model, session="two", app=one.app)
         for chat in (one, two):
             turn = await chat.send("Hi")
             print(chat.session, (await turn).text)

@@ -1,6 +1,7 @@
 import asyncio
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Chat, tool
+from everturn.events import TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -15,7 +16,7 @@ async def main() -> None:
     async with Chat(model, tools=[book]) as chat:
         turn = await chat.send("Book a table for four")
         async for event in turn:
-            if isinstance(event, TurnSuspended):  # it asks whether it may
+            if isinstance(event, TurnSuspended):  # the call needs approval
                 await chat.send("By the window, please", steer=True)
                 [gate] = await chat.gates()
                 await turn.answer(gate, allow="once")

@@ -1,6 +1,7 @@
 import asyncio
 
-from everturn import CallStarted, Chat, Turn, tool
+from everturn import Chat, Turn, tool
+from everturn.events import CallStarted
 from everturn.testing import ScriptedModel, call, calls, say
 
 may_finish = asyncio.Event()
@@ -26,11 +27,11 @@ async def main() -> None:
         await begun(slow)
         question, _ = await chat.messages()
 
-        quick = await chat.rerun(question.id)  # beside the first: it need not wait
-        queued = await chat.send("And then?")  # on a branch that is busy: it waits
+        quick = await chat.rerun(question.id)  # another branch: runs immediately
+        queued = await chat.send("And then?")  # a busy branch: queued
         await begun(quick)
         print("at once:", (await slow.state()).phase, (await quick.state()).phase)
-        print("in the inbox:", len(await chat.runtime.store.inbox(chat.session)))
+        print("in the inbox:", len(await chat.app.store.inbox(chat.session)))
 
         may_finish.set()
         for turn in (slow, quick, queued):

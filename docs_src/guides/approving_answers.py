@@ -1,7 +1,7 @@
 import asyncio
 
-from everturn import Chat, TurnSuspended, manual, tool
-from everturn.core.parts import ToolPart
+from everturn import Chat, manual, tool
+from everturn.events import ToolPart, TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -14,7 +14,7 @@ async def book(table: str, people: int) -> str:
 @tool()
 async def set_table(plates: int) -> str:
     """Set the table."""
-    raise NotImplementedError  # no program can
+    raise NotImplementedError  # a person does this
 
 
 model = ScriptedModel(

@@ -3,8 +3,9 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from everturn import Chat, EverturnError, Gate, Rule, TurnSuspended, tool
+from everturn import Chat, EverturnError, Gate, Rule, tool
 from everturn.chat.replies import GateReply
+from everturn.events import TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 

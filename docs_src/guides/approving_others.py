@@ -1,6 +1,7 @@
 import asyncio
 
-from everturn import Chat, GateResolved, TurnSuspended, tool
+from everturn import Chat, tool
+from everturn.events import GateResolved, TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 

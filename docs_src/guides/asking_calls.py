@@ -1,16 +1,14 @@
 import asyncio
 
-from everturn import (
+from everturn import Agent, App, ToolContext, tool
+from everturn.events import (
     CallResumed,
     CallStarted,
     CallSuspended,
-    Chat,
     NestedCallRequested,
-    ToolContext,
     TurnSuspended,
-    tool,
 )
-from everturn.core.requests import RequestResult
+from everturn.models import RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -40,26 +38,28 @@ model = ScriptedModel(calls(call("search_house")), say("There is a will."))
 
 async def main() -> None:
     names: dict[str, str] = {}
-    async with Chat(model, tools=[look, open_safe, search_house]) as chat:
+    detective = Agent(model, name="detective", tools=[look, open_safe, search_house])
+    async with App(agents=[detective]) as app:
+        chat = app.chat(agent=detective)
         turn = await chat.send("Search the house")
         async for event in turn:
             match event:
                 case NestedCallRequested():
                     names[event.call] = event.name
-                    print(f"made: {event.name} {event.arguments}")
+                    print(f"NestedCallRequested: {event.name} {event.arguments}")
                 case CallStarted() | CallSuspended() | CallResumed():
                     name = names.get(event.call, "search_house")
                     print(f"{type(event).__name__}: {name}")
                 case TurnSuspended():
                     (gate,) = await chat.gates()
-                    print(f"{gate.tool} asks")
+                    print(f"{gate.tool} needs approval")
                     await turn.answer(gate, allow="once")
                 case _:
                     pass
         await turn
-    (told,) = model.requests[-1].messages[-1].parts
-    assert isinstance(told, RequestResult)
-    print(f"the model reads one result: {told.text}")
+    (result,) = model.requests[-1].messages[-1].parts
+    assert isinstance(result, RequestResult)
+    print(f"the model reads one result: {result.text}")
 
 
 if __name__ == "__main__":

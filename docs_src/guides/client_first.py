@@ -1,8 +1,8 @@
 import asyncio
 import sys
 
-from everturn import GateOpened, TextDelta
 from everturn.client import Server
+from everturn.events import GateOpened, TextDelta
 
 
 async def talk(url: str, token: str) -> None:

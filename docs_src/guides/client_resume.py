@@ -2,7 +2,7 @@ import asyncio
 import sys
 
 from everturn.client import Server
-from everturn.core.deltas import TextDelta
+from everturn.events import TextDelta
 
 
 async def two_halves(url: str, token: str) -> None:
@@ -13,7 +13,7 @@ async def two_halves(url: str, token: str) -> None:
             if isinstance(item.delta, TextDelta):
                 print(item.delta.text, end="|")
                 break
-        cursor = stream.cursor  # a few characters: store them wherever you like
+        cursor = stream.cursor  # a short text that you can store anywhere
         await stream.aclose()
 
     async with Server(url, token) as elsewhere:

@@ -1,7 +1,9 @@
 import asyncio
 
-from everturn import Chat, EverturnError, Gate, TurnSuspended, client_tool
+from everturn import Chat, EverturnError, Gate
+from everturn.events import TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import client_tool
 
 SCHEMA: dict[str, object] = {"type": "object", "properties": {}}
 HEIGHT: dict[str, object] = {"type": "integer", "minimum": 0}

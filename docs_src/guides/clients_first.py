@@ -1,8 +1,9 @@
 import asyncio
 
-from everturn import Chat, ClientTool, ToolClient, tool
-from everturn.core.parts import ToolPart
+from everturn import Chat, ToolClient, tool
+from everturn.events import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import ClientTool
 
 RING = ClientTool(
     "ring_bell",
@@ -14,12 +15,12 @@ RING = ClientTool(
 
 @tool(read_only=True)
 async def who_is_home() -> str:
-    """Who is at home; this one runs here."""
+    """List who is at home; this tool runs in the process."""
     return "Ada"
 
 
 async def ring_bell(times: int = 1) -> dict[str, bool]:
-    """What the device at the door does."""
+    """Run the call on the device at the door."""
     print(" ".join(["ding"] * times))
     return {"heard": True}
 

@@ -1,13 +1,14 @@
 import asyncio
 
-from everturn import Chat, NestedCallRequested, TurnSuspended, run_python, tool
-from everturn.core.parts import ToolPart
+from everturn import Agent, App, tool
+from everturn.events import NestedCallRequested, ToolPart, TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import run_python
 
 
 @tool(read_only=True)
 async def price(item: str) -> float:
-    """What something costs."""
+    """Get the price of an item."""
     return {"tea": 2.5, "cake": 4.0}[item]
 
 
@@ -19,21 +20,23 @@ async def pay(amount: float) -> str:
 
 CODE = """
 total = sum(price(item=item) for item in ["tea", "cake", "cake"])
-print("it comes to", total)
+print("total:", total)
 pay(amount=total)
 """
 model = ScriptedModel(calls(call("run_python", code=CODE)), say("Paid."))
 
 
 async def main() -> None:
-    async with Chat(model, tools=[run_python(), price, pay]) as chat:
+    agent = Agent(model, name="shopper", tools=[run_python(), price, pay])
+    async with App(agents=[agent]) as app:
+        chat = app.chat(agent=agent)
         turn = await chat.send("Pay for tea and two cakes")
         async for event in turn:
             if isinstance(event, NestedCallRequested):
                 print(f"the script calls {event.name} {event.arguments}")
             if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
-                print(f"{gate.tool} {gate.arguments} asks")
+                print(f"{gate.tool} {gate.arguments} needs approval")
                 await turn.answer(gate, allow="once")
         part = (await turn).messages[-1].parts[0]
         assert isinstance(part, ToolPart)

@@ -2,7 +2,8 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Chat, tool
+from everturn.events import TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -22,7 +23,7 @@ async def on_monday(file: Path) -> None:
         turn = await chat.send("Pay the rent", key="rent for May")
         async for event in turn:
             if isinstance(event, TurnSuspended):
-                return  # the turn waits for a person, and nobody has to wait with it
+                return  # the turn waits for a person; the process can end
 
 
 async def on_tuesday(file: Path) -> None:

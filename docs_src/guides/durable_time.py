@@ -2,8 +2,8 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, Runtime, TurnError, TurnOptions, TurnSuspended, tool
-from everturn.core.parts import ToolPart
+from everturn import App, Chat, TurnError, TurnOptions, tool
+from everturn.events import ToolPart, TurnSuspended
 from everturn.testing import FakeClock, ScriptedModel, call, calls, say
 
 DAY = 24 * 3600.0
@@ -15,21 +15,21 @@ async def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-def runtime_at(now: float, file: Path) -> Runtime:
+def app_at(now: float, file: Path) -> App:
     model = ScriptedModel(calls(call("pay", amount=900)), say("Then not."))
-    return Runtime(model, tools=[pay], store=str(file), clock=FakeClock(now))
+    return App(model, tools=[pay], store=str(file), clock=FakeClock(now))
 
 
 async def a_day_later(file: Path, session: str, options: TurnOptions) -> None:
-    before = runtime_at(0, file)
-    async with Chat("", runtime=before, session=session, options=options) as chat:
+    before = app_at(0, file)
+    async with Chat("", app=before, session=session, options=options) as chat:
         turn = await chat.send("Pay the rent", key="May")
         async for event in turn:
             if isinstance(event, TurnSuspended):
                 break
-    # Nothing runs for a day, and then another process starts.
-    after = runtime_at(DAY, file)
-    async with Chat("", runtime=after, session=session, options=options) as chat:
+    # A day later, another process starts.
+    after = app_at(DAY, file)
+    async with Chat("", app=after, session=session, options=options) as chat:
         try:
             result = await (await chat.send("Pay the rent", key="May"))
         except TurnError as error:

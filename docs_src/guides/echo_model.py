@@ -2,12 +2,11 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from everturn import Chat, ModelError
-from everturn.core.chunks import Chunk, FinishChunk, TextChunk
-from everturn.core.requests import ModelRequest
+from everturn.models import Chunk, FinishChunk, ModelRequest, TextChunk
 
 
 class Echo:
-    """Says again what it is told, a few characters at a time."""
+    """Repeats the last message, a few characters at a time."""
 
     name = "echo"
 
@@ -16,8 +15,8 @@ class Echo:
         if len(heard) > 1000:
             raise ModelError("that is more than I can repeat", kind="too_long")
         for at in range(0, len(heard), 8):
-            yield [TextChunk(heard[at : at + 8])]  # a batch: what one read brought
-        yield [FinishChunk("stop")]  # without it the stream counts as cut off
+            yield [TextChunk(heard[at : at + 8])]  # a batch: the chunks of one read
+        yield [FinishChunk("stop")]  # without it, the stream counts as truncated
 
 
 async def main() -> None:

@@ -1,18 +1,17 @@
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Annotated
 
 import msgspec
-from fastapi import FastAPI, Header, HTTPException
+from fastapi import Depends, FastAPI, Header, HTTPException
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
 
-from everturn import Chat, Turn, TurnOptions, get_model, tool
+from everturn import Agent, App, Chat, Turn, get_model, tool
 from everturn.access.role_redaction import redact_for_client
-from everturn.core.ports import Model
 from everturn.errors import GateClosed
+from everturn.models import Model
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -25,83 +24,103 @@ async def send_mail(to: str, text: str) -> str:
 def make_model() -> Model:
     if name := os.environ.get("EVERTURN_MODEL"):
         return get_model(name)
-    asks = calls(call("send_mail", to="Ann", text="Lunch?"))
-    return ScriptedModel(asks, say("Ann knows."))
+    step = calls(call("send_mail", to="Ann", text="Lunch?"))
+    return ScriptedModel(step, say("Ann knows."))
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
+    assistant = Agent(
+        make_model(),
+        name="assistant",
+        instructions="You write mails. Never name our discounts.",
+        tools=[send_mail],
+    )
     store = os.environ.get("TALKS", "talks.db")  # or postgresql://…
-    model = make_model()
-    async with Chat(model, tools=[send_mail], store=store) as first:
-        # One runtime for all sessions; what was left unfinished goes on by itself.
-        options = TurnOptions(system="You write mails. Never name our discounts.")
-        app.state.chat = partial(Chat, model, runtime=first.runtime, options=options)
+    # Starting the App also continues the unfinished turns in the store.
+    async with App(agents=[assistant], store=store) as app.state.everturn:
         yield
 
 
 app = FastAPI(lifespan=lifespan)
 
 
-def chat(session: str) -> Chat:
-    return app.state.chat(session=session)  # costs nothing: make one for each request
+def get_chat(session: str) -> Chat:
+    return app.state.everturn.chat(session, agent="assistant")
 
 
-Key = Annotated[str, Header()]
+def get_user() -> str:
+    return "ada"  # take the user from your own login
 
 
-class Sent(BaseModel):
-    turn: str
+SessionChat = Annotated[Chat, Depends(get_chat)]
+User = Annotated[str, Depends(get_user)]
+TextHeader = Annotated[str, Header()]
 
 
-class Said(BaseModel):
+class NewMessage(BaseModel):
     text: str
 
 
+class StartedTurn(BaseModel):
+    turn: str
+
+
 @app.post("/talks/{session}")
-async def say_something(session: str, said: Said, idempotency_key: Key) -> Sent:
-    turn = await chat(session).send(said.text, key=idempotency_key)  # twice is once
-    return Sent(turn=turn.id)
+async def send_message(
+    chat: SessionChat,
+    user: User,
+    message: NewMessage,
+    idempotency_key: TextHeader,
+) -> StartedTurn:
+    # A repeated request with the same key returns the same turn.
+    turn = await chat.send(message.text, key=idempotency_key, by=user)
+    return StartedTurn(turn=turn.id)
 
 
 @app.get("/talks/{session}/{turn}")
-async def follow(session: str, turn: str, last_event_id: Key = "") -> Response:
-    shown = events(chat(session).turn(turn), last_event_id)
-    return StreamingResponse(shown, media_type="text/event-stream")
+async def follow_turn(
+    chat: SessionChat,
+    turn: str,
+    last_event_id: TextHeader = "",
+) -> Response:
+    events = encode_events(chat.turn(turn), last_event_id)
+    return StreamingResponse(events, media_type="text/event-stream")
 
 
-async def events(turn: Turn, after: str) -> AsyncGenerator[bytes, None]:
+async def encode_events(turn: Turn, after: str) -> AsyncGenerator[bytes, None]:
     stream = turn.events(after)
-    async for shown in stream:  # to stop reading does not stop the turn
-        told = redact_for_client(shown)  # or a browser reads your system prompt
-        cursor, data = str(stream.cursor).encode(), msgspec.json.encode(told)
+    async for event in stream:  # if the client disconnects, the turn continues
+        public = redact_for_client(event)  # removes the system prompt, for example
+        cursor, data = str(stream.cursor).encode(), msgspec.json.encode(public)
         yield b"id: %s\ndata: %s\n\n" % (cursor, data)
 
 
-PERSON = "whoever your login has recognised"
-
-
 class Answer(BaseModel):
-    hash: str  # of what the person was shown
+    hash: str  # of the gate that the person saw
     allow: bool
     reason: str = ""
 
 
 @app.get("/talks/{session}/gates/open")
-async def open_gates(session: str) -> list[dict[str, object]]:
-    return [msgspec.to_builtins(gate) for gate in await chat(session).gates()]
+async def open_gates(chat: SessionChat) -> list[dict[str, object]]:
+    return [msgspec.to_builtins(gate) for gate in await chat.gates()]
 
 
 @app.post("/talks/{session}/gates/{gate}")
-async def answer(session: str, gate: str, answer: Answer) -> None:
-    talk = chat(session)
-    asked = next((one for one in await talk.gates() if one.id == gate), None)
-    if asked is None or asked.hash != answer.hash:
-        raise HTTPException(409, "this is not asked any more; look at what is")
+async def answer_gate(
+    chat: SessionChat,
+    user: User,
+    gate: str,
+    answer: Answer,
+) -> None:
+    shown = next((item for item in await chat.gates() if item.id == gate), None)
+    if shown is None or shown.hash != answer.hash:
+        raise HTTPException(409, "this approval has changed or is closed; reload it")
     try:
         if answer.allow:
-            await talk.answer(asked, allow="once", by=PERSON)
+            await chat.answer(shown, allow="once", by=user)
         else:
-            await talk.answer(asked, deny=answer.reason or True, by=PERSON)
+            await chat.answer(shown, deny=answer.reason or True, by=user)
     except GateClosed as error:
         raise HTTPException(409, str(error)) from None

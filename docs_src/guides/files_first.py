@@ -2,8 +2,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from everturn import Chat, TurnSuspended, files
-from everturn.core.parts import ToolPart
+from everturn import Chat, files
+from everturn.events import ToolPart, TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 model = ScriptedModel(

@@ -1,8 +1,10 @@
 import asyncio
 
-from everturn import Chat, FilesPart, Message, virtual_files
-from everturn.core.requests import RequestResult
+from everturn import Chat, Message
+from everturn.events import FilesPart
+from everturn.models import RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import virtual_files
 
 model = ScriptedModel(
     calls(call("write_file", path="plan.md", content="1. walk\n2. swim\n")),
@@ -14,7 +16,7 @@ model = ScriptedModel(
 
 
 def changed(messages: list[Message]) -> list[FilesPart]:
-    """What became of files, step by step."""
+    """Print the changed files of each step."""
     parts = [part for message in messages for part in message.parts]
     return [part for part in parts if isinstance(part, FilesPart)]
 

@@ -2,7 +2,9 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from everturn import Chat, FileSnapshots, FilesPart, tool
+from everturn import Chat, tool
+from everturn.events import FilesPart
+from everturn.plugins import FileSnapshots
 from everturn.testing import ScriptedModel, call, calls, say
 
 folder, kept = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
@@ -12,7 +14,7 @@ notes.write_text("call Ada\n", encoding="utf-8")
 
 @tool(idempotent=True)
 def tidy() -> str:
-    """Tidy up: any tool at all, a shell included."""
+    """Tidy up; this could be any tool, for example a shell."""
     notes.unlink()
     Path(folder.name, "done.txt").write_text("tidy\n", encoding="utf-8")
     return "tidy"

@@ -1,14 +1,15 @@
 import asyncio
 from collections.abc import Sequence
 
-from everturn import Chat, Skill, ToolGroup, tool
-from everturn.core.requests import ModelRequest
+from everturn import Agent, App, ToolGroup, tool
+from everturn.models import ModelRequest
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import Skill
 
 
 @tool(read_only=True)
 async def clock() -> str:
-    """Say what time it is."""
+    """Get the current time."""
     return "noon"
 
 
@@ -32,9 +33,9 @@ def rules(names: Sequence[str]) -> str:
 
 release = Skill(
     "release-notes",
-    "how release notes are written",
-    "One line for each change. What a user sees comes first.",
-    when="a version is to be released",
+    "how to write release notes",
+    "One line for each change. Start with what users see.",
+    when="a version is released",
 )
 files = ToolGroup("files", [read_file, write_file], rules, skills=[release])
 
@@ -54,12 +55,14 @@ def show(request: ModelRequest) -> None:
 
 
 async def main() -> None:
-    async with Chat(model, tools=[clock, files]) as chat:
-        await (await chat.send("Hello"))
+    agent = Agent(model, name="writer", tools=[clock, files.on_demand()])
+    async with App(agents=[agent]) as app:
+        chat = app.chat(agent=agent)
+        await chat.run("Hello")
         show(model.requests[-1])
-        await (await chat.send("Write the notes", tools=["clock", "@files"]))
+        await chat.run("Write the notes", tools=["clock", "@files"])
         show(model.requests[-1])
-        await (await chat.send("Just read", tools=["@files/read_*"]))
+        await chat.run("Just read", tools=["@files/read_*"])
         show(model.requests[-1])
 
 

@@ -15,7 +15,7 @@ curl -sS "$URL/api/me" && echo
 # --8<-- [start:revoke]
 everturn keys list | grep anna
 everturn keys revoke "$(everturn keys list | grep anna | cut -d' ' -f1)"
-sleep 2.5 # what was looked up is good for two seconds
+sleep 2.5 # servers cache credentials for two seconds
 curl -sS "$URL/api/me" -H "$anna" -o /dev/null -w '%{http_code}\n'
 # --8<-- [end:revoke]
 

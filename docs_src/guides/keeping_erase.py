@@ -5,11 +5,11 @@ from tempfile import TemporaryDirectory
 
 from everturn import Chat
 from everturn.errors import UnknownSession
-from everturn.stores.sql.store import SqlStore
+from everturn.stores import SqlStore
 from everturn.testing import ScriptedModel, say
 
 
-def is_in_a_file(word: bytes, folder: Path) -> bool:
+def is_in_any_file(word: bytes, folder: Path) -> bool:
     files = [path for path in folder.rglob("*") if path.is_file()]
     return any(word in path.read_bytes() for path in files)
 
@@ -17,7 +17,7 @@ def is_in_a_file(word: bytes, folder: Path) -> bool:
 async def main() -> None:
     with TemporaryDirectory() as folder:
         store = SqlStore.sqlite(Path(folder) / "talks.db")
-        model = ScriptedModel(say("I will not tell."))
+        model = ScriptedModel(say("I will keep it secret."))
         async with Chat(model, store=store, session="diary") as chat:
             await (await chat.send("My secret is opalescent"))
 
@@ -28,7 +28,7 @@ async def main() -> None:
             print(error)
 
         await store.run_maintenance(time.time(), idle=365 * 86_400)
-        print("in a file:", is_in_a_file(b"opalescent", Path(folder)))
+        print("found in a file:", is_in_any_file(b"opalescent", Path(folder)))
         await store.aclose()
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from everturn import Chat
-from everturn.stores.sql.store import SqlStore
+from everturn.stores import SqlStore
 from everturn.testing import ScriptedModel, say
 
 

@@ -3,8 +3,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from everturn import Chat
-from everturn.stores.export import export_session, import_session
-from everturn.stores.sql.store import SqlStore
+from everturn.stores import SqlStore, export_session, import_session
 from everturn.testing import MemoryStore, ScriptedModel, say
 
 

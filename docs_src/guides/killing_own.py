@@ -6,16 +6,17 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import CallFinished, Chat, failpoints, tool
-from everturn.core.ports import Tool
-from everturn.stores.sql.store import SqlStore
+from everturn import Chat, failpoints, tool
+from everturn.events import CallFinished
+from everturn.stores import SqlStore
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import Tool
 
 # --8<-- [start:process]
 
 
 def write_payment(file: Path, amount: int) -> None:
-    """Change the world, which outlives the process."""
+    """Write to a file that outlives the process."""
     with file.open("a", encoding="utf-8") as payments:
         payments.write(f"{amount}\n")
 
@@ -42,7 +43,7 @@ def kill_at(point: str) -> None:
 
 
 async def live(home: Path) -> None:
-    """What a process does: begin the turn, or go on with it."""
+    """Run one process: it starts the turn, or continues it."""
     model = ScriptedModel(calls(call("pay", amount=900)), say("That is all I know."))
     tools, store = [paying(home / "payments")], str(home / "talks.db")
     async with Chat(model, tools=tools, store=store, session="rent") as chat:
@@ -54,12 +55,12 @@ async def live(home: Path) -> None:
 
 
 def run(home: Path, point: str = "") -> int:
-    """Start a process that is killed at a failpoint, or at none; how it ended."""
+    """Run a process, killed at a failpoint if one is given; return its exit code."""
     return subprocess.run([sys.executable, __file__, home, point]).returncode
 
 
 async def judge(home: Path) -> tuple[int, list[str]]:
-    """How often was it paid, and what does the log say?"""
+    """Return the number of payments, and what the log says."""
     store = SqlStore.sqlite(home / "talks.db")
     entries = await store.events("rent")
     await store.aclose()

@@ -1,7 +1,7 @@
 import asyncio
 
-from everturn import Budget, Chat, LimitReached, TurnOptions, tool
-from everturn.core.parts import ToolPart
+from everturn import Agent, Budget, tool
+from everturn.events import LimitReached, ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -18,19 +18,19 @@ model = ScriptedModel(
 
 
 async def main() -> None:
-    options = TurnOptions(budget=Budget(calls=2, cost=0.50, seconds=60))
-    async with Chat(model, tools=[read_page], options=options) as chat:
-        turn = await chat.send("Read the book")
-        async for event in turn:
+    budget = Budget(calls=2, cost=0.50, seconds=60)
+    agent = Agent(model, tools=[read_page], budget=budget)
+    async with agent.stream("Read the book") as run:
+        async for event in run:
             if isinstance(event, LimitReached):
                 print(f"{event.limit}, {event.scope}: {event.text}")
-        result = await turn
+        result = await run.result()
     for part in result.messages[-1].parts:
         if isinstance(part, ToolPart) and part.output is not None:
             print(f"{part.state}: {part.output.text}")
     closing = model.requests[-1]
     print("tools in the last request:", len(closing.tools))
-    print(result.phase, "-", result.text)
+    print(result.status, "-", result.text)
 
 
 if __name__ == "__main__":

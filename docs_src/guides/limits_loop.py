@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Agent, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -12,7 +12,7 @@ async def look(place: str) -> str:
 
 @tool(read_only=True, repeatable=True)
 async def status() -> str:
-    """Ask whether it is ready."""
+    """Check whether the job is ready."""
     return "not yet"
 
 
@@ -25,16 +25,14 @@ model = ScriptedModel(*again, say("They are not in the hall."))
 
 
 async def main() -> None:
-    async with Chat(model, tools=[look, status]) as chat:
-        turn = await chat.send("Where are the keys?")
-        async for event in turn:
-            if isinstance(event, TurnSuspended):
-                (gate,) = await chat.gates()
-                print(f"{gate.kind}: {gate.tool} {gate.arguments}")
-                print("because:", gate.why)
-                print("offers: ", *gate.offers)
-                await turn.answer(gate, deny="you have looked there")
-        print((await turn).text)
+    result = await Agent(model, tools=[look, status]).run("Where are the keys?")
+    (gate,) = result.gates
+    print(f"{gate.kind}: {gate.tool} {gate.arguments}")
+    print("because:", gate.why)
+    print("offers: ", *gate.gate.offers)
+    await gate.deny("you have looked there")
+    result = await result.resume()
+    print(f"{result.status}: {result.text}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Budget, Chat, TurnSettings
+from everturn import Agent, App, Budget, TurnSettings
 from everturn.testing import ScriptedModel, say
 
 model = ScriptedModel(say("One."), say("Two."), say("Three."))
@@ -10,11 +10,13 @@ async def main() -> None:
     settings = TurnSettings(
         session_budget=Budget(steps=2),
         tenant_budget=Budget(cost=20.0),
-        tenant_period=86_400.0,  # what was used in the last day counts
+        tenant_period=86_400.0,  # counts the last 24 hours
     )
-    async with Chat(model, settings=settings) as chat:
+    agent = Agent(model, name="counter")
+    async with App(agents=[agent], settings=settings) as app:
+        chat = app.chat(agent=agent)
         for word in ("one", "two", "three"):
-            print((await (await chat.send(word))).text)
+            print((await chat.run(word)).text)
     print("requests:", len(model.requests))
 
 

@@ -1,14 +1,14 @@
 import asyncio
 
-from everturn import Chat, TurnSuspended, manual, tool
-from everturn.core.parts import ToolPart
+from everturn import Chat, manual, tool
+from everturn.events import ToolPart, TurnSuspended
 from everturn.testing import ScriptedModel, call, calls, say
 
 
 @tool()
 async def water_plants(room: str) -> str:
     """Water the plants in a room, and say how they look."""
-    raise NotImplementedError  # no program can
+    raise NotImplementedError  # a person does this
 
 
 model = ScriptedModel(
@@ -17,7 +17,7 @@ model = ScriptedModel(
 )
 ANSWERS = [
     "done, all of them look fine",
-    # pasted from elsewhere, in the form in which models are told results
+    # pasted as JSON, in the format of prompted tool results
     '{"tool_call_result": {"name": "water_plants", "result": "the fern droops"}}',
 ]
 

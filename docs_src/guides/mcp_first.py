@@ -2,8 +2,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from everturn import Chat, GateOpened, McpServers
-from everturn.core.parts import ToolPart
+from everturn import Chat, McpServers
+from everturn.events import GateOpened, ToolPart
 from everturn.mcp import ServerSpec
 from everturn.testing import ScriptedModel, call, calls, say
 

@@ -1,4 +1,4 @@
-"""A small MCP server, made with the `mcp` library; it speaks on stdio."""
+"""A small MCP server over stdio, written with the `mcp` library."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ def how_long(guest: str) -> Elicit[Stay]:
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def free_rooms() -> int:
-    """How many rooms are free."""
+    """Get the number of free rooms."""
     return 3
 
 

@@ -5,5 +5,5 @@ from everturn.mcp import TrustFile, load_servers
 
 
 def servers(file: Path, trusted: Path) -> McpServers:
-    """The servers of a file, as far as somebody has trusted them."""
+    """The servers of a file that are trusted."""
     return McpServers(load_servers(file), trust=TrustFile(trusted))

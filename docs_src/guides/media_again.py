@@ -1,16 +1,17 @@
 import asyncio
 
-from everturn import Chat, FilePart, get_model
-from everturn.core.ports import Model
+from everturn import Agent, App, FilePart, get_model
+from everturn.models import Model
 from everturn.testing.provider import Image, Provider
 
 
 # --8<-- [start:shown]
 async def draw_twice(model: Model) -> None:
-    async with Chat(model) as chat:
-        made = await (await chat.send("A red fox", params={"size": "1024x1536"}))
-        print(made.usage.output, "tokens")
-        first = made.messages[-1]
+    async with App(agents=[Agent(model, name="painter")]) as app:
+        chat = app.chat()
+        result = await chat.run("A red fox", params={"size": "1024x1536"})
+        print(result.usage.output, "tokens")
+        first = result.messages[-1]
         await (await chat.rerun(first))
         tree = await chat.tree()
         for version in tree.versions(first.id):

@@ -1,16 +1,18 @@
 import asyncio
 import textwrap
 
-from everturn import Chat, MissingInput, get_model
-from everturn.core.ports import Model
+from everturn import Agent, App, get_model
+from everturn.errors import MissingInput
+from everturn.models import Model
 from everturn.testing.provider import Provider
 
 
 # --8<-- [start:shown]
 async def edit(model: Model) -> None:
-    async with Chat(model) as chat:
+    async with App(agents=[Agent(model, name="editor")]) as app:
+        chat = app.chat()
         try:
-            await chat.send("In the snow, please")
+            await chat.run("In the snow, please")
         except MissingInput as missing:
             print(textwrap.fill(str(missing), 80))
         print(len(await chat.messages()), "messages")

@@ -1,12 +1,13 @@
 import asyncio
 import os
 
-from everturn import Chat, GateOpened, TextDelta, get_model, tool
+from everturn import Chat, get_model, tool
+from everturn.events import GateOpened, TextDelta
 
 
-@tool(approval="always")  # asks a person first, and is never run twice
+@tool(approval="always")  # a person approves each call; it never runs twice
 async def refund(order: str, cents: int) -> str:
-    """Give somebody their money back."""
+    """Pay money back to a customer."""
     return f"refunded {cents} for {order}"
 
 

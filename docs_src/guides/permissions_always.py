@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Agent, Always, App, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -30,28 +30,28 @@ model = ScriptedModel(
     calls(call("fetch", url=page("c"))),
     say("Read again."),
 )
+reader = Agent(model, name="reader", tools=[fetch, pay])
 
 
 async def main() -> None:
-    async with Chat(model, tools=[fetch, pay]) as chat:
-        turn = await chat.send("Read the pages, and pay for them")
-        async for event in turn:
-            if isinstance(event, TurnSuspended):
-                first, *_, last = await chat.gates()
-                for offer in first.offers:
-                    print("offers:", offer)
-                print("offers:", last.offers, "because", last.why)
-                # The narrow one is allow="always"; this is the wide one.
-                await turn.answer(first, allow=first.offers[1])
-                await turn.answer(last, allow="once")
-        print((await turn).text)
+    async with App(agents=[reader]) as app:
+        chat = app.chat(agent=reader)
+        result = await chat.run("Read the pages, and pay for them")
+        first, _, payment = result.gates
+        for offer in first.gate.offers:
+            print("offered:", offer)
+        print("offered:", payment.gate.offers, "because", payment.why)
+        # approve(always=True) stores the first offer; this stores the second.
+        await first.approve(always=Always(rule=first.gate.offers[1]))
+        await payment.approve()
+        print((await result.resume()).text)
 
-        print((await (await chat.send("And c?"))).text)  # nobody was asked
+        print((await chat.run("And c?")).text)  # the grant covers this call
 
         (grant,) = await chat.grants()
-        print("holds: ", grant.rule)
+        print("grant: ", grant.rule)
         await chat.revoke(grant)
-        print("left:  ", await chat.grants())
+        print("grants:", await chat.grants())
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 import asyncio
 import textwrap
 
-from everturn import Chat, GateOpened, tool
-from everturn.core.parts import ToolPart
+from everturn import Agent, App, tool
+from everturn.events import ToolPart
 from everturn.permissions.rules_file import read_rules
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -31,27 +31,26 @@ async def write_file(path: str, text: str) -> str:
 
 
 PATHS = ["notes/a.md", "notes/../b.md", "notes/secret.md", "notes/plan.md"]
-
-
-def show(what: str, text: str) -> None:
-    print(textwrap.fill(f"{what}: {text}", 84, subsequent_indent="    "))
-
-
 model = ScriptedModel(
     calls(*(call("write_file", path=path, text="…") for path in PATHS)),
     say("That is all."),
 )
+writer = Agent(model, name="writer", tools=[write_file])
+
+
+def show(label: str, text: str) -> None:
+    print(textwrap.fill(f"{label}: {text}", 84, subsequent_indent="    "))
 
 
 async def main() -> None:
-    rules = read_rules(RULES, "everturn.toml")  # or rules="everturn.toml"
-    async with Chat(model, tools=[write_file], rules=rules) as chat:
-        turn = await chat.send("Write them")
-        async for event in turn:
-            if isinstance(event, GateOpened):
-                show("asked", event.gate.why)
-                await turn.answer(event.gate, deny="not now")
-        for part in (await turn).messages[-1].parts:
+    rules = read_rules(RULES, "everturn.toml")  # or App(rules="everturn.toml")
+    async with App(agents=[writer], rules=rules) as app:
+        result = await app.run(writer, "Write the four files")
+        for gate in result.gates:
+            show("approval requested", gate.why)
+            await gate.deny("not now")
+        result = await result.resume()
+        for part in result.messages[-1].parts:
             if isinstance(part, ToolPart) and part.output is not None:
                 show(part.state, part.output.text)
 

@@ -1,12 +1,13 @@
 import asyncio
 
-from everturn import SUSPEND, Chat, TurnSuspended
-from everturn.core.hooks import StepContext, Suspend
+from everturn import Chat
+from everturn.events import TurnSuspended
+from everturn.plugins import SUSPEND, StepContext, Suspend
 from everturn.testing import MemoryStore, ScriptedModel, say
 
 
 class PlanFirst:
-    """Asks a person about the first answer, the plan, before the model goes on."""
+    """Asks a person to approve the plan before the model continues."""
 
     name = "plan_first"
 

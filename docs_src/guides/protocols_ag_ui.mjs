@@ -12,7 +12,7 @@ export async function talk(url, token, text) {
     await agent.runAgent(resume ? { resume } : {}, {
       onRunFinishedEvent: ({ event }) => void (outcome = event.outcome),
     });
-    // Every gate is an interrupt: here, all of them are allowed.
+    // Every gate is an interrupt; this example allows all of them.
     resume = outcome?.interrupts?.map(({ id }) => ({
       interruptId: id,
       status: "resolved",

@@ -10,11 +10,11 @@ export const useEverturn = (url, token, id) =>
     transport: new DefaultChatTransport({
       api: `${url}/ai-sdk/chat`,
       headers: { authorization: `Bearer ${token}` },
-      // The server has the history: what is new is enough.
+      // The server has the history, so send only the new message.
       prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => ({
         body: { id, messages: messages.slice(-1), trigger, messageId },
       }),
     }),
-    // An answered approval is sent by itself, and the turn goes on.
+    // Sends an answered approval automatically; the turn continues.
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });

@@ -1,16 +1,16 @@
 import asyncio
 
-from everturn import Chat, Price, get_model
+from everturn import Agent, get_model
+from everturn.models import Price
 from everturn.testing.provider import Provider, Say, ScriptedUsage
 
 
 # --8<-- [start:shown]
 async def ask(url: str) -> None:
-    # US dollars for a million tokens
+    # US dollars per million tokens
     price = Price(input=5.0, output=25.0, cached=0.5, written=6.25)
     model = get_model("anthropic:claude-opus-5", base_url=url, price=price)
-    async with Chat(model) as chat:
-        usage = (await (await chat.send("Hello"))).usage
+    usage = (await Agent(model).run("Hello")).usage
     print(f"{usage.input} in, {usage.cached} of them cached, {usage.output} out")
     print(f"${usage.cost:.5f}")
 

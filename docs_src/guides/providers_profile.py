@@ -2,17 +2,17 @@ import asyncio
 
 from msgspec.structs import replace
 
-from everturn import Chat, get_model
-from everturn.models.profile import Profile
+from everturn import Agent, get_model
+from everturn.models import Profile
 from everturn.testing.provider import Provider, Say
 
 # --8<-- [start:shown]
 ACME = Profile(
     vendor="acme",
     base_url="https://models.acme.example/v1",
-    key="ACME_API_KEY",  # the variable, not the key
+    key="ACME_API_KEY",  # the environment variable
     max_tokens="max_completion_tokens",
-    params={"temperature": 0.2},  # unless a turn says otherwise
+    params={"temperature": 0.2},  # a turn can override it
     inputs=frozenset({"image"}),
     models={"tiny-*": {"inputs": frozenset[str]()}},  # these read text only
 )
@@ -25,8 +25,8 @@ async def main() -> None:
         here = replace(ACME, base_url=f"{provider.url}/v1")
         environ = {"ACME_API_KEY": "secret"}
         model = get_model("acme:large-1", profile=here, environ=environ)
-        async with Chat(model) as chat:
-            print((await (await chat.send("Hello", params={"max_tokens": 50}))).text)
+        result = await Agent(model).run("Hello", params={"max_tokens": 50})
+        print(result.output)
         sent = provider.seen[0].body
         print(model.name, sent["max_completion_tokens"], sent["temperature"])
 

@@ -1,6 +1,7 @@
 import asyncio
 
-from everturn import Chat, FallbackModel, RetryPolicy, get_model
+from everturn import Agent, get_model
+from everturn.models import FallbackModel, RetryPolicy
 from everturn.testing.provider import Provider, Say, Status
 
 
@@ -11,8 +12,7 @@ async def ask(url: str) -> None:
         get_model("anthropic:claude-opus-5", base_url=url, retry=retry),
         get_model("openai:gpt-5.2", base_url=url),
     )
-    async with Chat(model) as chat:
-        print((await (await chat.send("Hello"))).text)
+    print((await Agent(model).run("Hello")).output)
 
 
 # --8<-- [end:shown]
@@ -21,7 +21,7 @@ async def ask(url: str) -> None:
 async def main() -> None:
     async with Provider() as provider:
         provider.script("claude-opus-5", [[Status(529)]])  # overloaded
-        provider.script("gpt-5.2", [[Say("Hello. The other one is busy.")]])
+        provider.script("gpt-5.2", [[Say("Hello. Claude is overloaded.")]])
         await ask(f"{provider.url}/v1")
         for seen in provider.seen:
             print(seen.model, seen.status)

@@ -1,25 +1,22 @@
 import asyncio
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from everturn import Chat, get_model
-from everturn.core.ports import Model
+from everturn import Agent, get_model
+from everturn.models import Model
 from everturn.testing.provider import Provider, Say
 
 
 # --8<-- [start:shown]
 class City(BaseModel):
-    model_config = ConfigDict(extra="forbid")  # vendors insist on it
-
     name: str
     people: int
 
 
 async def ask(model: Model | str) -> City:
-    params = {"output_schema": City.model_json_schema(), "max_tokens": 500}
-    async with Chat(model) as chat:
-        turn = await chat.send("Which is the largest city of Portugal?", params=params)
-        return City.model_validate_json((await turn).text)
+    agent = Agent(model, output_type=City, params={"max_tokens": 500})
+    result = await agent.run("Which is the largest city of Portugal?")
+    return result.output
 
 
 # --8<-- [end:shown]

@@ -1,19 +1,20 @@
 import asyncio
 
-from everturn import Chat, get_model
-from everturn.core.ports import Model
+from everturn import Agent, App, get_model
+from everturn.models import Model
 from everturn.testing.provider import Provider, Say, Think
 
 
 # --8<-- [start:shown]
-async def talk(one: Model | str, other: Model | str) -> None:
-    thinks = {"thinking": {"type": "adaptive"}}
-    async with Chat(one) as chat:
-        await (await chat.send("Is 91 prime?", params=thinks))
-        await (await chat.send("Are you sure?", model=other))  # only this turn
-        await (await chat.send("And 97?", params=thinks))  # the chat's own again
+async def talk(model: Model | str, other: Model | str) -> None:
+    tutor = Agent(model, name="tutor", reasoning="high")
+    async with App(agents=[tutor]) as app:
+        chat = app.chat(agent=tutor)
+        await chat.run("Is 91 prime?")
+        await chat.run("Are you sure?", model=other)  # this turn only
+        await chat.run("And 97?")  # the agent's own model again
         last = (await chat.messages())[-1]
-        await (await chat.rerun(last, model=other))  # a version beside it
+        await (await chat.rerun(last, model=other))  # another version of it
         for message in await chat.messages():
             print(f"{message.by or 'you'}: {message.text}")
 
@@ -30,7 +31,7 @@ async def main() -> None:
         url = f"{provider.url}/v1"
         claude = get_model("anthropic:claude-opus-5", base_url=url)
         await talk(claude, get_model("openai:gpt-5.2", base_url=url))
-        print("The seal of the thought went to:")
+        print("The reasoning signature was sent to:")
         for seen in provider.seen[1:]:
             print(f"  {seen.model}: {'sig-' in str(seen.body)}")
 

@@ -6,16 +6,13 @@ from tempfile import TemporaryDirectory
 from textwrap import fill
 from typing import Any
 
-from everturn import Chat, GateOpened, get_model
-from everturn.core.parts import FilesPart, ToolPart
-from everturn.core.ports import Tool, ToolSource
+from everturn import Chat, ToolGroup, files, get_model
+from everturn.events import FilesPart, GateOpened, ToolPart
 from everturn.mcp import McpServers, ServerSpec
-from everturn.plugins.file_snapshots import FileSnapshots
+from everturn.plugins import FileSnapshots
 from everturn.replay import Recording, normalize_recording, replay
 from everturn.testing.provider import Call, Item, Provider, Say, Step
-from everturn.tools.code.javascript import run_javascript
-from everturn.tools.files import files
-from everturn.tools.groups import ToolGroup
+from everturn.tools import Tool, ToolSource, run_javascript
 
 # --8<-- [start:task]
 TASK = {
@@ -34,19 +31,19 @@ def lay_out(folder: Path) -> Path:
 
 def tools(folder: Path) -> list[Tool | ToolGroup | ToolSource]:
     rates = ServerSpec("rates", command=sys.executable, args=(str(RATES),))
-    servers = McpServers([rates], timeout=30)  # seconds: the first turn waits for it
+    servers = McpServers([rates], timeout=30)  # seconds for the first turn
     return [files(folder).enabled(), run_javascript(), servers]
 
 
 # --8<-- [end:task]
 # --8<-- [start:script]
 def read(body: dict[str, Any]) -> list[str]:
-    """All results that the request shows, as a model would read them."""
+    """All tool results in the request, as the model reads them."""
     return [item["output"] for item in body["input"] if "output" in item]
 
 
 def code(body: dict[str, Any]) -> list[Item]:
-    """The model has read the table and the rates, and lets JavaScript do the sum."""
+    """The model has read the table and the rates; JavaScript computes the sum."""
     _, table, rates = read(body)
     rows = [line.split(",")[1:] for line in table.splitlines()[2:]]
     sum_up = "rows.reduce((sum, [paid, unit]) => sum + paid / rates[unit], 0)"
@@ -55,7 +52,7 @@ def code(body: dict[str, Any]) -> list[Item]:
 
 
 def write(body: dict[str, Any]) -> list[Item]:
-    """The model has read what the code came to, and writes it down."""
+    """The model has read the result of the code, and writes it to a file."""
     total = json.loads(read(body)[-1].removeprefix("[value] "))
     content = f"March cost {total} euros.\n"
     return [called("write_file", 5, path="total.md", content=content)]
@@ -110,15 +107,15 @@ async def solve(folder: Path, store_dir: Path) -> Recording:
             print("reverted:", names(folder))
             await chat.unrevert(undone)
             print("taken back:", names(folder))
-            assert provider.refusals == []  # OpenAI would have taken it, too
-            return await Recording.from_log(chat.runtime.store, chat.session)
+            assert provider.refusals == []  # OpenAI would accept it too
+            return await Recording.from_log(chat.app.store, chat.session)
 
 
 # --8<-- [end:talk]
 # --8<-- [start:again]
 KEPT = Path(__file__).with_name("reach_first.jsonl")
-THERE = "/home/ada/expenses"  # where the folder was, as the recording has it
-# The folder is part of what its tools are, and the engine has a version.
+THERE = "/home/ada/expenses"  # the path of the folder in the recording
+# The tools' identity includes the folder; the engine has a version.
 IGNORE = ("identity", "sandbox")
 
 

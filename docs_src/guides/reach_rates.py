@@ -1,4 +1,4 @@
-"""An MCP server with one tool. It is started by whoever wants to call it."""
+"""An MCP server with one tool; the client starts it."""
 
 from mcp.server import MCPServer
 
@@ -9,7 +9,7 @@ server = MCPServer("rates")
 
 @server.tool()
 def rates(day: str) -> dict[str, float]:
-    """How much of each currency one euro was on a day, such as 2026-03-31."""
+    """Get the exchange rates of the euro on a day, such as 2026-03-31."""
     if day not in RATES:
         raise ValueError(f"no rates for {day}; there are: {', '.join(RATES)}")
     return RATES[day]

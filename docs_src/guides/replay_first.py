@@ -2,8 +2,9 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Chat, tool
 from everturn.cli import main as everturn
+from everturn.events import TurnSuspended
 from everturn.replay import Recording, record, replay
 from everturn.testing import ScriptedModel, call, calls, say
 

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from everturn.core.rules.policy import Rule
+from everturn import Rule
 from everturn.replay import Change, Recording, what_if
 
 MENU = Path(__file__).parent / "replay_menu.jsonl"

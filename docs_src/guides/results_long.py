@@ -1,7 +1,7 @@
 import asyncio
 
-from everturn import Chat, tool
-from everturn.core.requests import ModelRequest, RequestResult
+from everturn import Agent, tool
+from everturn.models import ModelRequest, RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
 BOOK = "\n".join(f"line {number} of the book" for number in range(1, 20_001))
@@ -26,7 +26,7 @@ def last(request: ModelRequest) -> RequestResult:
 
 
 def book(request: ModelRequest) -> str:
-    """The call whose result was cut: what a model reads in the note."""
+    """The id of the call whose result was truncated; the note has it."""
     return next(
         part.call
         for message in request.messages
@@ -37,20 +37,20 @@ def book(request: ModelRequest) -> str:
 
 model = ScriptedModel(
     calls(call("read_book")),
-    lambda asked: calls(call("read_result", call=book(asked), start=4000, length=48)),
-    lambda asked: calls(call("print_out", text=f"$ref{{{book(asked)}}}")),
+    lambda req: calls(call("read_result", call=book(req), start=4000, length=48)),
+    lambda req: calls(call("print_out", text=f"$ref{{{book(req)}}}")),
     say("Printed."),
 )
 
 
 async def main() -> None:
-    async with Chat(model, tools=[read_book, print_out]) as chat:
-        await (await chat.send("Print the book"))
+    agent = Agent(model, tools=[read_book, print_out])
+    await agent.run("Print the book")
     first, *_ = model.requests
-    print("offered at first:", [spec.name for spec in first.tools])
+    print("tools in the first request:", [spec.name for spec in first.tools])
     for request in model.requests[1:]:
-        read = last(request).text.replace(book(request), "CALL")
-        for line in read.splitlines():
+        text = last(request).text.replace(book(request), "CALL")
+        for line in text.splitlines():
             print("|", line if len(line) < 80 else line[:76] + " …")
         print()
 

@@ -3,8 +3,8 @@ import re
 
 import msgspec
 
-from everturn import Chat, tool
-from everturn.core.requests import ModelRequest, RequestResult
+from everturn import Agent, App, tool
+from everturn.models import ModelRequest, RequestResult
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 
 SENT: list[str] = []
@@ -35,14 +35,16 @@ def write_to_ada(request: ModelRequest) -> list[object]:
 
 
 async def main() -> None:
-    model = ScriptedModel(calls(call("customers")), write_to_ada, say("She knows."))
+    model = ScriptedModel(calls(call("customers")), write_to_ada, say("Invited."))
+    agent = Agent(model, name="assistant", tools=[customers, send_mail])
     store = MemoryStore()
-    async with Chat(model, tools=[customers, send_mail], store=store) as chat:
-        await (await chat.send("Invite Ada"))
+    async with App(agents=[agent], store=store) as app:
+        chat = app.chat(agent=agent)
+        await chat.run("Invite Ada")
         log = msgspec.json.encode(await store.events(chat.session))
     for request in model.requests[1:]:
-        print("the model read:", re.sub(r"turn_[\w-]+", "CALL", read(request)))
-    print("the tool was given:", SENT)
+        print("model received:", re.sub(r"turn_[\w-]+", "CALL", read(request)))
+    print("tool received:", SENT)
     print("in the log:", b"ada@example.org" in log)
 
 

@@ -26,3 +26,9 @@ kept="--store talks.db --session lunch"
 everturn run $kept --wait "Note that lunch is at noon" 2>&1 || echo "exit code $?"
 everturn run $kept --resume --allow take_note | sed -n 1p
 # --8<-- [end:wait]
+
+# --8<-- [start:saved]
+everturn run "Hello" >/dev/null
+everturn run -c "Hello again" >/dev/null
+everturn logs show | grep '^Hello'
+# --8<-- [end:saved]

@@ -1,34 +1,38 @@
 import asyncio
 
-from everturn import Chat, Runtime, TextDelta, tool
+from everturn import Agent, App, tool
+from everturn.bus import Bus
 from everturn.cluster import Cluster
-from everturn.core.ports import Bus, Engine
-from everturn.core.store_ports import Store
+from everturn.engine import Engine
+from everturn.events import TextDelta
+from everturn.stores import Store
 from everturn.testing import ScriptedModel, call, calls, say
 
 
 @tool(read_only=True)
 async def stock(article: str) -> str:
-    """Say how many of an article there are."""
+    """Get the number of an article in stock."""
     return f"7 of {article}"
 
 
-def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
-    # A script here; "anthropic:claude-opus-5", say, in a real shop.
-    looks = calls(call("stock", article="cups"))
-    model = ScriptedModel(looks, say("There are seven cups."))
-    return Runtime(model, tools=[stock], store=store, bus=bus, engine=engine)
+def make(*, store: Store, bus: Bus, engine: Engine) -> App:
+    # Use "anthropic:claude-opus-5" or another model here.
+    step = calls(call("stock", article="cups"))
+    model = ScriptedModel(step, say("There are seven cups."))
+    clerk = Agent(model, name="clerk", tools=[stock])
+    return App(agents=[clerk], store=store, bus=bus, engine=engine)
 
 
 async def ask(cluster: Cluster, session: str) -> None:
-    async with cluster.join(make) as runtime:  # no `listen`: it sends and reads
-        chat = Chat("", runtime=runtime, session=session)  # "" is the runtime's model
+    async with cluster.join(make) as app:  # a client: it sends and reads
+        chat = app.chat(session, agent="clerk")
         turn = await chat.send("How many cups are left?", key="cups")
         async for event in turn:
             if isinstance(event, TextDelta):
                 print(event.text)
-        print((await turn).phase)
+        print((await turn.result()).status)
 
 
 if __name__ == "__main__":
-    asyncio.run(ask(Cluster(), "cups"))
+    restate, nats = "http://127.0.0.1:8080", "nats://127.0.0.1:4222"
+    asyncio.run(ask(Cluster(restate=restate, nats=nats), "cups"))

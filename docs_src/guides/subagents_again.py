@@ -1,17 +1,18 @@
 import asyncio
 
-from everturn import Agent, Chat, SubagentStarted, TextDelta
-from everturn.core.parts import ToolPart
-from everturn.core.requests import ModelRequest
+from everturn import Chat
+from everturn.events import SubagentStarted, TextDelta, ToolPart
+from everturn.models import ModelRequest
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import SubagentTool
 
-poet = Agent("poet", "Writes a line, and the next one.", resumable=True)
+poet = SubagentTool("poet", "Writes a line, and the next one.", resumable=True)
 lines = ["The sea is wide.", "The boat is small."]
 
 
 def script(request: ModelRequest) -> list[object]:
     texts = [message.text for message in request.messages]
-    if texts[0] == "a line":  # the sub-agent: it still knows what was said before
+    if texts[0] == "a line":  # the sub-agent remembers its earlier conversation
         return [*say(lines[len(texts) // 2])]
     told = [message for message in request.messages if message.role == "tool"]
     results = [message.parts[0] for message in told]

@@ -1,9 +1,10 @@
 import asyncio
 
-from everturn import Agent, Budget, Chat, Rule, TurnOptions, tool
-from everturn.core.parts import ToolPart
-from everturn.core.requests import ModelRequest
+from everturn import Budget, Chat, Rule, TurnOptions, tool
+from everturn.events import ToolPart
+from everturn.models import ModelRequest
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import SubagentTool
 
 
 @tool(read_only=True, subjects={"place": "text"})
@@ -18,7 +19,7 @@ async def tidy(place: str) -> str:
     return "tidy"
 
 
-finder = Agent(
+finder = SubagentTool(
     "finder",
     "Finds things. Say what to find, and where it was seen.",
     system="You find things.",
@@ -32,7 +33,7 @@ TASK = "find the keys"
 
 
 def script(request: ModelRequest) -> list[object]:
-    """Both conversations have the same model; their first message tells them apart."""
+    """Both agents use this model; the first message identifies the conversation."""
     is_below, is_first = request.messages[0].text == TASK, len(request.messages) == 1
     if is_below and is_first:
         return [*calls(call("look", place="hall"), call("look", place="safe"))]
@@ -55,7 +56,7 @@ async def main() -> None:
         print(f"{part.name}: {part.output.text}")
 
         session = str((part.output.metadata or {})["session"])
-        child = Chat(model, runtime=chat.runtime, session=session)
+        child = Chat(model, app=chat.app, session=session)
         for message in await child.messages():
             print(f"  {message.role}: {message.text}")
             for made in message.parts:

@@ -1,8 +1,10 @@
 import asyncio
 
-from everturn import Agent, Chat, GateOpened, Phase, TurnStatus, tool
-from everturn.core.requests import ModelRequest
+from everturn import Chat, TurnStatus, tool
+from everturn.events import GateOpened, Phase
+from everturn.models import ModelRequest
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import SubagentTool
 
 
 @tool(approval="ask")
@@ -11,7 +13,7 @@ async def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-clerk = Agent("clerk", "Pays bills.", tools=["pay"])
+clerk = SubagentTool("clerk", "Pays bills.", tools=["pay"])
 
 
 def script(request: ModelRequest) -> list[object]:
@@ -30,14 +32,14 @@ waits = asyncio.Event()
 
 
 def listen(turn: TurnStatus) -> None:
-    """Is told of the turns of every session; `chat.subscribe` of those of one."""
+    """Receives the status of all turns; `chat.subscribe` is for one session."""
     if turn.phase is Phase.WAITING:
         waits.set()
 
 
 async def main() -> None:
     async with Chat(model, tools=[clerk, pay]) as chat:
-        chat.runtime.listeners.append(listen)
+        chat.app.listeners.append(listen)
         turn = await chat.send("Here is a bill")
         await waits.wait()
         (gate,) = await chat.gates()

@@ -1,7 +1,6 @@
 from collections.abc import AsyncIterator, Sequence
 
-from everturn.core.chunks import Chunk, FinishChunk, TextChunk
-from everturn.core.requests import ModelRequest
+from everturn.models import Chunk, FinishChunk, ModelRequest, TextChunk
 from everturn.testing.contracts import ModelContract
 
 
@@ -14,8 +13,8 @@ class Echo:
 
 
 class TestEcho(ModelContract):
-    prompt = "Say hello."  # it answers this with some text
-    call_prompt = ""  # and this with a call of `look`; Echo calls no tools
+    prompt = "Say hello."  # a prompt that it answers with text
+    call_prompt = ""  # a prompt that it answers with a call; Echo has none
 
     def make(self) -> Echo:
         return Echo()

@@ -1,10 +1,10 @@
-from everturn.core.ports import Engine
+from everturn.engine import Engine
 from everturn.testing import FakeClock, InlineEngine
 from everturn.testing.contracts import EngineContract
 
 
 class TestMyEngine(EngineContract):
-    tries = 3  # a session whose drives fail this often is left alone
+    tries = 3  # after this many failed drives, a session is quarantined
 
     async def make(self, clock: FakeClock) -> Engine:
-        return InlineEngine(clock)  # yours here
+        return InlineEngine(clock)  # your engine here

@@ -1,11 +1,11 @@
-from everturn import Price, RetryPolicy, get_model
-from everturn.core.ports import Model
+from everturn import get_model
+from everturn.models import Model, Price, RetryPolicy
 from everturn.testing.contracts import ProviderModelContract
 
 
 class TestMyModel(ProviderModelContract):
     format = "chat"  # or "messages", or "responses"
-    has_seals = has_pdf = False  # what it cannot do
+    has_seals = has_pdf = False  # features that the adapter lacks
 
     def connect(
         self,
@@ -15,7 +15,7 @@ class TestMyModel(ProviderModelContract):
         price: Price | None,
         retry: RetryPolicy,
     ) -> Model:
-        return get_model(  # yours here
+        return get_model(  # your adapter here
             f"compatible:{model}",
             base_url=f"{url}/v1",
             key=key,

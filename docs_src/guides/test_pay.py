@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, Runtime, ToolContext, TurnResult, tool
-from everturn.core.ports import Tool
-from everturn.core.requests import RequestResult
+from everturn import App, Chat, RunResult, ToolContext, tool
+from everturn.models import RequestResult
 from everturn.testing import (
     CountingIds,
     FakeClock,
@@ -17,10 +16,11 @@ from everturn.testing import (
     calls,
     say,
 )
+from everturn.tools import Tool
 
 
 class Bank:
-    """The world outside. It outlives every process, and takes one payment per key."""
+    """An external service: it outlives every process, and pays once per key."""
 
     def __init__(self) -> None:
         self.payments: dict[str, int] = {}
@@ -65,12 +65,12 @@ async def test_a_tool_that_hangs_is_given_up() -> None:
         return await asyncio.get_running_loop().create_future()
 
     model = ScriptedModel(calls(call("ask_the_bank")), say("The bank is closed."))
-    runtime = Runtime(model, tools=[ask_the_bank], clock=clock, ids=CountingIds())
-    async with Chat(model, runtime=runtime) as chat:
+    app = App(model, tools=[ask_the_bank], clock=clock, ids=CountingIds())
+    async with Chat(model, app=app) as chat:
         turn = await chat.send("Ask")
-        assert turn.id == "turn_3"  # after session_1 and cmd_2: a test can foresee it
+        assert turn.id == "turn_3"  # ids are predictable: session_1, cmd_2, turn_3
         await hangs.wait()
-        clock.advance(10)  # no test waits for time to pass
+        clock.advance(10)  # time passes only here
         assert (await turn).text == "The bank is closed."
     (result,) = model.requests[-1].messages[-1].parts
     assert isinstance(result, RequestResult)
@@ -79,8 +79,8 @@ async def test_a_tool_that_hangs_is_given_up() -> None:
 
 # --8<-- [end:clock]
 # --8<-- [start:crash]
-async def live(store: Any, bank: Bank) -> TurnResult:
-    """One process. By the key the second one finds the turn that the first began."""
+async def live(store: Any, bank: Bank) -> RunResult:
+    """Run one process. The key lets the second process find the first one's turn."""
     async with Chat(script(), tools=bank.tools(), store=store, session="s") as chat:
         return await (await chat.send("Pay Ada", key="pay"))
 
@@ -103,10 +103,10 @@ async def test_stopped_anywhere_it_pays_once(before_next: bool) -> None:
     for lives in range(await count_events()):
         store, bank = MemoryStore(), Bank()
         await live_and_die(MortalStore(store, lives, before_next=before_next), bank)
-        result = await live(store, bank)  # the process that takes over
+        result = await live(store, bank)  # the process that recovers the turn
         assert result.text == "Paid."
         assert list(bank.payments.values()) == [5], f"died at {lives}"
-        assert bank.attempts <= 2  # tried again, perhaps, and with the same key
+        assert bank.attempts <= 2  # a retry uses the same key
 
 
 # --8<-- [end:crash]

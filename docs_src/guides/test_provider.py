@@ -20,7 +20,7 @@ async def test_a_file_is_read_and_told() -> None:
         async with Chat(model, tools=[read]) as chat:
             result = await (await chat.send("What is in a.txt?"))
         assert result.text == "It says hello."
-        assert provider.refusals == []  # a real provider would have taken it, too
+        assert provider.refusals == []  # a real provider would accept it too
         assert provider.seen[-1].body["messages"][-1]["content"] == "a.txt says hello"
 
 
@@ -35,7 +35,7 @@ async def test_a_busy_server_is_asked_again_and_a_broken_answer_kept() -> None:
             with pytest.raises(TurnError):
                 await (await chat.send("How far?"))
             assert (await chat.messages())[-1].text == "As far as "
-            assert (await (await chat.send("Go on"))).text == "Here."
+            assert (await (await chat.send("Continue"))).text == "Here."
         assert [seen.status for seen in provider.seen] == [429, 200, 200]
 
 
@@ -53,7 +53,7 @@ async def test_a_misspelt_parameter_is_refused() -> None:
 
 # --8<-- [end:refuses]
 # --8<-- [start:replay]
-KEPT = (
+RECORDED = (
     b'data: {"choices": [{"delta": {"content": "Hello."}}]}\n\n'
     b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
     b"data: [DONE]\n\n"
@@ -62,7 +62,7 @@ KEPT = (
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_a_kept_answer_is_read_however_it_is_split(size: int) -> None:
-    pieces = [KEPT[at : at + size] for at in range(0, len(KEPT), size)]
+    pieces = [RECORDED[at : at + size] for at in range(0, len(RECORDED), size)]
     # RecordedResponse.of(path, size) reads a file.
     transport = ReplayTransport([RecordedResponse(pieces)])
     model = get_model("groq:llama-3.3-70b", key="k", transport=transport)

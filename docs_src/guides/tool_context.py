@@ -1,7 +1,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from everturn import CallProgress, Chat, Progress, ToolContext, tool
+from everturn import Chat, Progress, ToolContext, tool
+from everturn.events import CallProgress
 from everturn.testing import ScriptedModel, call, calls, say
 
 kept: dict[str, str] = {}
@@ -11,7 +12,7 @@ kept: dict[str, str] = {}
 async def save(text: str, ctx: ToolContext) -> str:
     """Save a note."""
     ctx.progress("saving")
-    kept[ctx.key] = text  # the same key however often this call is tried
+    kept[ctx.key] = text  # the same key for every attempt of this call
     return "saved"
 
 

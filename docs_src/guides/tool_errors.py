@@ -2,7 +2,7 @@ import asyncio
 import textwrap
 
 from everturn import Chat, ToolError, tool
-from everturn.core.requests import RequestResult
+from everturn.models import RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
 MENU = {"soup": 4, "bread": 2}
@@ -10,7 +10,7 @@ MENU = {"soup": 4, "bread": 2}
 
 @tool(read_only=True)
 async def price(dish: str) -> int:
-    """Look up what a dish costs."""
+    """Look up the price of a dish."""
     if dish not in MENU:
         raise ToolError(f"there is no {dish} today; there are: {', '.join(MENU)}")
     return MENU[dish]

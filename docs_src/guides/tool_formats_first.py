@@ -1,26 +1,27 @@
 import asyncio
 
-from everturn import CallFinished, Chat, PromptedModel, TextDelta, tool
-from everturn.core.parts import TextPart
+from everturn import Agent, TextPart, tool
+from everturn.events import CallFinished, TextDelta
+from everturn.models import PromptedModel
 from everturn.testing import ScriptedModel, say
 
 
 @tool(read_only=True)
 async def forecast(city: str) -> str:
-    """Say what the weather will be."""
+    """Get the weather forecast for a city."""
     return "sunny"
 
 
-# All this model can do is write text; its prompt says how to call a tool.
+# This model only writes text; the system prompt says how to write a call.
 CALL = '{"tool_calls": [{"name": "forecast", "arguments": {"city": "Lisbon"}}]}'
 writes_text = ScriptedModel(say(f"Let me look.\n\n{CALL}"), say("Take sunglasses."))
 
 
 async def main() -> None:
     model = PromptedModel(writes_text, "json")
-    async with Chat(model, tools=[forecast]) as chat:
-        turn = await chat.send("What do I pack for Lisbon?")
-        async for event in turn:
+    agent = Agent(model, tools=[forecast])
+    async with agent.stream("What do I pack for Lisbon?") as run:
+        async for event in run:
             if isinstance(event, TextDelta):
                 print(event.text, end="")
             elif isinstance(event, CallFinished):

@@ -1,6 +1,6 @@
 import json
 
-from everturn.core.requests import RequestCall
+from everturn.models import RequestCall
 from everturn.models.prompted import TOOL_FORMATS
 
 

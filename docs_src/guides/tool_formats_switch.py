@@ -1,7 +1,7 @@
 import asyncio
 
-from everturn import Chat, get_model, tool
-from everturn.core.ports import Model
+from everturn import Agent, App, get_model, tool
+from everturn.models import Model
 from everturn.testing.provider import Call, Provider, Say
 
 
@@ -13,10 +13,12 @@ async def add(a: int, b: int) -> int:
 
 # --8<-- [start:shown]
 async def talk(model: Model | str) -> None:
-    async with Chat(model, tools=[add]) as chat:
-        await (await chat.send("1 + 2?", params={"tool_format": "blocks"}))
-        await (await chat.send("3 + 4?", params={"tool_format": "xml"}))
-        await (await chat.send("5 + 6?", params={"tool_format": "native"}))
+    calculator = Agent(model, name="calculator", tools=[add])
+    async with App(agents=[calculator]) as app:
+        chat = app.chat(agent=calculator)
+        await chat.run("1 + 2?", params={"tool_format": "blocks"})
+        await chat.run("3 + 4?", params={"tool_format": "xml"})
+        await chat.run("5 + 6?", params={"tool_format": "native"})
         for message in await chat.messages():
             print(f"{message.role}: {message.text}")
 
@@ -37,10 +39,11 @@ async def main() -> None:
         provider.script("small-1", answers, sequence=True)
         model = get_model("small-1", base_url=f"{provider.url}/v1", tool_format="json")
         await talk(model)
-        print("\nThe first call, as it was told in each turn:")
+        print("\nThe first call, as each turn sent it to the model:")
         for seen in (provider.seen[1], provider.seen[3], provider.seen[5]):
-            told = [one for one in seen.body["messages"] if one["role"] == "assistant"]
-            print(told[0].get("content") or told[0]["tool_calls"][0]["function"])
+            messages = seen.body["messages"]
+            first = next(item for item in messages if item["role"] == "assistant")
+            print(first.get("content") or first["tool_calls"][0]["function"])
 
 
 if __name__ == "__main__":

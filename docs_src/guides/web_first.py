@@ -3,9 +3,10 @@ from textwrap import shorten
 
 from aiohttp import web
 
-from everturn import Chat, EgressPolicy, fetch_url
-from everturn.core.parts import ToolPart
+from everturn import Chat
+from everturn.events import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools import EgressPolicy, fetch_url
 
 PAGE = "<h1>Menu</h1><ul><li>soup</li><li><a href='/cake'>cake</a></li></ul>"
 
@@ -25,7 +26,7 @@ async def main() -> None:
         calls(call("fetch_url", url=f"{here}/"), call("fetch_url", url=f"{here}/old")),
         say("There is soup."),
     )
-    policy = EgressPolicy(allow=[f"127.0.0.1:{port}"])  # of this machine, only this
+    policy = EgressPolicy(allow=[f"127.0.0.1:{port}"])  # and public addresses
     async with Chat(model, tools=[fetch_url(policy, approval="auto")]) as chat:
         result = await (await chat.send("What is on the menu?"))
         for part in result.messages[-1].parts:

@@ -1,7 +1,8 @@
 import asyncio
 from textwrap import shorten
 
-from everturn import EgressPolicy, EverturnError
+from everturn import EverturnError
+from everturn.tools import EgressPolicy
 
 NAMES = {
     "example.org": ["93.184.215.14"],
@@ -11,7 +12,7 @@ NAMES = {
 
 
 async def look_up(host: str) -> list[str]:
-    """In the place of the machine's resolver, so that this needs no network."""
+    """Replaces the system's resolver, so that the example needs no network."""
     return NAMES[host]
 
 

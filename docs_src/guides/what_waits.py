@@ -1,8 +1,9 @@
 import asyncio
 import json
 
-from everturn import Chat, GateOpened, TurnSuspended, tool
-from everturn.core.hooks import GateContext
+from everturn import Chat, tool
+from everturn.events import GateOpened, TurnSuspended
+from everturn.plugins import GateContext
 from everturn.testing import ScriptedModel, call, calls, say
 
 
@@ -13,7 +14,7 @@ async def pay(amount: int) -> str:
 
 
 class SmallChange:
-    """Allows what costs little, and leaves the rest to a person."""
+    """Approves small payments; a person decides about the others."""
 
     name = "small_change"
 

@@ -1,10 +1,10 @@
-from everturn.core.hooks import StepContext
+from everturn.plugins import StepContext
 
 GO_ON = "Your answer was cut off. Go on exactly where it stopped."
 
 
 class ContinueOnLength:
-    """Asks the model to go on when its answer was cut off, a few times per turn."""
+    """Asks the model to continue an answer that was cut off, a few times per turn."""
 
     name = "continue_on_length"
 
@@ -12,10 +12,10 @@ class ContinueOnLength:
         self._times = times
 
     async def on_after_request(self, ctx: StepContext) -> None:
-        # With calls the turn goes on anyway: the model is told why they were not run.
+        # With calls the turn continues: the model reads why they did not run.
         if ctx.finish != "length" or ctx.calls:
             return
-        # Counted in the messages, not in a field: every process counts the same.
+        # Counted in the messages, so that every process gets the same number.
         asked = sum(message.by == self.name for message in ctx.messages)
         if asked < self._times:
             await ctx.append_and_request(GO_ON, role="notice")

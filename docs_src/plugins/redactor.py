@@ -4,9 +4,9 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from everturn import TextPart
-from everturn.core.hooks import AppendContext, CallContext, RequestContext
-from everturn.core.parts import NoticePart, Part
-from everturn.core.requests import RequestMessage, RequestPart, RequestResult
+from everturn.events import NoticePart, Part
+from everturn.models import RequestMessage, RequestPart, RequestResult
+from everturn.plugins import AppendContext, CallContext, RequestContext
 
 CARD = re.compile(r"\b\d(?:[ -]?\d){12,18}\b")
 AnyPart = TypeVar("AnyPart", bound=Part | RequestPart)
@@ -23,27 +23,27 @@ def hidden(part: AnyPart) -> AnyPart:
 
 
 class Redactor:
-    """Keeps card numbers from the model, and from the log where a tool brings them."""
+    """Removes card numbers from requests and from tool results."""
 
     name = "redactor"
 
     def on_call_end(self, ctx: CallContext) -> None:
-        """A result, before it is written down. One that comes late passes here too."""
+        """Redact a tool result before it is logged; also called for late results."""
         output = ctx.output
         ctx.output = replace(output, text=hide(output.text), title=hide(output.title))
 
     def on_message_append(self, ctx: AppendContext) -> None:
-        """What plugins and the runtime append. An answer is still empty here."""
+        """Redact messages of plugins and the app; an answer is still empty here."""
         parts = tuple(hidden(part) for part in ctx.message.parts)
         ctx.message = replace(ctx.message, parts=parts)
 
     def on_before_request(self, ctx: RequestContext) -> None:
-        """What goes out. The log has the person's message as they wrote it."""
+        """Redact the request; the log keeps the person's message unchanged."""
         ctx.set_request_messages(outgoing(message) for message in ctx.body.messages)
 
 
 def outgoing(message: RequestMessage) -> RequestMessage:
-    # What the model wrote is left alone: it knows it, and a provider may sign it.
+    # Keep the model's own text: a provider may have signed it.
     if message.role == "assistant":
         return message
     return replace(message, parts=tuple(hidden(part) for part in message.parts))
