@@ -27,8 +27,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from everturn import Chat, EverturnError, Gate, Phase, Prompt, Runtime, TurnSettings
+from everturn import App, Chat, EverturnError, Gate, Prompt, TurnSettings
 from everturn.errors import UnknownSession
+from everturn.events import Phase
 
 HOME = Path(os.environ.get("INBOX_HOME", "inbox-data"))
 SYSTEM = (
@@ -36,10 +37,10 @@ SYSTEM = (
 )
 
 
-def make_runtime() -> Runtime:
+def make_app() -> App:
     """What all requests run on. The log is a file: whatever was unfinished in it goes on when the service starts."""
     HOME.mkdir(exist_ok=True)
-    return Runtime(
+    return App(
         os.environ.get("MODEL") or payments.offline_model(),
         tools=[payments.pay_invoice],
         store=str(HOME / "talks.db"),
@@ -49,12 +50,12 @@ def make_runtime() -> Runtime:
 
 def chat_of(request: Request, session: str) -> Chat:
     """A request is a session of its own, and its id is the session's name."""
-    return Chat("", runtime=request.app.state.runtime, session=session)
+    return Chat("", app=request.app.state.app, session=session)
 
 
 async def open_gates(request: Request) -> list[Gate]:
     """What nobody has answered yet, in all sessions."""
-    return [row.gate for row in await request.app.state.runtime.store.gates() if row.resolution is None]
+    return [row.gate for row in await request.app.state.app.store.gates() if row.resolution is None]
 
 
 async def take(request: Request) -> Response:
@@ -71,7 +72,7 @@ async def show(request: Request) -> Response:
     """Say what became of a request."""
     chat = chat_of(request, request.path_params["id"])
     try:
-        await chat.runtime.store.info(chat.session)
+        await chat.app.store.info(chat.session)
     except UnknownSession:
         return JSONResponse({"error": "there is no such request; POST /requests makes one"}, 404)
     messages = await chat.messages()  # none yet, in the moment between taking it and beginning with it
@@ -117,10 +118,10 @@ async def refused(request: Request, error: Exception) -> Response:
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncGenerator[None]:
     """Start with the service, and go on with everything the last process left."""
-    app.state.runtime = make_runtime()
-    await app.state.runtime.start()
+    app.state.app = make_app()
+    await app.state.app.start()
     yield
-    await app.state.runtime.aclose()
+    await app.state.app.aclose()
 
 
 app = Starlette(

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from everturn import PromptedModel
+from everturn.models import PromptedModel
 from everturn.testing import ScriptedModel, say
 
 TAKE = {"sunny": "sunglasses", "rain": "umbrella"}

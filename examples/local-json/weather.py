@@ -13,8 +13,9 @@ import sys
 
 import offline
 
-from everturn import CallFinished, Chat, EverturnError, get_model, tool
-from everturn.core.hooks import RequestContext
+from everturn import Chat, EverturnError, get_model, tool
+from everturn.events import CallFinished
+from everturn.plugins import RequestContext
 
 SYSTEM = "You are brief. Look up the weather of the city that is asked about."
 SKIES = {"paris": "21 degrees and sunny", "oslo": "4 degrees and snow", "lima": "17 degrees and rain"}

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from here import Here, cluster
 
-from everturn import CallProgress, EverturnError, GateOpened
+from everturn import EverturnError
 from everturn.client import Server
+from everturn.events import CallProgress, GateOpened
 
 
 async def shops(here: Here, export: Path | None) -> None:

@@ -13,19 +13,15 @@ from pathlib import Path
 
 import offline
 
-from everturn import (
+from everturn import Chat, EverturnError, Gate, Turn, files
+from everturn.events import (
     CallFinished,
-    Chat,
-    EverturnError,
-    FileSnapshots,
     FilesPart,
-    Gate,
     TextDelta,
-    Turn,
     TurnFailed,
     TurnSuspended,
-    files,
 )
+from everturn.plugins import FileSnapshots
 
 SYSTEM = "You help with the files of one folder. Read before you write, and change no more than you were asked to."
 HELP = "Say what you want; /revert takes back the last change, /quit leaves (and so does Ctrl-D)."
@@ -67,7 +63,7 @@ async def watch(chat: Chat, turn: Turn) -> None:
 
 async def answer(turn: Turn, gate: Gate) -> None:
     """Put one question to the person. What is allowed is exactly what was shown: the gate is bound to it by a hash."""
-    print(f"\n{gate.tool} asks to run:\n{colored(plain(gate.preview or gate.arguments))}")
+    print(f"\n{gate.tool} needs approval:\n{colored(plain(gate.preview or gate.arguments))}")
     said = typed("[y]es, or why not: ")
     if said.lower() in ("y", "yes"):
         await turn.answer(gate, allow="once")
