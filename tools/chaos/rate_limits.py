@@ -207,7 +207,7 @@ async def campaign(options: argparse.Namespace) -> dict[str, float]:
             node.tell(do="calm")
         open_turns = await _drain(f"{options.database}", schema, 20.0)
         again = {marker for marker, times in provider.answered.items() if times > 1}
-        answers = await _answers(f"{options.database}?schema={schema}", again)
+        answers = await answers_in_log(f"{options.database}?schema={schema}", again)
         total = provider.refused + len(provider.accepted)
         return {
             "requests": total,
@@ -256,7 +256,7 @@ async def _drain(database: str, schema: str, most: float) -> int:
         await connection.close()
 
 
-async def _answers(database: str, markers: set[str]) -> dict[str, int]:
+async def answers_in_log(database: str, markers: set[str]) -> dict[str, int]:
     """How many answers the log has to each of these messages: a request that was sent again is still one answer."""
     store = get_store(database)
     counts = dict.fromkeys(markers, 0)
