@@ -80,7 +80,8 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]):
     assert doctor.doctor(["--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert {check["about"].split()[0] for check in said["checks"]} == {
-        "Everturn", "Configuration", "Models", "Keys", "Sessions", "Server", "Terminal", "Extras", "Sandboxes", "Programs",
+        "Everturn", "Configuration", "Folder", "Models", "Keys", "Sessions", "Server", "Terminal", "Extras", "Sandboxes",
+        "Programs",
     }  # fmt: skip
     monty = next(check for check in said["checks"] if check["about"] == "Sandboxes")
     assert monty["guarantees"] == dict.fromkeys(GUARANTEES, "")

@@ -112,8 +112,8 @@ def test_values_are_what_the_tool_takes_and_what_cannot_be_seen_is_written_out()
     [
         (["send_mail", "to"], "'to' is no argument: write name=value"),
         (["send_mail", "{to}"], "these arguments are not a JSON object"),
-        (["send_mail", "to=ada"], "text"),
-        (["send_male", "to=ada"], "there is no tool called 'send_male'; there are: send_mail"),
+        (["send_mail", '{"to": "ada"}'], "text: missing"),
+        (["send_male", "to=ada", "--no-folder"], "there is no tool called 'send_male'; there are: send_mail"),
         (["send_mail", "to=a", "text=b", "--subject", "to=url"], "--subject is for a tool that is not given"),
         (["send_mail", "to=a", "text=b", "--session", "x"], "--session names a conversation in a --store"),
         (["send_mail", "to=a", "text=b", "--store", "nope.db", "--session", "x"], "there is no file nope.db"),
@@ -178,3 +178,29 @@ def test_check_says_where_a_file_is_wrong(rules: str):
 
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{rules}:15: `action` must be allow, ask or deny" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["write_file", "path=notes.md"], 3, "content was not given: an empty text is assumed"),
+        (["write_file", "path=notes.md", "--mode", "auto-edit"], 0, "auto-edit mode allows file edits"),
+        (["write_file", "path=notes.md", "--mode", "plan"], 4, "to change it: another mode, ask or auto-edit"),
+        (["read_file", "path=notes.md"], 0, "its own `approval`, defaults"),
+        (["write_file", "path=notes.md", "--no-folder"], 3, "write_file is no tool of this configuration"),
+    ],
+)
+def test_in_a_repository_the_tools_of_its_folder_are_known(
+    words: list[str], code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("STATE", "DATA", "CONFIG"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    monkeypatch.chdir(folder)
+
+    done = permissions("explain", *words)
+
+    assert done.returncode == code, done.stderr
+    assert told in done.stdout

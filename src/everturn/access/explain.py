@@ -14,7 +14,7 @@ from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Policy, PolicyDecision, Rule
 from everturn.permissions import explain
 from everturn.plugins.tool_calling import GROUPS_OFF
-from everturn.running.permissions import Permissions, needs_named_rule
+from everturn.running.permissions import PLAN_REASON, Permissions, needs_named_rule
 
 MOST: Final = 64  # cases and rules that are reported
 
@@ -78,6 +78,8 @@ async def explain_call(
         ]
     each = list(policy.decide_each(tool.name, cases, acts))[:MOST]
     lines = explain.explain_decision(policy, tool.name, meant, cases, decision, acts)
+    if decision.reason == PLAN_REASON.format(tool=tool.name):  # no rule changes that
+        lines[-1] = "  to change it: another mode, ask or auto-edit"
     open_parts = (
         explain.uncovered_parts(tool.name, each, cases) if decision.action == "ask" and decision.rule is None else ()
     )

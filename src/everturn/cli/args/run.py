@@ -79,8 +79,12 @@ def _add_folder(run: argparse.ArgumentParser) -> None:
         "-c", "--continue", dest="goes_on", action="store_true", help="continue this folder's last session"
     )
     here.add_argument("--no-save", action="store_true", help="do not save the session")
-    here.add_argument("--no-folder", action="store_true", help="no files and no shell of this folder")
-    here.add_argument(
+    _add_folder_tools(here)
+
+
+def _add_folder_tools(group: Any) -> None:
+    group.add_argument("--no-folder", action="store_true", help="no files and no shell of this folder")
+    group.add_argument(
         "--mode",
         choices=("plan", "ask", "auto-edit"),
         default="",
@@ -158,8 +162,9 @@ def add_explain_options(explain: argparse.ArgumentParser) -> None:
         "--agent", metavar="NAME", default="", help="agent from the configuration (default: the first one)"
     )
     group.add_argument("--permissions", metavar="FILE", default="", help="permission rules (TOML)")
+    _add_folder_tools(group)
     _add_reach(explain)
-    explain.set_defaults(allow=[], deny=[], system="", budget="", max_steps=None, timeout=None, mode="")
+    explain.set_defaults(allow=[], deny=[], system="", budget="", max_steps=None, timeout=None)
 
 
 def _add_store(run: argparse.ArgumentParser) -> None:

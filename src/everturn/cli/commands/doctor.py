@@ -75,7 +75,7 @@ def run_checks(environment: Mapping[str, str], told: ProgressCallback | None = N
 ORDER: Final = {
     name: at
     for at, name in enumerate(
-        "Everturn Configuration Models Keys Sessions Server Services Terminal Extras Sandboxes Programs".split()
+        "Everturn Configuration Folder Models Keys Sessions Server Services Terminal Extras Sandboxes Programs".split()
     )
 }
 
@@ -91,6 +91,7 @@ def run_configured_checks(environment: Mapping[str, str]) -> list[DoctorCheck]:
         checks["models"] = lambda: models.check_agent_models(loaded, environment)
     checks["servers for models"] = lambda: models.check_local_servers(config)
     if loaded is not None:
+        checks["the folder"] = lambda: _folder(loaded, environment)
         checks["sessions"] = lambda: [*check_store(loaded, environment), *_disk(loaded, environment)]
         checks["the server"] = lambda: check_server(loaded, environment)
     return results + run_concurrently(checks, None, TIMEOUT - 1)
@@ -172,6 +173,12 @@ def _defaults() -> LoadedConfig:
     from everturn.config.load import load_config
 
     return load_config(os.devnull, {})
+
+
+def _folder(loaded: LoadedConfig, environment: Mapping[str, str]) -> list[DoctorCheck]:
+    from everturn.cli.doctor.folder import check_folder
+
+    return check_folder(loaded, environment)
 
 
 def _disk(loaded: LoadedConfig, environment: Mapping[str, str]) -> list[DoctorCheck]:

@@ -7,6 +7,7 @@ A check changes nothing and has a time limit. It never shows the value of a key 
 - `machine`: Python, SQLite, clock, disk, programs and the terminal
 - `extras`: installed extras and the versions of their packages
 - `server`: configuration, port, operator token and web UI
+- `folder`: the current folder: trust, instruction files and extensions, and files that are skipped
 - `store`: the store of the sessions
 - `models`: models of the agents, local model servers and API keys
 - `services`: PostgreSQL, Restate, NATS and other configured addresses

@@ -73,6 +73,9 @@ async def explain_call(
     if tool is not None and subjects:
         raise ConfigError(f"--subject is for a tool that is not given; {name} says itself what its arguments are")
     arguments = _arguments(words, tool)
+    is_json = len(words) == 1 and words[0].lstrip().startswith("{")
+    assumed = [] if tool is None or is_json else _missing_texts(tool, arguments)
+    arguments |= dict.fromkeys(assumed, "")
     meant = arguments if tool is None else tool.validate(arguments) or arguments
     # Without the tool its own declarations are unknown, and only rules decide.
     spec = tool.spec if tool is not None else ToolSpec(name, "", {}, approval="ask", subjects=_subjects(subjects))
@@ -85,7 +88,8 @@ async def explain_call(
     explanation = await explain.explain_call(app.permissions, spec, arguments, meant, options, granted)
     registered = app.registry_of(options.agent).tools
     warnings = [f"warning: {text}" for text in explain.agent_warnings(app.permissions, enabled, registered, options)]
-    return [*_notes(spec, tool, subjects), *explanation.lines, *warnings], CODES[explanation.decision.action]
+    notes = [*_notes(spec, tool, subjects), *(f"{each} was not given: an empty text is assumed" for each in assumed)]
+    return [*notes, *explanation.lines, *warnings], CODES[explanation.decision.action]
 
 
 def _rules_of(grants: Sequence[Grant]) -> list[Rule]:
@@ -123,6 +127,16 @@ def _arguments(words: Sequence[str], tool: Tool | None) -> JsonObject:
             raise ConfigError(f"{word!r} is no argument: write name=value, or all of them as one JSON object")
         arguments[name] = _value(value, _type(tool, name))
     return replace_surrogates_in(arguments)
+
+
+def _missing_texts(tool: Tool, arguments: JsonObject) -> list[str]:
+    """Return the required texts that were not given and that are no subject of a rule, such as a file's content."""
+    required = cast("list[str]", tool.spec.schema.get("required", []))
+    return [
+        name
+        for name in required
+        if name not in arguments and name not in tool.spec.subjects and _type(tool, name) == "string"
+    ]
 
 
 def _type(tool: Tool | None, name: str) -> object:
