@@ -8,9 +8,9 @@ from everturn import Chat
 from everturn.testing import ScriptedModel, say
 from tools.chaos.rate_limits import answers_in_log, campaign, is_good, parse
 
-pytestmark = [pytest.mark.live, pytest.mark.long]
 
-
+@pytest.mark.live
+@pytest.mark.long
 async def test_processes_share_a_limit_fairly_and_a_kill_costs_little() -> None:
     found = await campaign(parse(["--short"]))
     assert is_good(found), found
