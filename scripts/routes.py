@@ -21,6 +21,7 @@ FAMILIES = {
     "openai": "OpenAI",
     "ai-sdk": "AI SDK",
     "ag-ui": "AG-UI",
+    "a2a": "A2A",
     "about": "login, health and metrics",
 }
 WORDS: dict[Role, str] = {

@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 from docs_src.guides.client_first import talk as client_talk
 from docs_src.guides.client_resume import two_halves
+from docs_src.guides.protocols_a2a import talk as a2a_talk
 from docs_src.guides.protocols_chat import talk as chat_talk
 from docs_src.guides.protocols_responses import talk as responses_talk
 from tests.helpers.recorded_streams import CLIENTS, with_clients
@@ -150,6 +151,11 @@ async def test_chat_completions_with_the_stock_client(serving: Serving, capsys: 
 async def test_responses_with_the_stock_client(serving: Serving, capsys: pytest.CaptureFixture[str]) -> None:
     await responses_talk(serving.url, serving.token)
     assert capsys.readouterr().out.splitlines() == shown("protocols_responses.txt")
+
+
+async def test_a2a_with_the_stock_client(serving: Serving, capsys: pytest.CaptureFixture[str]) -> None:
+    await a2a_talk(serving.url, serving.token)
+    assert capsys.readouterr().out == f"take_note says: noted: lunch is at noon\n\n{THAT}"
 
 
 @pytest.mark.live

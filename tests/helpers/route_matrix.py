@@ -74,7 +74,7 @@ class Things(Struct):
     def ids(self) -> dict[str, str]:
         """By the names that paths have for them."""
         named = {"id": self.response, "chat": self.session, "user": "viewer", "tenant": "ours", "server": "files"}
-        return {**msgspec.to_builtins(self), **named}
+        return {**msgspec.to_builtins(self), **named, "agent": "assistant"}
 
 
 class World:
@@ -141,6 +141,15 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
             "tools": [],
             "context": [],
             "forwardedProps": {},
+        },
+        "a2a_call": {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendMessage",
+            "params": {
+                "message": {"messageId": "m", "contextId": ids["session"], "parts": [{"text": "hello"}]},
+                "configuration": {"returnImmediately": True},
+            },
         },
     }
     return bodies.get(route.name, {})

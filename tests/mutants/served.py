@@ -303,6 +303,13 @@ PROTOCOL_MUTANTS = [
         'not said.get("approved")',
         "tests/protocols/test_ag_ui_server.py::test_only_a_clear_yes_is_a_yes",
     ),
+    Mutant(
+        "whatever is not false approves in A2A",
+        "server/protocols/a2a.py",
+        'data.get("approved") is True',
+        'data.get("approved")',
+        "tests/protocols/test_a2a_client.py::test_a_text_or_anything_but_true_approves_nothing",
+    ),
 ]
 
 AROUND_MUTANTS = [

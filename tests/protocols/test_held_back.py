@@ -43,6 +43,15 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         "/ag-ui",
         {"threadId": "t1", "runId": "r1", "messages": [{"id": "u1", "role": "user", "content": "go"}], **RUN},
     ),
+    "a2a": (
+        "/a2a/assistant",
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendStreamingMessage",
+            "params": {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "go"}]}},
+        },
+    ),
 }
 
 

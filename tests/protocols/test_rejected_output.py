@@ -13,6 +13,7 @@ from everturn.core.deltas import TurnItem
 from everturn.core.events import OutputRejected, StepFinished
 from everturn.events import TextDelta
 from everturn.models.scripted import ScriptedModel, say
+from everturn.protocols.a2a import A2aEncoder, TaskNames
 from everturn.protocols.ag_ui import AgUiEncoder
 from everturn.protocols.ai_sdk import AiSdkEncoder
 from everturn.protocols.chat_completions import ChatCompletionsEncoder
@@ -73,3 +74,13 @@ async def test_ag_ui_says_which_message_is_void(items: list[TurnItem]) -> None:
 async def test_the_step_of_a_rejected_answer_has_no_parts(items: list[TurnItem]) -> None:
     finished = [item for item in items if isinstance(item, StepFinished)]
     assert [bool(step.parts) for step in finished] == [False, True]
+
+
+async def test_a2a_replaces_the_artifact(items: list[TurnItem]) -> None:
+    kept: list[str] = []
+    for frame in feed(A2aEncoder(1, TaskNames("task", "context", "s")), items):
+        update = frame["result"].get("artifactUpdate")
+        if update is not None:
+            kept = kept if update.get("append") else []
+            kept += [part["text"] for part in update["artifact"]["parts"]]
+    assert "".join(kept) == "7"

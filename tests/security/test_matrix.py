@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from everturn import api
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import ROLES
 from everturn.server.protocols import ag_ui
+from everturn.server.protocols.a2a import a2a_routes
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
 from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.route import Route
@@ -29,12 +31,13 @@ ROUTES: list[Route] = [
     *openai_routes.ROUTES,
     *ai_sdk_routes.ROUTES,
     *ag_ui.ROUTES,
+    *a2a_routes(ServerOptions()),
 ]
 OTHERS = {"openapi", "metrics", "log_out"}
 """Routes of the application itself that take a credential."""
 
-OWN = {"put_user", "put_tenant", "erase_memory"}
-"""Routes whose ids are names that a tenant gives, so that two may have the same."""
+OWN = {"put_user", "put_tenant", "erase_memory", "a2a_card", "a2a_call"}
+"""Routes whose ids are names that a tenant or the configuration gives, so that two may have the same."""
 
 by_name = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 

@@ -8,6 +8,7 @@ more of the conversation than it needs to continue its stream.
 - `waiting_point`: where a stream ends because the turn waits for answers, and where the next one continues
 - `ai_sdk`: the UI message stream of the AI SDK
 - `ag_ui`: the events of AG-UI
+- `a2a`: tasks of the Agent2Agent protocol
 - `openai_common`: segments of a turn and ids of gates, for both OpenAI protocols
 - `chat_completions`: OpenAI Chat Completions
 - `responses`: OpenAI Responses

@@ -31,6 +31,7 @@ from everturn.server.errors import RequestError, error_response
 from everturn.server.middleware import GuardMiddleware, Receive, Scope, Send, cookie_name, find_cookies
 from everturn.server.openapi import build_openapi
 from everturn.server.protocols import ag_ui
+from everturn.server.protocols.a2a import a2a_routes
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
 from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.protocols.openai.routes import openai_error
@@ -353,7 +354,7 @@ def make_app(
     **more: Any,
 ) -> Application:
     """The server as one ASGI application: our own routes, those of the other protocols, and `extra` ones."""
-    routes = [*ai_sdk_routes.ROUTES, *openai_routes.ROUTES, *ag_ui.ROUTES, *extra]
+    routes = [*ai_sdk_routes.ROUTES, *openai_routes.ROUTES, *ag_ui.ROUTES, *a2a_routes(options), *extra]
     return Application(
         server_context, authenticator, streams, options, routes, wording={"openai": openai_error}, **more
     )

@@ -1,4 +1,4 @@
-"""Common parts of the AI SDK and AG-UI routes: finding the session and the turn, and answering open gates.
+"""Common parts of the AI SDK, AG-UI and A2A routes: finding the session and the turn, and answering open gates.
 
 Of all that a client sends along, only ids are read, and each is checked against the gates that are open in the session: a
 history that claims that something was approved proves nothing.
