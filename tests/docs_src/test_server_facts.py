@@ -28,6 +28,7 @@ from everturn.config.reload import LIVE, PAUSE
 from everturn.config.schema import (
     AgentTable,
     AssistantTable,
+    AuthTable,
     ClusterTable,
     Config,
     HookTable,
@@ -83,7 +84,7 @@ TABLES: dict[str, Any] = {
     "hooks": HookTable,
     "tenants": TenantTable,
     "limits": TenantLimits,
-    "auth": OidcTable,
+    "auth": AuthTable,
     "telemetry": TelemetryTable,
 }
 
@@ -150,7 +151,8 @@ def test_every_key_is_on_the_page_with_its_default(name: str) -> None:
     rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|", sections()[name], re.MULTILINE)
     told = {key: default.strip() for key, default in rows}
     # Logins are configured under [auth], and are no key of [server].
-    fields = {field.name: field for field in msgspec.structs.fields(TABLES[name]) if field.name != "oidc"}
+    tables = (AuthTable, OidcTable) if name == "auth" else (TABLES[name],)
+    fields = {field.name: field for one in tables for field in msgspec.structs.fields(one) if field.name != "oidc"}
     assert list(told) == list(fields)
     for key, field in fields.items():
         assert told[key] == said(field), key

@@ -29,7 +29,6 @@ from everturn.core.webhooks import Webhook, derive_secret, sign_payload
 from everturn.errors import Stale
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import send_message, turn_ended_events, turn_started_events
-from everturn.webhooks.sender import SECRET
 from tools.chaos.schedules import EchoModel, KillableProcess
 from tools.servers.postgres import private_postgres
 
@@ -111,7 +110,7 @@ async def campaign(
             id="campaign", url=f"http://127.0.0.1:{port}/hook", events=("turn.completed",), created=time.time()
         )
         await store.webhooks.put(webhook)
-        receiver.secret = derive_secret(await store.accounts.secret(SECRET), webhook, webhook.version)
+        receiver.secret = derive_secret(await store.accounts.keys.first("webhooks"), webhook, webhook.version)
         await asyncio.gather(*(worker.start() for worker in workers))
         filling = asyncio.create_task(_fill(store, deliveries))
         for _ in range(kills):

@@ -94,7 +94,11 @@ class Access:
         from everturn import __version__
 
         principal = self.principal
-        csrf = csrf_of(await self.scope.server_context.secret("csrf"), principal) if principal.kind == "login" else ""
+        csrf = (
+            csrf_of(await self.scope.server_context.accounts.keys.first("csrf"), principal)
+            if principal.kind == "login"
+            else ""
+        )
         return api.Me(tenant=principal.tenant, user=principal.user, role=principal.role, version=__version__, csrf=csrf)
 
     @needs("viewer")

@@ -62,7 +62,6 @@ class Authenticator:
         self._cached: dict[str, tuple[float, KnownCredential]] = {}
         self._tokens: dict[str, tuple[float, Principal]] = {}
         self._last_valid: dict[str, float] = {}  # hash of a credential -> when it was last valid
-        self._secrets: dict[str, bytes] = {}  # they never change
 
     async def authenticate(self, authorization: str | None = None, cookie: str | None = None) -> Principal:
         """Authenticate a caller. If both are sent, both must be valid and of the same user.
@@ -208,11 +207,14 @@ class Authenticator:
 
     async def csrf(self, principal: Principal) -> str:
         """The CSRF token of a login."""
-        return csrf_of(await self._secret("csrf"), principal)
+        return csrf_of(await self._accounts.keys.first("csrf"), principal)
 
     async def is_csrf(self, principal: Principal, token: str) -> bool:
         """Whether this is the CSRF token of the login."""
-        return is_csrf(await self._secret("csrf"), principal, token)
+        async for key in self._accounts.keys.candidates("csrf"):
+            if is_csrf(key, principal, token):
+                return True
+        return False
 
     async def begin_oidc(self, redirect: str) -> LoginFlow:
         """Start a login with the provider: redirect the browser to `url` and set `cookie`; both are valid for ten minutes.
@@ -222,7 +224,7 @@ class Authenticator:
         """
         if self._issuer is None or not self._issuer.options.client_id:
             raise NotRecognised("nobody can log in so here; " + CREDENTIAL_HINT)
-        return await begin_flow(self._issuer, await self._secret("oidc"), redirect, self._clock.now())
+        return await begin_flow(self._issuer, await self._accounts.keys.first("oidc"), redirect, self._clock.now())
 
     async def finish_oidc(
         self, code: str, state: str, cookie: str, redirect: str, seconds: float = LOGIN_SECONDS
@@ -234,8 +236,8 @@ class Authenticator:
         """
         if self._issuer is None or not self._issuer.options.client_id:
             raise NotRecognised("nobody can log in so here; " + CREDENTIAL_HINT)
-        secret, now = await self._secret("oidc"), self._clock.now()
-        claims = await finish_flow(self._issuer, secret, code, state, cookie, redirect, now)
+        keys = [key async for key in self._accounts.keys.candidates("oidc")]
+        claims = await finish_flow(self._issuer, keys, code, state, cookie, redirect, self._clock.now())
         principal = await self._principal_of(self._issuer.options, claims, hash_values(code, state))
         cap: Role = principal.role if self._issuer.options.role_claim else MAX_TOKEN_ROLE
         if self._issuer.options.role_claim:  # a role that the provider revokes takes effect with the next login
@@ -293,11 +295,6 @@ class Authenticator:
         return is_user_of_issuer(options, account[0]) and (
             bool(options.role_claim) or is_at_least(account[0].role, principal.role)
         )
-
-    async def _secret(self, name: str) -> bytes:
-        if name not in self._secrets:
-            self._secrets[name] = await self._accounts.secret(name)
-        return self._secrets[name]
 
     async def _note(self, tenant: str, user: str, credential: str, did: str, on: str) -> None:
         await self._accounts.append_audit(AuditRecord(tenant, self._clock.now(), user, credential, did, on))

@@ -29,8 +29,8 @@ class FileAccess:
             raise ConfigError(f"a file has at most {limit:,} bytes; this has {len(data):,}")
         self.scope.server_context.meter.count_upload(self.scope.principal.tenant, len(data))
         part = await self.scope.chat("files").attach(data, sanitize_media_type(media_type), sanitize_file_name(name))
-        secret = await self.scope.server_context.secret("files")
-        return api.FileView(file=encode_handle(secret, self.scope.principal.tenant, part), part=part)
+        key = await self.scope.server_context.accounts.keys.first("files")
+        return api.FileView(file=encode_handle(key, self.scope.principal.tenant, part), part=part)
 
     @needs("viewer")
     async def read(self, session: str, blob: str) -> bytes:

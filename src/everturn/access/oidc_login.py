@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 from urllib.parse import quote_plus, urlencode
 
@@ -67,14 +67,14 @@ async def begin_flow(issuer: Issuer, secret: bytes, redirect: str, now: float) -
 
 
 async def finish_flow(
-    issuer: Issuer, secret: bytes, code: str, state: str, cookie: str, redirect: str, now: float
+    issuer: Issuer, keys: Sequence[bytes], code: str, state: str, cookie: str, redirect: str, now: float
 ) -> dict[str, Any]:
     """Finish a login. Returns the claims of the user.
 
     Raises:
         NotRecognised: this browser has not started the login, or the provider does not confirm it.
     """
-    login_state = _read_cookie(secret, cookie)
+    login_state = _read_cookie(keys, cookie)
     is_same = (
         hmac.compare_digest(login_state.state.encode(), state.encode("utf-8", "replace"))
         and login_state.redirect == redirect
@@ -124,12 +124,12 @@ def add_client_secret(
     headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
-def _read_cookie(secret: bytes, cookie: str) -> _LoginState:
+def _read_cookie(keys: Sequence[bytes], cookie: str) -> _LoginState:
     try:
         data, mac = (
             base64.b64decode(part + "=" * (-len(part) % 4), b"-_", validate=True) for part in cookie.split(".")
         )
-        if not hmac.compare_digest(mac, _mac(secret, data)):
+        if not any(hmac.compare_digest(mac, _mac(key, data)) for key in keys):
             raise NotRecognised(LOGIN_AGAIN)
         return msgspec.json.decode(data, type=_LoginState)
     except (ValueError, msgspec.MsgspecError):

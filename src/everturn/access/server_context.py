@@ -47,7 +47,7 @@ class ServerContext(Struct, dict=True):
         self.open_folder: OpenFolderFunction | None = None
 
     async def secret(self, name: str) -> bytes:
-        """A secret of the whole installation. It never changes, so it is read once."""
+        """A secret of the whole installation that never changes, so it is read once. Signatures have `accounts.keys`."""
         if name not in self._secrets:
             self._secrets[name] = await self.accounts.secret(name)
         return self._secrets[name]

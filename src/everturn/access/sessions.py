@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from everturn.access.turn_options import (
     check_params,
     models_of,
 )
-from everturn.access.upload_handles import decode_handle
+from everturn.access.upload_handles import NOT_A_FILE, decode_handle
 from everturn.chat import Chat, Turn
 from everturn.chat.agent_selection import select_agent
 from everturn.chat.context import read_context
@@ -36,7 +37,7 @@ from everturn.core.context_report import ContextReport
 from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import PermissionMode, TurnOptions
-from everturn.core.parts import ContextPart, TextPart
+from everturn.core.parts import ContextPart, FilePart, TextPart
 from everturn.core.state import Phase, TurnState, fold
 from everturn.core.stats import stats_of
 from everturn.core.store_ports import SessionInfo
@@ -45,6 +46,7 @@ from everturn.errors import (
     EverturnError,
     Forbidden,
     KeyConflict,
+    UnknownFile,
     UnknownMessage,
     UnknownSession,
     UnknownTurn,
@@ -473,9 +475,14 @@ class SessionAccess:
         options = TurnOptions(by=principal.user, folder=folder, prompt=prompt, mode=mode)
         return Chat(agent.definition, app=app, session=session, options=options, tenant=principal.tenant)
 
+    async def _file(self, handle: str) -> FilePart:
+        async for key in self.scope.server_context.accounts.keys.candidates("files"):
+            with suppress(UnknownFile):
+                return decode_handle(key, self.scope.principal.tenant, handle)
+        raise UnknownFile(NOT_A_FILE)
+
     async def _parts(self, text: str, files: list[str], contexts: list[api.AttachedContext]) -> list[InputPart]:
-        secret = await self.scope.server_context.secret("files") if files else b""
-        attached: list[InputPart] = [decode_handle(secret, self.scope.principal.tenant, file) for file in files]
+        attached: list[InputPart] = [await self._file(file) for file in files]
         for context in contexts:
             attached.append(
                 ContextPart(context.kind, context.text, context.title, context.source, untrusted=context.untrusted)

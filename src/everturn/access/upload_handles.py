@@ -19,6 +19,7 @@ from everturn.core.parts import FilePart
 from everturn.errors import UnknownFile
 
 PREFIX: Final = "evf_"
+NOT_A_FILE: Final = "this is no file"
 LONGEST_NAME: Final = 240  # bytes; a handle has at most 1,000 characters
 _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9][a-z0-9!#$&^_.+-]{0,80}")
 
@@ -40,10 +41,10 @@ def decode_handle(secret: bytes, tenant: str, handle: str) -> FilePart:
         blob, media_type, size, name = msgspec.json.decode(_bytes(data), type=tuple[str, str, int, str])
         part, given = FilePart(blob, media_type, size, name), _bytes(mac)
     except (ValueError, msgspec.MsgspecError, binascii.Error):
-        raise UnknownFile("this is no file") from None
+        raise UnknownFile(NOT_A_FILE) from None
     # The handle is built anew: another text that decodes to the same would be a second name of the same file.
     if not hmac.compare_digest(given, _mac(secret, tenant, part)) or handle != encode_handle(secret, tenant, part):
-        raise UnknownFile("this is no file")
+        raise UnknownFile(NOT_A_FILE)
     return part
 
 

@@ -1,7 +1,8 @@
 """Callback tokens: what an external system finishes a waiting call with (`ctx.external`).
 
-A token names its session, turn and wait, and is signed with a secret of the store. Nothing of it is stored: a resumed
-tool derives the same token again, in any process on the store, and nobody can derive one from the log.
+A token names its session, turn and wait, and is signed with a key of the store. Nothing of it is stored: a resumed tool
+derives the same token again, in any process on the store, and nobody can derive one from the log. After a rotation of the
+keys it derives another one; the token before is accepted until its key is retired.
 
 A token for an inbound hook is no secret: it finishes its wait only in a delivery that the hook has verified. It can be a
 reference that a third party repeats in its signed webhooks, and is shown in its dashboard.
@@ -29,7 +30,6 @@ PREFIX: Final = "evc_"
 HOOK_PREFIX: Final = "evh_"  # of a token that needs the signature of a hook
 MAX_TOKEN_LENGTH: Final = 4_000
 MAX_VALUE_LENGTH: Final = 1_000_000  # characters of a value, as JSON
-SECRET: Final = "callbacks"
 UNKNOWN: Final = "nothing waits for this callback: the token is wrong, or the wait is over"
 
 
@@ -39,10 +39,14 @@ async def callback_token(store: Store, tenant: str, session: str, turn: str, wai
     Raises:
         ConfigError: the store has no accounts, which keep the secret.
     """
+    return _sign(await store.accounts.keys.first("callbacks"), tenant, session, turn, wait, hook)
+
+
+def _sign(key: bytes, tenant: str, session: str, turn: str, wait: str, hook: str) -> str:
     # One JSON list: no two of them share an encoding, so nothing can be moved from one field to the next.
     signed = ["hook", hook] if hook else ["callback"]
     data = encode_canonical([*signed, tenant, session, turn, wait]).encode()
-    mac = hmac.digest(await store.accounts.secret(SECRET), data, hashlib.sha256)
+    mac = hmac.digest(key, data, hashlib.sha256)
     return f"{HOOK_PREFIX if hook else PREFIX}{_text(encode_canonical([session, turn, wait]).encode())}.{_text(mac)}"
 
 
@@ -126,10 +130,10 @@ async def _verify(store: Store, token: str, hook: str) -> tuple[str, str, str, s
     except (ValueError, msgspec.MsgspecError, binascii.Error, UnknownSession):
         raise UnknownCallback(UNKNOWN) from None
     # The token is built anew: another text that decodes to the same would be a second token of the same wait.
-    given, expected = token.encode(), (await callback_token(store, tenant, session, turn, wait, hook)).encode()
-    if not hmac.compare_digest(given, expected):
-        raise UnknownCallback(UNKNOWN)
-    return session, turn, wait, tenant
+    async for key in store.accounts.keys.candidates("callbacks"):
+        if hmac.compare_digest(token.encode(), _sign(key, tenant, session, turn, wait, hook).encode()):
+            return session, turn, wait, tenant
+    raise UnknownCallback(UNKNOWN)
 
 
 def _text(data: bytes) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from everturn.config.build import configured_cluster, configured_store
+from everturn.config.build import configured_cluster, configured_store, signing_keys
 from everturn.config.load import load_config
 from everturn.config.worker import FILE
 from everturn.errors import ConfigError, StoreUnavailable
@@ -37,6 +37,15 @@ def resolve_store(options: argparse.Namespace) -> str:
     if not loaded.config.store.url and (loaded.config.cluster.database or os.environ.get("EVERTURN_DATABASE")):
         return configured_cluster(loaded, {}, os.environ).database
     return configured_store(loaded, "", os.environ)
+
+
+def resolve_signing_keys(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the signing keys of the configuration.
+
+    Raises:
+        ConfigError: the configuration is invalid, or a key is not there.
+    """
+    return signing_keys(load_config(config_file(options)), os.environ)
 
 
 def require_existing_store(store: str) -> str:

@@ -41,6 +41,7 @@ from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.options import Budget, Prompt
 from everturn.core.rate_limits import BreakerPolicy, LimiterOptions
 from everturn.core.rules.policy import Rule
+from everturn.core.signing_keys import MIN_KEY_LENGTH
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model
@@ -197,6 +198,8 @@ def app_factory(
             **ports,
         )
         app.webhooks.allow(*loaded.config.webhooks.allow)
+        if loaded.config.auth.signing_keys:
+            app.store.accounts.keys.configured = signing_keys(loaded, known)
         for model_instance in models.values():
             app.add_model(model_instance)
         for name in model_names:  # a missing key is better reported now
@@ -206,6 +209,23 @@ def app_factory(
         return app
 
     return make
+
+
+def signing_keys(loaded: LoadedConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the configured signing keys.
+
+    Raises:
+        ConfigError: a key is not there, or is too short to be random.
+    """
+    keys = tuple(str(key.resolved(environ)) for key in loaded.config.auth.signing_keys)
+    for number, key in enumerate(keys, 1):
+        if len(key) < MIN_KEY_LENGTH:
+            where = loaded.tree.where(("auth", "signing_keys"))
+            raise ConfigError(
+                f"{where}: auth.signing_keys: key {number} has fewer than {MIN_KEY_LENGTH} characters; "
+                "make one with `openssl rand -base64 32`"
+            )
+    return keys
 
 
 def configured_settings(

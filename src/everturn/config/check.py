@@ -360,6 +360,7 @@ def unresolved_references(config: Config, environ: Mapping[str, str]) -> list[st
     values += [(f"telemetry.headers.{key}", value) for key, value in config.telemetry.headers.items()]
     if config.auth.oidc is not None:
         values.append(("auth.oidc.client_secret", config.auth.oidc.client_secret))
+    values += [(f"auth.signing_keys[{n}]", key) for n, key in enumerate(config.auth.signing_keys)]
     for key, text in values:
         problems += [f"{key}: there is nothing here for {reference}" for reference in text.missing(environ)]
     return problems

@@ -82,7 +82,9 @@ class ConfigDecoder:
                 case inspect.VarTupleType(item_type=inspect.StructType() as inner) if isinstance(value, list):
                     rows = enumerate(cast("list[Any]", value))
                     return tuple(self.value(inner, row, (*path, at)) for at, row in rows)
-                case inspect.VarTupleType(item_type=inspect.UnionType() as inner) if isinstance(value, list):
+                case inspect.VarTupleType(item_type=inspect.UnionType() | inspect.CustomType() as inner) if isinstance(
+                    value, list
+                ):
                     rows = enumerate(cast("list[Any]", value))
                     return tuple(self.value(inner, row, (*path, at)) for at, row in rows)
                 case inspect.CustomType(cls=cls) if issubclass(cls, TextWithRefs):

@@ -338,6 +338,7 @@ class AuthTable(Struct, frozen=True):
     """`[auth]`: authentication beside API keys."""
 
     oidc: OidcTable | None = None
+    signing_keys: tuple[SecretRef, ...] = ()  # the first signs tokens, all verify; none: keys that the store makes
 
 
 class TelemetryTable(Struct, frozen=True):

@@ -14,6 +14,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn.core.signing_keys import SigningKeys
+
 Role = Literal["viewer", "member", "approver", "owner", "operator"]
 """Roles, each of which includes the ones before it: viewer (read), member (send and cancel), approver (resolve gates),
 owner (manage users, keys and tenant-wide grants), operator (manage the processes of the whole installation)."""
@@ -212,6 +214,11 @@ class Accounts(Protocol):
 
     async def secret(self, name: str) -> bytes:
         """32 random bytes under this name; the first call creates them, and every node reads the same ones afterwards."""
+        ...
+
+    @property
+    def keys(self) -> SigningKeys:
+        """The keys that tokens are signed with."""
         ...
 
     async def append_audit(self, record: AuditRecord) -> AuditRecord:

@@ -21,6 +21,7 @@ from everturn.core.accounts import (
     is_last_owner,
 )
 from everturn.errors import Forbidden, KeyConflict
+from everturn.stores.signing_keys import CachedSigningKeys, MemoryKeyTable
 
 LAST_OWNER = "this is the last owner of the tenant; make somebody else one first"
 CREDENTIAL_TAKEN = "there is a credential of this id or hash already; make a new secret"
@@ -40,6 +41,7 @@ class MemoryAccounts:
         self._credentials: dict[str, Credential] = {}
         self._by_hash: dict[str, str] = {}
         self._secrets: dict[str, bytes] = {}
+        self.keys = CachedSigningKeys(MemoryKeyTable())
         self._audit: dict[str, list[AuditRecord]] = {}
         self._fingerprints: dict[tuple[str, str], ConversationFingerprint] = {}
 

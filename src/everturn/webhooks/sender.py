@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SECRET: Final = "webhooks"
 RETRY_PAUSES: Final = (5.0, 30.0, 120.0, 600.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 86_400.0)  # seconds, about 41 h
 JITTER: Final = 0.2  # of a pause, more or less
 LEASE: Final = 30.0  # seconds in which a process sends what it has claimed; longer than a request may take
@@ -51,7 +50,6 @@ class WebhookSender:
         self.retry_pauses: Sequence[float] = RETRY_PAUSES
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._secret = b""
         self._purged = 0.0
 
     @property
@@ -167,30 +165,31 @@ class WebhookSender:
 
     async def _post(self, row: Delivery, webhook: Webhook) -> int:
         body = payload(row)
-        secret, timestamp = await self._installation_secret(), int(self._app.clock.now())
-        versions = [webhook.version]
-        if self._app.clock.now() < webhook.rotated:
-            versions.append(webhook.version - 1)
-        signatures = [
-            sign_payload(derive_secret(secret, webhook, version), row.id, timestamp, body) for version in versions
-        ]
+        timestamp = int(self._app.clock.now())
         headers = {
             "content-type": "application/json",
             "user-agent": "everturn-webhooks/1",
             "webhook-id": row.id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(signatures),
+            "webhook-signature": await self.signatures(webhook, row.id, timestamp, body),
         }
         return (await self._client.request("POST", webhook.url, headers, body, limits=LIMITS)).status
 
-    async def _installation_secret(self) -> bytes:
-        if not self._secret:
-            self._secret = await self._app.store.accounts.secret(SECRET)
-        return self._secret
+    async def signatures(self, webhook: Webhook, id: str, timestamp: int, body: bytes) -> str:
+        """The signatures of a delivery: one for each secret that the receiver may still have."""
+        versions = [webhook.version]
+        if self._app.clock.now() < webhook.rotated:
+            versions.append(webhook.version - 1)
+        keys = await self._app.store.accounts.keys.all("webhooks")
+        return " ".join(
+            sign_payload(derive_secret(key, webhook, version), id, timestamp, body)
+            for key in keys
+            for version in versions
+        )
 
     async def secret_of(self, webhook: Webhook) -> str:
         """The secret of a webhook, which a receiver verifies signatures with."""
-        return derive_secret(await self._installation_secret(), webhook, webhook.version)
+        return derive_secret(await self._app.store.accounts.keys.first("webhooks"), webhook, webhook.version)
 
 
 def payload(row: Delivery) -> bytes:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from everturn.cli.args.parser import add_command
 from everturn.cli.args.server import FILE
+from everturn.core.signing_keys import KEY_NAMES
 
 WHERE: Final = "store: a file such as talks.db, or a database URL"
 BACKUP: Final = """\
@@ -28,6 +29,11 @@ Show or upgrade the schema of a store. `everturn serve` and workers upgrade a st
 ADMIN: Final = """\
 Act on a store as its operator, beside the processes that use it. `everturn ps` and `everturn sessions` list what is there.
 Everything that is done here is in the audit log of the tenant.
+"""
+KEYS: Final = """\
+Show or replace the keys that the server signs tokens with. The newest key of a name signs, and all of them verify. Rotate, wait
+until what the old key signed is no longer needed, then retire it. Servers and workers need no restart: within ten seconds
+each uses the new keys.
 """
 ERASE: Final = """\
 Erase a user or a whole tenant, for good: the sessions that they began, wrote in or answered in, also with open turns; files
@@ -126,12 +132,19 @@ def _add_admin(commands: Any) -> None:
         "everturn admin export anna --output anna/",
         "everturn admin erase --user anna --tenant acme",
         "everturn admin erase --tenant acme --all-users",
+        "everturn admin keys list",
+        "everturn admin keys rotate",
+        "everturn admin keys retire csrf files",
     )
     done = "exit codes: 0 it is done, 2 it is not: one line says why"
     admin = add_command(
-        commands, "admin", "cancel, retry, export and erase as the operator of a store", ADMIN, examples=lines
+        commands,
+        "admin",
+        "cancel, retry, export, erase and replace keys as the operator of a store",
+        ADMIN,
+        examples=lines,
     )
-    kinds = admin.add_subparsers(dest="about", metavar="cancel|retry|export|erase", required=True)
+    kinds = admin.add_subparsers(dest="about", metavar="cancel|retry|export|erase|keys", required=True)
     cancel = add_command(kinds, "cancel", "cancel the open turns of a session", examples=lines[:1], codes=done)
     cancel.add_argument("--turn", metavar="ID", default="", help="this one alone (default: all open turns)")
     cancel.add_argument("--hard", action="store_true", help="cancel its tools, too")
@@ -148,7 +161,7 @@ def _add_admin(commands: Any) -> None:
         "erase",
         "erase a user, or a whole tenant, for good; you are asked first",
         ERASE,
-        examples=lines[3:],
+        examples=lines[3:5],
         codes="exit codes: 0 it is done, 1 you did not agree, 2 it is not done: one line says why",
     )
     whom = erase.add_mutually_exclusive_group(required=True)
@@ -157,5 +170,23 @@ def _add_admin(commands: Any) -> None:
     erase.add_argument("--yes", action="store_true", help="do not ask")
     for command in (cancel, retry, export, erase):
         command.add_argument("--tenant", metavar="ID", default="local", help="tenant (default: local)")
+        command.add_argument("--store", metavar="FILE", default="", help=WHERE)
+        command.add_argument("--config", metavar="FILE", help=FILE)
+    _add_keys(kinds, lines[5:], done)
+
+
+def _add_keys(kinds: Any, lines: tuple[str, ...], done: str) -> None:
+    keys = add_command(kinds, "keys", "show or replace the keys that sign tokens", KEYS, examples=lines, codes=done)
+    actions = keys.add_subparsers(dest="action", metavar="list|rotate|retire", required=True)
+    listing = add_command(actions, "list", "list the stored keys, without their values", examples=lines[:1], codes=done)
+    rotate = add_command(actions, "rotate", "add a key that signs from now on", examples=lines[1:2], codes=done)
+    retire = add_command(
+        actions, "retire", "delete all keys but the newest; what they signed is refused", examples=lines[2:], codes=done
+    )
+    retire.add_argument(
+        "--all", action="store_true", help="delete the newest key, too: the configuration has signing_keys"
+    )
+    for command in (listing, rotate, retire):
+        command.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(KEY_NAMES)} (default: all)")
         command.add_argument("--store", metavar="FILE", default="", help=WHERE)
         command.add_argument("--config", metavar="FILE", help=FILE)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from everturn.cli.commands.admin_keys import manage_keys
 from everturn.cli.config_options import OPERATOR, require_existing_store, resolve_store
 from everturn.cli.output import confirm, count_nouns, show_slow_operation
 from everturn.cli.store.server import find_server, sidecar_path
@@ -192,4 +193,4 @@ async def _audit(options: argparse.Namespace, store: SqlStore, action: str, targ
     await store.accounts.append_audit(AuditRecord(options.tenant, time.time(), OPERATOR, "", action, target, text))
 
 
-_HANDLERS = {"cancel": _cancel, "retry": _retry, "export": _export, "erase": _erase}
+_HANDLERS = {"cancel": _cancel, "retry": _retry, "export": _export, "erase": _erase, "keys": manage_keys}

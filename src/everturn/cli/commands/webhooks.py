@@ -14,7 +14,7 @@ from typing import Protocol
 from everturn import api
 from everturn.access.webhooks import delivery_view, webhook_view
 from everturn.cli.commands.sessions import as_json
-from everturn.cli.config_options import config_file, require_existing_store, resolve_store
+from everturn.cli.config_options import config_file, require_existing_store, resolve_signing_keys, resolve_store
 from everturn.cli.connect_token import load_connect_token
 from everturn.cli.output import show_slow_operation
 from everturn.client import Server
@@ -25,7 +25,6 @@ from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError, UnknownWebhook
 from everturn.stores.registry import get_store
 from everturn.terminal.text.screen import escape_unprintable
-from everturn.webhooks.sender import SECRET
 from everturn.webhooks.webhooks import check_events, rotated
 
 SHOWN_ONCE = "keep this secret: over HTTP it is not shown again"
@@ -112,6 +111,7 @@ async def _open(options: argparse.Namespace) -> AsyncGenerator[WebhookBackend]:
             yield server  # pyright: ignore[reportReturnType] - without `webhook_secret`, which is refused above
         return
     store = get_store(require_existing_store(resolve_store(options)))
+    store.accounts.keys.configured = resolve_signing_keys(options)
     try:
         yield WebhookStoreBackend(store, options.tenant, load_config(config_file(options)).config.webhooks.allow)
     finally:
@@ -172,5 +172,5 @@ class WebhookStoreBackend:
         return found
 
     async def _with_secret(self, webhook: Webhook) -> api.WebhookWithSecret:
-        secret = derive_secret(await self._store.accounts.secret(SECRET), webhook, webhook.version)
+        secret = derive_secret(await self._store.accounts.keys.first("webhooks"), webhook, webhook.version)
         return api.WebhookWithSecret(webhook=webhook_view(webhook), secret=secret)

@@ -19,6 +19,7 @@ from everturn.core.accounts import (
     append_to_chain,
     is_last_owner,
 )
+from everturn.core.signing_keys import SigningKeys
 from everturn.errors import ConfigError, Forbidden, KeyConflict
 from everturn.stores.accounts import CREDENTIAL_TAKEN, LAST_OWNER
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
@@ -214,8 +215,13 @@ _MARK = Statement(
 class SqlAccounts:
     """Tenants, users, credentials and the audit log in a SQL database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, keys: SigningKeys) -> None:
+        self._database, self._keys = database, keys
+
+    @property
+    def keys(self) -> SigningKeys:
+        """The keys that tokens are signed with."""
+        return self._keys
 
     async def put_tenant(self, tenant: Tenant) -> None:
         """Create or replace a tenant."""
@@ -287,7 +293,7 @@ class SqlAccounts:
         if rows:
             return bytes(rows[0][0])
         value = os.urandom(32)
-        return await self._write(lambda _: _secret(name, value), name, (name,))
+        return await self._write(lambda _: create_secret(name, value), name, (name,))
 
     async def append_audit(self, record: AuditRecord) -> AuditRecord:
         """Append a record to the tenant's audit log."""
@@ -377,7 +383,8 @@ def _revoke(tenant: str, credential: str, now: float, again: bool) -> Operation[
     return bool(rows) and rows[0][1] == tenant and rows[0][9] == now
 
 
-def _secret(name: str, value: bytes) -> Operation[bytes]:
+def create_secret(name: str, value: bytes) -> Operation[bytes]:
+    """Store the value of a secret unless there is one, and return the stored one."""
     yield Query(_MAKE_SECRET, [(name, value)], many=True)
     return bytes((yield Query(_SECRET, (name,)))[0][0])
 

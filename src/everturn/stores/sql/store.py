@@ -28,6 +28,7 @@ from everturn.core.parts import Usage
 from everturn.core.store_ports import Receipt, SessionClaim, SessionInfo, StoreCounts, TurnSnapshot
 from everturn.core.tree import MessageTree
 from everturn.errors import SessionQuarantined
+from everturn.stores.signing_keys import CachedSigningKeys
 from everturn.stores.sql import append, grants, owner_erasure, queries, retention, row_security, search, usage
 from everturn.stores.sql.accounts import SqlAccounts
 from everturn.stores.sql.admission import admit
@@ -36,6 +37,7 @@ from everturn.stores.sql.database import Database, Operation
 from everturn.stores.sql.projections import SessionProjection
 from everturn.stores.sql.rate_limits import SqlRateLimits
 from everturn.stores.sql.schedules import SqlSchedules
+from everturn.stores.sql.signing_keys import SqlKeyTable
 from everturn.stores.sql.user_memory import SqlUserMemory
 from everturn.stores.sql.webhooks import SqlWebhooks
 
@@ -65,7 +67,7 @@ class SqlStore:
     def __init__(self, database: Database, folder: Path | None = None) -> None:
         self._database = database
         self._blobs = SqlBlobs(database, folder, time.time)
-        self._accounts = SqlAccounts(database)
+        self._accounts = SqlAccounts(database, CachedSigningKeys(SqlKeyTable(database)))
         self._user_memory = SqlUserMemory(database)
         self._schedules = SqlSchedules(database)
         self.rate_limits = SqlRateLimits(database)

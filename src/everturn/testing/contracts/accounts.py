@@ -237,6 +237,39 @@ class AccountsContract:
         assert len(found[0]) == 32
         assert await two.secret("cookies") == found[0] != await two.secret("other")
 
+    async def test_a_rotated_key_verifies_until_it_is_retired(self) -> None:
+        one, two = await self.make_two()
+        (old,) = await one.keys.all("csrf")
+        assert [key async for key in two.keys.candidates("csrf")] == [old]
+        assert await two.keys.first("files") != old
+
+        await one.keys.add("csrf", NOON)
+        new = await one.keys.first("csrf")
+        assert new != old
+        assert await one.keys.all("csrf") == [new, old]
+        assert [key.value for key in await two.keys.stored("csrf")] == [new, old]
+        assert [key.created for key in await two.keys.stored("csrf")] == [NOON, 0.0]
+        assert len(await one.keys.all("files")) == 1
+
+        assert await one.keys.retire("csrf") == 1
+        assert await one.keys.all("csrf") == [new]
+        assert [key.value for key in await two.keys.stored("csrf")] == [new]
+        assert await one.keys.retire("csrf") == 0
+
+    async def test_configured_keys_sign_and_stored_ones_verify(self) -> None:
+        accounts = await self.make()
+        stored = await accounts.keys.first("csrf")
+        accounts.keys.configured = ("n" * 32, "o" * 32)
+        await accounts.keys.retire("csrf")  # deletes nothing, and reads them again
+
+        first, second, last = await accounts.keys.all("csrf")
+        assert len({first, second, last}) == 3
+        assert last == stored
+        assert await accounts.keys.first("files") not in (first, second)
+        assert await accounts.keys.retire("csrf", keeps_newest=False) == 1
+        assert await accounts.keys.all("csrf") == [first, second]
+        assert await accounts.keys.stored("files") == []  # none was made: the configuration has them
+
     # Audit log ---------------------------------------------------------------------------------------------------
 
     async def test_what_was_done_is_numbered_and_chained_in_each_tenant(self) -> None:
