@@ -363,6 +363,7 @@ ANSWERS = {
     "EVERTURN_DATABASE": b"N",
     "EVERTURN_RESTATE": b"HTTP/1.1 200 OK\r\n\r\n",
     "EVERTURN_ADMIN": b"HTTP/1.1 200 OK\r\n\r\n",
+    "EVERTURN_TEMPORAL": bytes(3) + b"\x04" + bytes(5),
     "EVERTURN_NATS": b'INFO {"version": "2"}\r\n',
 }
 

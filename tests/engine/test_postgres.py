@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
+from tests.helpers.hurried_engine import HurriedEngine
 from tests.helpers.stores import URL
 from tests.helpers.waiting import wait_until
 
@@ -71,27 +72,6 @@ async def database() -> AsyncIterator[EngineDatabase]:
 # The contract ---------------------------------------------------------------------------------------------------------
 
 
-class Hurried:
-    """Twenty seconds of the test's clock are one of the database's."""
-
-    is_durable = True
-
-    def __init__(self, engine: PostgresEngine, clock: FakeClock) -> None:
-        self.engine, self.clock = engine, clock
-        self.serve, self.aclose, self.stop_accepting = engine.serve, engine.aclose, engine.stop_accepting
-        self.anchor: tuple[float, float] | None = None  # a moment of the test's clock, and the same of ours
-        self.is_woken = False
-
-    async def wake(self, session: str, at: float | None = None, *, is_reminder: bool = False) -> None:
-        self.is_woken = True
-        if at is not None and at > self.clock.now():
-            self.anchor = (self.clock.now(), time.time())
-            at = time.time() + (at - self.clock.now()) / 20
-        elif at is not None:
-            at = time.time() - 1
-        await self.engine.wake(session, at, is_reminder=is_reminder)
-
-
 class TestPostgresEngine(EngineContract):
     coalesces = True
 
@@ -100,23 +80,14 @@ class TestPostgresEngine(EngineContract):
         self.database = database
 
     async def make(self, clock: FakeClock) -> Engine:
-        self.hurried = Hurried(self.database.engine(), clock)
+        self.hurried = HurriedEngine(self.database.engine(), clock)
         return self.hurried
 
     async def settle(self) -> None:
         await asyncio.sleep(0.3)
 
     async def pass_time(self, clock: FakeClock, seconds: float) -> None:
-        clock.advance(seconds)
-        if self.hurried.anchor is None:
-            # A session that fails may pause for five seconds.
-            await asyncio.sleep(5.6 if self.hurried.is_woken else 0.6)
-            self.hurried.is_woken = False
-            return
-        then, real = self.hurried.anchor
-        due = real + (clock.now() - then) / 20
-        # "Not before" is looked at a little before, "then" a little after.
-        await asyncio.sleep(due - time.time() + (0.5 if seconds != 59 else -0.3))
+        await self.hurried.pass_time(seconds, settle=0.5)
 
 
 class TestAnotherWorkerDrives(TestPostgresEngine):
@@ -124,14 +95,7 @@ class TestAnotherWorkerDrives(TestPostgresEngine):
 
     async def make(self, clock: FakeClock) -> Engine:
         here, there = self.database.engine(drives=False), self.database.engine()
-        self.hurried = Hurried(here, clock)
-        self.hurried.serve = there.serve
-
-        async def aclose() -> None:
-            await there.aclose()
-            await here.aclose()
-
-        self.hurried.aclose = aclose
+        self.hurried = HurriedEngine(here, clock, drives=there)
         return self.hurried
 
 

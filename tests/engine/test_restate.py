@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from msgspec import Struct
+from tests.helpers.hurried_engine import HurriedEngine
 from tests.helpers.waiting import wait_until
 
 from everturn.core.ports import Engine
@@ -43,28 +44,6 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rest
 # The contract ---------------------------------------------------------------------------------------------------------
 
 
-class Hurried:
-    """Twenty seconds of the test's clock are one of Restate's."""
-
-    is_durable = True
-
-    def __init__(self, engine: RestateEngine, clock: FakeClock) -> None:
-        self.engine, self.clock = engine, clock
-        self.serve, self.aclose = engine.serve, engine.aclose
-        self.anchor: tuple[float, float] | None = None  # a moment of the test's clock, and the same of ours
-        self.is_woken = False
-
-    async def wake(self, session: str, at: float | None = None, *, is_reminder: bool = False) -> None:
-        self.is_woken = True
-        if at is not None and at > self.clock.now():
-            self.anchor = (self.clock.now(), time.time())
-            at = time.time() + (at - self.clock.now()) / 20
-        await self.engine.wake(session, at, is_reminder=is_reminder)
-
-    async def stop_accepting(self) -> None:
-        await self.engine.stop_accepting()
-
-
 class TestRestateEngine(EngineContract):
     coalesces = False
 
@@ -75,23 +54,14 @@ class TestRestateEngine(EngineContract):
     async def make(self, clock: FakeClock) -> Engine:
         # A service of its own, or the next test would drive what this one leaves unfinished.
         engine = RestateEngine(self.server.ingress, self.server.admin, listen=HERE, service=next(names))
-        self.hurried = Hurried(engine, clock)
+        self.hurried = HurriedEngine(engine, clock)
         return self.hurried
 
     async def settle(self) -> None:
         await asyncio.sleep(0.6)
 
     async def pass_time(self, clock: FakeClock, seconds: float) -> None:
-        clock.advance(seconds)
-        if self.hurried.anchor is None:
-            # A session that fails may sleep for five seconds, and whoever wakes it waits behind it.
-            await asyncio.sleep(5.6 if self.hurried.is_woken else 0.6)
-            self.hurried.is_woken = False
-            return
-        then, real = self.hurried.anchor
-        due = real + (clock.now() - then) / 20
-        # "Not before" is looked at a little before, "then" a little after.
-        await asyncio.sleep(due - time.time() + (0.6 if seconds != 59 else -0.3))
+        await self.hurried.pass_time(seconds, settle=0.6)
 
 
 # One process ----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""Cluster under test on one machine: its own PostgreSQL and, if they are its engine and bus, Restate and NATS; and workers
-as processes.
+"""Cluster under test on one machine: its own PostgreSQL and, if they are its engine and bus, Restate or Temporal and
+NATS; and workers as processes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -30,9 +30,10 @@ from tools.servers.nats import Nats, private_nats
 from tools.servers.postgres import PostgresServer, private_postgres
 from tools.servers.process import process_family
 from tools.servers.restate import RestateServer, restate_server
+from tools.servers.temporal import TemporalServer, temporal_server
 
-EngineName = Literal["restate", "postgres"]
-ENGINES: tuple[EngineName, ...] = ("restate", "postgres")
+EngineName = Literal["restate", "postgres", "temporal"]
+ENGINES: tuple[EngineName, ...] = ("restate", "postgres", "temporal")
 START = 60.0  # seconds a worker has to start; a loaded machine needs many
 
 
@@ -72,21 +73,34 @@ class WorkerProcess:
         return process_family(self.process.pid).seconds
 
 
+class ClusterServers(NamedTuple):
+    """The servers of a cluster; None: PostgreSQL does its work."""
+
+    postgres: PostgresServer
+    nats: Nats | None = None
+    restate: RestateServer | None = None
+    temporal: TemporalServer | None = None
+
+    def addresses(self) -> Cluster:
+        """Their addresses."""
+        return Cluster(
+            self.postgres.url,
+            restate=self.restate.ingress if self.restate is not None else "",
+            admin=self.restate.admin if self.restate is not None else "",
+            nats=self.nats.url if self.nats is not None else "",
+            temporal=self.temporal.url if self.temporal is not None else "",
+        )
+
+
 class Cell:
     """The parts of a cluster, and their addresses."""
 
-    def __init__(
-        self,
-        home: Path,
-        postgres: PostgresServer,
-        nats: Nats | None,
-        restate: RestateServer | None,
-        sock: socket.socket,
-        database: str = "",
-    ) -> None:
-        self.home, self.postgres, self.nats, self.restate = home, postgres, nats, restate
-        self._sock = sock
-        self.cluster = cluster_of(database or postgres.url, restate, nats)
+    def __init__(self, home: Path, servers: ClusterServers, sock: socket.socket, database: str = "") -> None:
+        self.home, self._sock = home, sock
+        self.postgres, self.nats, self.restate, self.temporal = servers
+        self.cluster = servers.addresses()
+        if database:
+            self.cluster = msgspec.structs.replace(self.cluster, database=database)
         self.ledger = EffectLedger(home / "ledger", "client")
         self.workers: list[WorkerProcess] = []
         self._made = 0
@@ -172,7 +186,7 @@ class Cell:
         workers = sum(worker.cpu() for worker in self.workers if worker.is_running)
         return {
             "workers": workers,
-            "engine": self.restate.cpu() if self.restate is not None else 0.0,
+            "engine": sum(server.cpu() for server in (self.restate, self.temporal) if server is not None),
             "database": self.postgres.cpu(),
             "bus": self.nats.cpu() if self.nats is not None else 0.0,
         }
@@ -182,24 +196,20 @@ class Cell:
         await asyncio.gather(*(worker.kill9() for worker in self.workers if worker.is_running))
 
 
-def cluster_of(database: str, restate: RestateServer | None, nats: Nats | None) -> Cluster:
-    """The addresses of these servers."""
-    if restate is None or nats is None:
-        return Cluster(database)
-    return Cluster(database, restate.ingress, restate.admin, nats.url)
-
-
-async def start_servers(
-    stack: AsyncExitStack, home: Path, engine: EngineName, **settings: str
-) -> tuple[PostgresServer, Nats | None, RestateServer | None]:
+async def start_servers(stack: AsyncExitStack, home: Path, engine: EngineName, **settings: str) -> ClusterServers:
     """Start the servers that a cluster with this engine needs."""
+    enter = stack.enter_async_context
     if engine == "postgres":
-        return await stack.enter_async_context(private_postgres(home, **settings)), None, None
-    return await asyncio.gather(
-        stack.enter_async_context(private_postgres(home, **settings)),
-        stack.enter_async_context(private_nats(home)),
-        stack.enter_async_context(restate_server(home)),
+        return ClusterServers(await enter(private_postgres(home, **settings)))
+    if engine == "temporal":
+        postgres, nats, temporal = await asyncio.gather(
+            enter(private_postgres(home, **settings)), enter(private_nats(home)), enter(temporal_server(home))
+        )
+        return ClusterServers(postgres, nats, temporal=temporal)
+    postgres, nats, restate = await asyncio.gather(
+        enter(private_postgres(home, **settings)), enter(private_nats(home)), enter(restate_server(home))
     )
+    return ClusterServers(postgres, nats, restate)
 
 
 @asynccontextmanager
@@ -208,8 +218,8 @@ async def cell(home: Path | None = None, engine: EngineName = "restate", **setti
     async with AsyncExitStack() as stack:
         if home is None:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-cell-")))
-        postgres, nats, restate = await start_servers(stack, home, engine, **settings)
+        servers = await start_servers(stack, home, engine, **settings)
         sock = stack.enter_context(open_worker_socket("127.0.0.1", 0))
-        cluster = Cell(home, postgres, nats, restate, sock)
+        cluster = Cell(home, servers, sock)
         stack.push_async_callback(cluster.aclose)
         yield cluster

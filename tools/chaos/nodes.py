@@ -1,4 +1,4 @@
-"""Installation under test: its own PostgreSQL, Restate and NATS (or PostgreSQL alone), API nodes and workers as programs.
+"""Installation under test: its own PostgreSQL, Restate or Temporal, and NATS (or PostgreSQL alone), API nodes and workers as programs.
 
 Everything is started as `deploy/compose.yaml` starts it, `everturn serve --cluster` and `everturn worker`, but on the
 loopback of this machine and on free ports.
@@ -16,12 +16,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from everturn.cluster import Cluster
-from tools.chaos.cell import START, EngineName, WorkerProcess, cluster_of, start_servers
+from tools.chaos.cell import START, ClusterServers, EngineName, WorkerProcess, start_servers
 from tools.environment import child_environment
-from tools.servers.nats import Nats
-from tools.servers.postgres import PostgresServer
 from tools.servers.process import free_port, process_family
-from tools.servers.restate import RestateServer
 
 SERVES = re.compile(rb"serves at (http://\S+)")
 DRIVES = b"drives sessions"
@@ -70,15 +67,14 @@ class Installation:
     def __init__(
         self,
         home: Path,
-        postgres: PostgresServer,
-        nats: Nats | None,
-        restate: RestateServer | None,
+        servers: ClusterServers,
         more: str,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self.home, self.postgres, self.nats, self.restate = home, postgres, nats, restate
+        self.home = home
+        self.postgres, self.nats, self.restate, self.temporal = servers
         self.environment = dict(environment or {})  # of every program of it
-        self.cluster = cluster_of(postgres.url, restate, nats)
+        self.cluster = servers.addresses()
         self.config = home / "everturn.toml"
         self.nodes: list[ApiNode] = []
         self.parents: list[WorkerProcess] = []
@@ -86,7 +82,7 @@ class Installation:
         self.config.write_text(
             CONFIG.format(
                 home=home,
-                database=postgres.url,
+                database=self.cluster.database,
                 servers=_servers(self.cluster),
                 more=more,
             ),
@@ -178,9 +174,8 @@ class Installation:
 
 
 def _servers(cluster: Cluster) -> str:
-    if not cluster.restate:
-        return ""
-    return f'restate = "{cluster.restate}"\nadmin = "{cluster.admin}"\nnats = "{cluster.nats}"\n'
+    names = ("restate", "admin", "temporal", "nats")
+    return "".join(f'{name} = "{value}"\n' for name in names if (value := getattr(cluster, name)))
 
 
 def _parent_of(pid: int) -> int:
@@ -205,8 +200,7 @@ async def installation(
     async with AsyncExitStack() as stack:
         if home is None:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-cell-")))
-        postgres, nats, restate = await start_servers(stack, home, engine)
-        cluster = Installation(home, postgres, nats, restate, more, environment)
+        cluster = Installation(home, await start_servers(stack, home, engine), more, environment)
         stack.push_async_callback(cluster.aclose)
         if workers:
             await cluster.start_workers(workers)

@@ -11,6 +11,7 @@ A server that a test may kill is never shared with other tests.
 - `postgres`: PostgreSQL
 - `nats`: NATS
 - `restate`: Restate
+- `temporal`: Temporal
 - `proxy`: a proxy that cuts PostgreSQL connections at a chosen moment
 """
 

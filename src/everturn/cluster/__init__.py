@@ -1,5 +1,5 @@
 """Cluster: many processes that drive the same sessions. PostgreSQL stores them, decides which process drives, and carries
-live deltas; Restate and NATS do the last two in a larger cluster.
+live deltas; Restate (or Temporal) and NATS do the last two in a larger cluster.
 
     def make(**ports):
         return App("openai:gpt-5.2", tools=[send_mail], **ports)
@@ -38,7 +38,7 @@ AppFactory = Callable[..., AppT]
 
 
 class Cluster(Struct, frozen=True):
-    """The addresses of a cluster. Without `restate` its engine is PostgreSQL, and without `nats` its bus.
+    """The addresses of a cluster. Without `restate` or `temporal` its engine is PostgreSQL, and without `nats` its bus.
 
     With Restate, a process without `listen` sends commands and reads, and drives nothing.
     """
@@ -56,6 +56,13 @@ class Cluster(Struct, frozen=True):
     nats_key: str = ""
     identity_key: str = ""  # publickeyv1_…: with it workers accept only requests that this Restate has signed
     loop_timeout: float = LIMIT  # seconds a worker's event loop may be blocked before the worker ends; 0: no limit
+    temporal: str = ""  # temporal://127.0.0.1:7233, or tls://host:7233 for TLS
+    temporal_namespace: str = "default"
+    temporal_api_key: str = ""  # of Temporal Cloud
+    temporal_ca: str = ""  # PEM files: the CA of the server, and our certificate
+    temporal_certificate: str = ""
+    temporal_key: str = ""
+    heartbeat_timeout: float = 10.0  # seconds a worker may be silent before Temporal gives its sessions to another one
 
     @asynccontextmanager
     async def join(self, make: AppFactory[AppT], *, drives: bool = False) -> AsyncGenerator[AppT]:
@@ -64,6 +71,8 @@ class Cluster(Struct, frozen=True):
         Raises:
             ConfigError: a package is not installed, or an address is invalid.
         """
+        if self.restate and self.temporal:
+            raise ConfigError("a cluster has one engine: set `restate` or `temporal`, and not both")
         try:
             from everturn.stores.sql.store import SqlStore
 
@@ -71,7 +80,8 @@ class Cluster(Struct, frozen=True):
                 import_module(package)
         except ModuleNotFoundError as error:
             name = (error.name or "a part of it").partition(".")[0]
-            raise ConfigError(f"{name} is not installed; `pip install 'everturn[cluster]'`") from error
+            extra = "temporal" if name == "temporalio" else "cluster"
+            raise ConfigError(f"{name} is not installed; `pip install 'everturn[{extra}]'`") from error
         wire.set_write_version(self.writes)
         async with AsyncExitStack() as stack:
             store = SqlStore.postgres(self.database)
@@ -93,7 +103,14 @@ class Cluster(Struct, frozen=True):
 
     def _packages(self) -> list[str]:
         restate = ["granian", "restate"] if self.listen and self.restate else []
-        return ["asyncpg", *(["nats"] if self.nats else []), *(["aiohttp"] if self.restate else []), *restate]
+        temporal = ["temporalio"] if self.temporal else []
+        return [
+            "asyncpg",
+            *(["nats"] if self.nats else []),
+            *(["aiohttp"] if self.restate else []),
+            *restate,
+            *temporal,
+        ]
 
     async def _open_bus(self, shared: SharedDatabase, stack: AsyncExitStack) -> Bus:
         if not self.nats:
@@ -108,6 +125,8 @@ class Cluster(Struct, frozen=True):
         return bus
 
     def _open_engine(self, shared: SharedDatabase, drives: bool) -> Engine:
+        if self.temporal:
+            return self._temporal_engine(drives)
         if not self.restate:
             return shared.engine(drives=drives, loop_timeout=0.0)  # `work` has a watchdog of its own
         from everturn.engine.restate import RestateEngine
@@ -119,6 +138,19 @@ class Cluster(Struct, frozen=True):
             advertise=self.advertise or None,
             identity_key=self.identity_key or None,
         )
+
+    def _temporal_engine(self, drives: bool) -> Engine:
+        from everturn.engine.temporal import TemporalAddress, TemporalEngine
+
+        address = TemporalAddress(
+            self.temporal,
+            self.temporal_namespace,
+            self.temporal_api_key,
+            self.temporal_ca,
+            self.temporal_certificate,
+            self.temporal_key,
+        )
+        return TemporalEngine(address, drives=drives, heartbeat_timeout=self.heartbeat_timeout)
 
     async def work(self, make: AppFactory[Any], ready: Callable[[], None] | None = None) -> None:
         """Drive sessions until SIGTERM or SIGINT; then finish the running steps, and leave."""

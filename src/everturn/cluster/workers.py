@@ -72,7 +72,8 @@ async def supervise(target: str, cluster: Cluster, count: int, say: Callable[[st
     """Keep `count` workers running until this process is stopped, then stop them."""
     load_factory(target)  # reports an invalid name once, in the parent
     if not cluster.restate:
-        await _supervise(target, cluster, count, None, say, "which take sessions from it")
+        how = f"which take sessions from Temporal at {cluster.temporal}" if cluster.temporal else ""
+        await _supervise(target, cluster, count, None, say, how or "which take sessions from it")
         return
     from everturn.engine.restate import open_worker_socket, socket_url
 

@@ -56,8 +56,9 @@ log = logging.getLogger(__name__)
 
 CLUSTER_SETTINGS: Final = (
     *("writes", "loop_timeout", "live_bytes", "nats_ca", "nats_certificate", "nats_key", "identity_key"),
+    *("temporal_namespace", "temporal_ca", "temporal_certificate", "temporal_key", "heartbeat_timeout"),
 )
-CLUSTER_ADDRESSES: Final = ("database", "restate", "admin", "nats", "listen", "advertise")
+CLUSTER_ADDRESSES: Final = ("database", "restate", "admin", "temporal", "nats", "listen", "advertise")
 
 
 class CommandLineOverrides(Struct, frozen=True):
@@ -318,6 +319,8 @@ def configured_cluster(
         configured = written if isinstance(written, str) else written.resolved(environ)
         if value := given.get(name) or environ.get(f"EVERTURN_{name.upper()}", "") or configured:
             settings[name] = str(value)  # a plain str: it is passed to worker processes
+    if key := loaded.config.cluster.temporal_api_key:
+        settings["temporal_api_key"] = str(key.resolved(environ))
     if "database" not in settings and loaded.config.store.url:
         url = str(loaded.config.store.url.resolved(environ))
         if is_postgres_url(url):

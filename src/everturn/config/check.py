@@ -15,7 +15,7 @@ from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest
 from everturn.config.hooks import check_hooks
 from everturn.config.schedules import check_schedules
-from everturn.config.schema import AgentTable, Config, McpTable, ModelTable, OidcTable, RuleTable
+from everturn.config.schema import AgentTable, ClusterTable, Config, McpTable, ModelTable, OidcTable, RuleTable
 from everturn.config.secrets import LITERAL, REFERENCE, TextWithRefs
 from everturn.config.toml_positions import KeyPath
 from everturn.config.webhooks import check_webhooks
@@ -117,6 +117,25 @@ def _check_cluster(config: Config, reader: ConfigDecoder) -> None:
         reader.add_problem(("cluster", "nats_key"), "a key needs its certificate: say nats_certificate, too")
     if cluster.identity_key and not cluster.identity_key.startswith("publickeyv1_"):
         reader.add_problem(("cluster", "identity_key"), "the public key of a Restate looks like publickeyv1_…")
+    _check_temporal(cluster, reader)
+
+
+def _check_temporal(cluster: ClusterTable, reader: ConfigDecoder) -> None:
+    written = REFERENCE.sub("x", cluster.temporal.written)
+    if not written:
+        return
+    if cluster.restate:
+        reader.add_problem(("cluster", "temporal"), "a cluster has one engine: take `restate` or `temporal` away")
+    if re.fullmatch(r"((temporal|tls)://)?[^/]+:\d+/?|x", written) is None:
+        reader.add_problem(
+            ("cluster", "temporal"),
+            "this is no address of Temporal; it looks like temporal://127.0.0.1:7233, or tls://…",
+        )
+    for key in ("temporal_ca", "temporal_certificate", "temporal_key", "temporal_api_key"):
+        if getattr(cluster, key) and written != "x" and not written.startswith("tls://"):
+            reader.add_problem(("cluster", key), "this is for TLS, and `temporal` is not tls://")
+    if bool(cluster.temporal_key) != bool(cluster.temporal_certificate):
+        reader.add_problem(("cluster", "temporal_key"), "a certificate and its key go together: set both, or none")
 
 
 def _check_server(config: Config, reader: ConfigDecoder) -> None:
@@ -356,7 +375,10 @@ def unresolved_references(config: Config, environ: Mapping[str, str]) -> list[st
         (f"models.{name}.api_key", model.api_key) for name, model in config.models.items()
     ]
     values += [("store.url", config.store.url), ("telemetry.otlp", config.telemetry.otlp)]
-    values += [(f"cluster.{key}", getattr(config.cluster, key)) for key in ("database", "restate", "admin", "nats")]
+    values += [
+        (f"cluster.{key}", getattr(config.cluster, key)) for key in ("database", "restate", "admin", "temporal", "nats")
+    ]
+    values.append(("cluster.temporal_api_key", config.cluster.temporal_api_key))
     values += [(f"telemetry.headers.{key}", value) for key, value in config.telemetry.headers.items()]
     if config.auth.oidc is not None:
         values.append(("auth.oidc.client_secret", config.auth.oidc.client_secret))

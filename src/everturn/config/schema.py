@@ -42,6 +42,7 @@ class ClusterTable(Struct, frozen=True):
     database: AddressRef = NO_ADDRESS
     restate: AddressRef = NO_ADDRESS
     admin: AddressRef = NO_ADDRESS
+    temporal: AddressRef = NO_ADDRESS  # temporal://host:7233, or tls://host:7233
     nats: AddressRef = NO_ADDRESS
     listen: str = ""
     advertise: AddressRef = NO_ADDRESS
@@ -52,6 +53,12 @@ class ClusterTable(Struct, frozen=True):
     nats_key: str = ""
     identity_key: str = ""  # publickeyv1_…, of the Restate server that calls the workers
     loop_timeout: Annotated[float, Meta(ge=0)] = 5.0  # seconds that a worker's event loop may be blocked; 0: for ever
+    temporal_namespace: str = "default"
+    temporal_api_key: SecretRef = NO_SECRET  # of Temporal Cloud
+    temporal_ca: str = ""  # files in PEM, for tls://
+    temporal_certificate: str = ""
+    temporal_key: str = ""
+    heartbeat_timeout: Annotated[float, Meta(ge=1)] = 10.0  # seconds a worker may be silent; then Temporal takes over
 
 
 class RateLimitTable(RateLimit, frozen=True, kw_only=True):

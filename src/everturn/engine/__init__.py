@@ -2,7 +2,9 @@
 
 - `registry`: an engine by its URL
 - `inline`: the engine of one process, with asyncio tasks
+- `postgres`: the engine of many processes, on PostgreSQL alone
 - `restate`: the engine of many processes, on Restate
+- `temporal`: the same on Temporal
 """
 
 from typing import TYPE_CHECKING

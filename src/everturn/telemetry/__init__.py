@@ -8,7 +8,7 @@
 - `turn_metrics`: counts events of turns
 - `metrics`: counters, gauges and histograms of this process, in Prometheus format
 - `metric_families`: the table of all metrics and their labels
-- `service_gauges`: gauges that are polled: the store, NATS and Restate
+- `service_gauges`: gauges that are polled: the store, NATS and the engine
 - `process`: CPU, memory and file descriptors of this process
 - `metrics_port`: an HTTP port with the metrics of a worker
 - `tracer`: turns events into spans as they are written

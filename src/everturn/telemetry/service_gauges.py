@@ -1,7 +1,7 @@
 """Gauges that are polled: counts of the whole store, and whether the services that a process uses answer.
 
 `gates_waiting`, `sessions_quarantined` and `wake_lag_seconds` are of the store, so every process reports the same.
-`service_up` is how this process sees the database, NATS and Restate, as far as it uses them.
+`service_up` is how this process sees the database, NATS and the engine (Restate or Temporal), as far as it uses them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def _engine(engine: Any, metrics: Metrics) -> None:
         async with asyncio.timeout(PATIENCE):
             status = await health()
     except Exception as error:
-        log.debug("Restate did not answer: %r", error)
-        metrics.set("service_up", 0, "restate")
+        log.debug("%s did not answer: %r", engine.service_name, error)
+        metrics.set("service_up", 0, engine.service_name)
         return
-    metrics.set("service_up", int(status.ingress and status.admin), "restate")
+    metrics.set("service_up", int(status.is_up), engine.service_name)

@@ -15,7 +15,7 @@ Without a configuration it stores sessions in a file in your home folder, listen
 of EVERTURN_MODEL, or of an API key in the environment, or the offline demo (offline:demo).
 """
 WORKER: Final = """\
-Run turns beside other workers. PostgreSQL stores the sessions; Restate and NATS are optional.
+Run turns beside other workers. PostgreSQL stores the sessions; Restate or Temporal, and NATS, are optional.
 """
 CONFIG: Final = """\
 Inspect the configuration. Later sources override earlier ones: built-in defaults, /etc/everturn/everturn.toml,
@@ -32,8 +32,9 @@ CLUSTER_ADDRESSES: Final = {
     "database": ("URL", "postgresql://user@host/database"),
     "restate": ("URL", "ingress of Restate, http://127.0.0.1:8080 (default: PostgreSQL is the engine)"),
     "admin": ("URL", "admin API of Restate, http://127.0.0.1:9070"),
+    "temporal": ("URL", "frontend of Temporal as the engine, temporal://127.0.0.1:7233, or tls://host:7233"),
     "nats": ("URL", "NATS server, nats://127.0.0.1:4222 (default: PostgreSQL is the bus)"),
-    "listen": ("HOST:PORT", "address address address where Restate calls these workers, 127.0.0.1:9080"),
+    "listen": ("HOST:PORT", "address where Restate calls these workers, 127.0.0.1:9080"),
     "advertise": ("URL", "address of these workers as Restate sees it, if it differs"),
 }
 FILE = "configuration file (TOML), instead of the default files; or EVERTURN_CONFIG"

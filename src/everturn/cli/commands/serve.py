@@ -75,7 +75,7 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
     from everturn.server.file_descriptors import fit_connections
     from everturn.server.route import Route
 
-    places = {name: getattr(options, name) for name in ("database", "restate", "admin", "nats")}
+    places = {name: getattr(options, name) for name in ("database", "restate", "admin", "temporal", "nats")}
     if not options.cluster and (named := [name for name, value in places.items() if value]):
         raise ConfigError(f"--{named[0]} is for a node of a cluster; say --cluster, too")
     overrides = CommandLineOverrides(

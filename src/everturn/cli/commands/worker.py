@@ -14,7 +14,7 @@ from everturn.cli.output import print_error, show_slow_operation
 from everturn.cluster import Cluster
 from everturn.cluster.ps import list_store
 
-CLUSTER_ADDRESSES: Final = ("database", "restate", "admin", "nats", "listen", "advertise")
+CLUSTER_ADDRESSES: Final = ("database", "restate", "admin", "temporal", "nats", "listen", "advertise")
 
 
 def worker(options: argparse.Namespace) -> int:
@@ -22,7 +22,7 @@ def worker(options: argparse.Namespace) -> int:
 
     Raises:
         ConfigError: the configuration is invalid.
-        StoreUnavailable, EngineUnavailable: the database or Restate does not answer.
+        StoreUnavailable, EngineUnavailable: the database, Restate or Temporal does not answer.
     """
     from everturn.cluster.workers import loop_factory, run_worker, supervise
 

@@ -10,5 +10,5 @@ A check changes nothing and has a time limit. It never shows the value of a key 
 - `folder`: the current folder: trust, instruction files and extensions, and files that are skipped
 - `store`: the store of the sessions
 - `models`: models of the agents, local model servers and API keys
-- `services`: PostgreSQL, Restate, NATS and other configured addresses
+- `services`: PostgreSQL, Restate, Temporal, NATS and other configured addresses
 """

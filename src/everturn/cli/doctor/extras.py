@@ -40,6 +40,7 @@ EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
         "many workers",
         {"asyncpg": "asyncpg", "granian": "granian", "nats-py": "nats", "restate-sdk": "restate"},
     ),
+    "temporal": ("Temporal as the engine", {"asyncpg": "asyncpg", "temporalio": "temporalio"}),
     "otel": (
         "traces to a collector",
         {"opentelemetry-sdk": "opentelemetry.sdk", "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter"},
@@ -97,6 +98,7 @@ def find_required_extras(loaded: LoadedConfig) -> dict[str, str]:
         "code": "[tools] code" if config.tools.code else "",
         "shell": "[tools] shell" if config.tools.shell else "",
         "postgres": "[store] url" if url.startswith(("postgres:", "postgresql:")) else "",
+        "temporal": "[cluster] temporal" if config.cluster.temporal else "",
         "otel": "[telemetry] otlp" if config.telemetry.otlp else "",
     }
     return {extra: key for extra, key in keys.items() if key}

@@ -41,6 +41,12 @@ def _any_listener(connection: socket.socket) -> bool:
     return True
 
 
+def _grpc(connection: socket.socket) -> bool:
+    # The preface of HTTP/2 and empty settings, which a server answers with its own.
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5))
+    return connection.recv(9)[3:4] == b"\x04"
+
+
 class ServiceCheck:
     """How to recognise a service: its name, its default port, and a test over an open connection."""
 
@@ -52,6 +58,7 @@ SERVICES: Final[Mapping[str, ServiceCheck]] = {
     "EVERTURN_DATABASE": ServiceCheck("PostgreSQL", 5432, _postgres),
     "EVERTURN_RESTATE": ServiceCheck("Restate", 8080, _health("/restate/health")),
     "EVERTURN_ADMIN": ServiceCheck("Restate's admin API", 9070, _health("/health")),
+    "EVERTURN_TEMPORAL": ServiceCheck("Temporal", 7233, _grpc),
     "EVERTURN_NATS": ServiceCheck("NATS", 4222, _nats),
 }
 """Environment variable with the address of a service → how to recognise that service."""
@@ -60,6 +67,7 @@ CONFIGURED: Final[Mapping[str, str]] = {
     "[cluster] database": "EVERTURN_DATABASE",
     "[cluster] restate": "EVERTURN_RESTATE",
     "[cluster] admin": "EVERTURN_ADMIN",
+    "[cluster] temporal": "EVERTURN_TEMPORAL",
     "[cluster] nats": "EVERTURN_NATS",
     "[store] url": "EVERTURN_DATABASE",
     "[telemetry] otlp": "",
@@ -73,7 +81,8 @@ def collect_addresses(loaded: LoadedConfig | None, environment: Mapping[str, str
     if loaded is None:
         return result
     config = loaded.config
-    configured = {f"[cluster] {key}": getattr(config.cluster, key) for key in ("database", "restate", "admin", "nats")}
+    keys = ("database", "restate", "admin", "temporal", "nats")
+    configured = {f"[cluster] {key}": getattr(config.cluster, key) for key in keys}
     configured |= {"[store] url": config.store.url, "[telemetry] otlp": config.telemetry.otlp}
     for key, text in configured.items():
         is_beaten = key.startswith("[cluster]") and CONFIGURED[key] in result

@@ -41,6 +41,11 @@ class RestateHealth(Struct, frozen=True):
     admin: bool
     deployment: str
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it can be used."""
+        return self.ingress and self.admin
+
 
 class RestateEngine:
     """Wakes sessions through Restate, and with `listen` also drives them in this process.
@@ -50,6 +55,7 @@ class RestateEngine:
     """
 
     is_durable = True
+    service_name = "restate"
 
     def __init__(
         self,
