@@ -1,10 +1,10 @@
-"""Publish measurements: run benchmarks, keep their figures with the commit they describe, write docs/performance.md from them.
+"""Publish measurements: run benchmarks, keep their figures with the commit they describe, write the tables of pages from them.
 
     python benchmarks/publish.py measure turn calls durable …   # run these; figures go to benchmarks/results/NAME.json
-    python benchmarks/publish.py write                          # the tables of the page, from what is kept
-    python benchmarks/publish.py check                          # that the page says what is kept (CI runs this)
+    python benchmarks/publish.py write                          # the tables of the pages, from what is kept
+    python benchmarks/publish.py check                          # that the pages say what is kept (CI runs this)
 
-A table on the page is never typed: it stands between `<!-- NAME -->` and `<!-- /NAME -->`, and says at which commit, on
+A table on a page is never typed: it stands between `<!-- NAME -->` and `<!-- /NAME -->`, and says at which commit, on
 which Python and beside which load it was measured. `measure` refuses a checkout with changes that are not committed.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-PAGE = ROOT / "docs" / "performance.md"
+PAGES = tuple(ROOT / "docs" / page for page in ("performance.md", "deploy/engines.md"))
 RESULTS = HERE / "results"
 sys.path += [str(HERE), str(HERE / "peers")]
 
@@ -68,6 +68,8 @@ COMMANDS: dict[str, list[str]] = {
     "durable": ["durable.py", "--json", "FILE"],
     "streams": ["streams.py", "--json", "FILE"],
     "cluster": ["cluster.py", "--json", "FILE"],
+    "engines": ["engines.py", "--json", "FILE"],
+    "heartbeats": ["engines.py", "--heartbeats", "1", "2", "3", "5", "10", "20", "--json", "FILE"],
 }
 
 
@@ -79,7 +81,8 @@ def measure(name: str, is_short: bool = False) -> None:
     are as good, there are fewer of them.
     """
     changed = _git("status", "--porcelain", "--untracked-files=no").splitlines()
-    if foreign := [line for line in changed if "benchmarks/results/" not in line and "docs/performance.md" not in line]:
+    written = ("benchmarks/results/", *(str(page.relative_to(ROOT)) for page in PAGES))
+    if foreign := [line for line in changed if not any(each in line for each in written)]:
         sys.exit(f"publish: commit first, or the figures describe no commit: {foreign[0].strip()}")
     program, *arguments = COMMANDS[name]
     if is_short:
@@ -235,6 +238,37 @@ def cluster(found: list[dict[str, Any]]) -> str:
     return _table(["turns at once", "a delta of each every", "added to a delta, p50", "goal", "load"], rows)
 
 
+ENGINES = {
+    "inline": "in the process",
+    "postgres": "PostgreSQL only",
+    "restate": "Restate",
+    "temporal": "Temporal (development server)",
+}
+
+
+def engines(found: dict[str, Any]) -> str:
+    rows = [
+        [
+            str(row["at_once"]),
+            ENGINES[row["engine"]],
+            "{:.2f} ({:.2f}–{:.2f})".format(*row["total"]),
+            ", ".join(f"{part} {cost:.2f}" for part, cost in row["parts"].items()),
+            f"{_figure(row['p50'])} ms",
+            f"{_figure(row['p99'])} ms",
+        ]
+        for row in found["rows"]
+    ]
+    return _table(["at once", "engine", "CPU s per 1,000 wakes", "of which", "wake to drive, p50", "p99"], rows)
+
+
+def heartbeats(found: dict[str, Any]) -> str:
+    rows = [
+        [f"{row['timeout']:g} s", f"{row['sessions']:,.0f}", f"{row['again']:,.0f}", f"{row['load']:.0f}"]
+        for row in found["rows"]
+    ]
+    return _table(["heartbeat timeout", "sessions driven", "of which a second time", "load"], rows)
+
+
 RENDERERS: dict[str, Callable[[Any], str]] = {
     "peers": peers,
     "turn": turn,
@@ -244,6 +278,8 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
     "durable": durable,
     "streams": streams,
     "cluster": cluster,
+    "engines": engines,
+    "heartbeats": heartbeats,
 }
 
 
@@ -277,14 +313,16 @@ def main() -> None:
         for name in given.names or COMMANDS:
             measure(name, given.short)
         return
-    page = PAGE.read_text(encoding="utf-8")
-    new = rendered(page)
-    if given.what == "write":
-        PAGE.write_text(new, encoding="utf-8")
-    elif new != page:
-        sys.exit(
-            "publish: docs/performance.md does not say what benchmarks/results has; run benchmarks/publish.py write"
-        )
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        new = rendered(page)
+        if given.what == "write":
+            path.write_text(new, encoding="utf-8")
+        elif new != page:
+            sys.exit(
+                f"publish: {path.relative_to(ROOT)} does not say what benchmarks/results has; run "
+                "benchmarks/publish.py write"
+            )
 
 
 if __name__ == "__main__":

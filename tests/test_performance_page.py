@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"<!-- (\w+) -->\n(.*?)<!-- /\1 -->", PAGE, re.DOTALL)
+ENGINES = (ROOT / "docs" / "deploy" / "engines.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"<!-- (\w+) -->\n(.*?)<!-- /\1 -->", PAGE + ENGINES, re.DOTALL)
 
 
 def test_the_page_is_what_the_figures_give() -> None:
