@@ -12,6 +12,13 @@ from everturn.core.events import CallFinished, GateOpened
 from everturn.errors import ConfigError
 from everturn.models.offline import OfflineModel
 from everturn.models.registry import get_model
+from everturn.tools.function import tool
+
+
+@tool(approval="ask")
+async def send_mail(to: str = "") -> str:
+    """Send a mail."""
+    return f"sent to {to}"
 
 
 async def test_it_says_that_it_is_a_demo_and_how_to_name_a_real_model():
@@ -78,3 +85,27 @@ def test_there_is_only_one_of_it():
     assert get_model("offline:demo").name == "offline:demo"
     with pytest.raises(ConfigError, match="offline:demo"):
         get_model("offline:other")
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ('send_mail {"to": "Ada"}', '{"to":"Ada"}'),
+        ('Call send_mail {"to": "Ada"}\n', '{"to":"Ada"}'),
+        ("send_mail", "{}"),
+        ('send_mail {"to": }', None),
+        ('send_mail ["Ada"]', None),
+        ('unknown_tool {"to": "Ada"}', None),
+        ("please send_mail", None),
+    ],
+)
+async def test_a_message_with_the_name_of_a_tool_and_its_arguments_calls_the_tool(message: str, arguments: str | None):
+    chat = Chat(OfflineModel(pace=0), tools=[send_mail])
+    result = await chat.run(message)
+    assert [gate.arguments for gate in result.gates] == ([] if arguments is None else [arguments])
+
+
+async def test_it_names_the_tools_that_a_message_can_call():
+    answer = (await Chat(OfflineModel(pace=0), tools=[*demo_tools(), send_mail]).run("hello")).text
+    assert "the tools of this agent (send_mail)" in answer
+    assert '`send_mail {"name": "value"}`' in answer

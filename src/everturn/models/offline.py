@@ -1,7 +1,8 @@
 """Offline demo model: needs no network and no key; a new installation uses it until it is given a real one.
 
 It says what it is, and how to configure another model. With the tools of `demo_tools` it shows what a turn can do: it
-calls the clock, and it takes notes, which need an approval.
+calls the clock, and it takes notes, which need an approval. A message that is the name of a tool and its arguments as
+JSON calls that tool, so that people can try their own tools, rules and approvals before they have a model.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Final
+
+import msgspec
 
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
@@ -26,11 +30,18 @@ _NOTE: Final = re.compile(
     r"\b(?:take a note|make a note|note (?:that|down)?|write down|remember (?:that|to)?|notiere?)\b[:\s]*",
     re.IGNORECASE,
 )
+_CALL: Final = re.compile(r"\s*(?:call\s+)?([\w.-]+)\s*(\{.*\})?\s*", re.IGNORECASE | re.DOTALL)
 HELP: Final = (
     "To talk to a real model, set its key in the environment and start again, for example "
     "`OPENAI_API_KEY=… everturn serve --model openai:gpt-5.2`, or name a server of your own in the configuration. "
     "Until then you can ask me for the time, or to note something: then you are asked first."
 )
+TOOL_HELP: Final = (
+    " To call one of the tools of this agent ({tools}), send its name and its arguments as JSON: "
+    '`{tool} {{"name": "value"}}`.'
+)
+DEMO_TOOLS: Final = ("current_time", "take_note")
+LISTED_TOOLS: Final = 8  # in the answer
 
 
 class OfflineModel:
@@ -75,6 +86,9 @@ def _call(request: ModelRequest) -> tuple[str, dict[str, object]] | None:
         return None
     tools = {tool.name for tool in request.tools}
     text = last.text
+    if (match := _CALL.fullmatch(text)) and match[1] in tools:
+        with suppress(msgspec.DecodeError, msgspec.ValidationError):
+            return match[1], msgspec.json.decode(match[2] or "{}", type=dict[str, object])
     if "take_note" in tools and (match := _NOTE.search(text)):
         return "take_note", {"text": text[match.end() :].strip()[:ECHO_LIMIT] or text.strip()[:ECHO_LIMIT]}
     return ("current_time", {}) if "current_time" in tools and _TIME.search(text) else None
@@ -87,7 +101,9 @@ def _answer(request: ModelRequest) -> str:
         summary = "; ".join(f"{part.name} says: {part.text[:ECHO_LIMIT]}" for part in results)
         return f"{summary}\n\nI am the offline demo, so there is no more to it than that."
     text = " ".join(last.text.split())[:ECHO_LIMIT]
-    return f"I am the offline demo of Everturn: no model was asked. You said: “{text}”.\n\n{HELP}"
+    tools = [tool.name for tool in request.tools if tool.name not in DEMO_TOOLS]
+    call = TOOL_HELP.format(tools=", ".join(tools[:LISTED_TOOLS]), tool=tools[0]) if tools else ""
+    return f"I am the offline demo of Everturn: no model was asked. You said: “{text}”.\n\n{HELP}{call}"
 
 
 def _usage(request: ModelRequest, words: int) -> Usage:
