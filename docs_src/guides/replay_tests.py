@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from everturn import tool
+from everturn import Agent, tool
 from everturn.replay import Recording, cassette, replay
 
 HERE = Path(__file__).parent
@@ -14,12 +14,14 @@ async def menu(day: str) -> str:
     return {"friday": "soup, fish"}.get(day, "nothing")
 
 
+agent = Agent("openai:gpt-5.2", tools=[menu])
+
+
 # Runs your tools; the model answers from the file. Without the file, it is asked.
 async def test_the_menu_is_asked_for() -> None:
-    file = HERE / "replay_menu.jsonl"
-    async with cassette(file, model="openai:gpt-5.2", tools=[menu]) as chat:
-        result = await (await chat.send("What is for lunch on Friday?"))
-        assert "fish" in result.text
+    async with cassette(HERE / "replay_menu.jsonl", agent=agent) as chat:
+        result = await chat.run("What is for lunch on Friday?")
+        assert "fish" in result.output
 
 
 # Replays every recording, without tools and model.

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.helpers.tools import look
 
-from everturn import Chat, Output
+from everturn import Agent, Chat, Output
 from everturn.core import history
 from everturn.core.events import CallFinished, Problem, SubagentStarted, TurnCompleted, TurnFailed, TurnStarted
 from everturn.core.messages import Message
@@ -112,7 +112,7 @@ async def test_a_release_that_asks_the_model_something_else_is_found(
 
     monkeypatch.setattr(request, "render_own_message", forgetful)
     found = await replay(recording)
-    assert any("the model is asked something else than was recorded: in step 2" in line for line in found), found
+    assert any("this request differs from the recorded one: in step 2" in line for line in found), found
 
 
 async def test_a_release_that_ends_a_turn_in_another_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +280,7 @@ async def test_a_cassette_is_made_where_there_is_none_and_played_where_there_is_
         async with cassette(file, model=model, tools=tools) as chat:
             return (await (await chat.send("Look"))).text
 
-    with pytest.raises(ConfigError, match="give a model to record it with"):
+    with pytest.raises(ConfigError, match="pass agent= or model= to record it"):
         await story(None, [look])
     assert await story(ScriptedModel(calls(call("look", at="hall")), say("Seen.")), [look]) == "Seen."
     assert file.exists()
@@ -295,8 +295,42 @@ async def test_a_cassette_is_made_where_there_is_none_and_played_where_there_is_
         async def run(self, arguments: Any, context: Any) -> Output:
             return Output("nothing is there")
 
-    with pytest.raises((AssertionError, EverturnError, ExceptionGroup), match=r"asked something else|hall is there"):
+    with pytest.raises(
+        (AssertionError, EverturnError, ExceptionGroup), match=r"differs from the recorded|hall is there"
+    ):
         await story(None, [Other()])
+
+
+async def test_a_cassette_of_an_agent_replays_with_its_instructions_tools_and_output_type(tmp_path: Path) -> None:
+    file, script = tmp_path / "agent.jsonl", ScriptedModel(calls(call("look", at="hall")), say("3"))
+
+    async def story(model: Any, instructions: str) -> Any:
+        agent = Agent(model, instructions=instructions, tools=[look], output_type=int)
+        async with cassette(file, agent=agent) as chat:
+            return (await chat.run("Look")).output
+
+    with pytest.raises(ConfigError, match="pass agent= or model= to record it"):
+        await story(None, "Count.")
+    assert await story(script, "Count.") == 3
+    assert await story("openai:gpt-5.2", "Count.") == 3  # no key: the recorded model answers
+    with pytest.raises(AssertionError, match=r"options\.system was 'Count\.', and is 'Guess\.'"):
+        await story("openai:gpt-5.2", "Guess.")
+
+
+async def test_a_turn_of_an_agent_is_replayed_where_its_code_is_not(tmp_path: Path) -> None:
+    model = ScriptedModel(calls(call("look", at="hall")), say("3"))
+    agent = Agent(model, name="looker", instructions="Count.", tools=[look], output_type=int)
+    async with cassette(tmp_path / "agent.jsonl", agent=agent) as chat:
+        await chat.run("Look")
+    recording = Recording.read(tmp_path / "agent.jsonl")
+    assert await replay(recording) == []
+    assert await replay(recording, tools=[look]) == []
+
+
+async def test_an_agent_on_a_cassette_takes_no_further_tools(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="an agent has its own tools"):
+        async with cassette(tmp_path / "a.jsonl", agent=Agent(ScriptedModel(say("Hi."))), tools=[look]):
+            raise AssertionError("it was opened")
 
 
 async def test_a_cassette_is_made_anew_when_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ recording.
 - `plugins`: plugins, tools, clock and spending from the recording
 - `model`: a model that repeats its recorded answers, and fails if its request differs
 - `steering_messages`: sends the messages again that joined a running turn
+- `replay_app`: an app that drives the turns of agents it does not have
 - `play`: full replay, with nothing but the recording
 - `rerun`: replay of the recorded model and people on real tools, for authors of tools
 - `inspect`: the state of a turn at an event of its log

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from everturn.agents.definition import AgentDefinition
+from everturn.app import App
 from everturn.chat.session import Chat
 from everturn.core.ports import Tool, ToolSource
 from everturn.errors import ConfigError
@@ -33,21 +35,38 @@ async def record(chat: Chat, file: str | Path, turn: str = "") -> Recording:
 
 @asynccontextmanager
 async def cassette(
-    file: str | Path, *, model: Any = None, tools: Iterable[Tool | ToolGroup | ToolSource] = (), **more: Any
+    file: str | Path,
+    *,
+    agent: AgentDefinition[Any] | None = None,
+    model: Any = None,
+    tools: Iterable[Tool | ToolGroup | ToolSource] = (),
+    **more: Any,
 ) -> AsyncGenerator[Chat, None]:
-    """Open a chat with these tools. If the file exists, the recorded model answers; if not, `model` answers and the
-    file is written when the block ends without an error. EVERTURN_RECORD=1 records again.
+    """Open a chat with an agent, or with these tools. If the file exists, the recorded model answers; if not, the
+    agent's model or `model` answers, and the file is written when the block ends without an error. EVERTURN_RECORD=1
+    records again.
+
+    `more` are further arguments: of `App` with an agent, and of `Chat` without one.
 
     Raises:
         AssertionError: the file exists, and the chat differs from the recording.
-        ConfigError: there is no file, and no model to record one with.
+        ConfigError: there is no file, and no model to record one with; or `tools` are given beside an agent.
     """
     path, tool_list = Path(file), list(tools)
     is_new = _must_record(path)
-    if is_new and model is None:
-        raise ConfigError(f"there is no recording {path}; give a model to record it with")
+    if agent is not None and tool_list:
+        raise ConfigError("an agent has its own tools; leave tools= away, or use agent.override(tools=[…])")
+    if is_new and model is None and (agent is None or agent.current.model is None):
+        raise ConfigError(f"there is no recording {path}; pass agent= or model= to record it")
     recording = None if is_new else Recording.read(path)
-    async with Chat(model if recording is None else replay_model(recording), tools=tool_list, **more) as chat:
+    model = model if recording is None else replay_model(recording)
+    async with AsyncExitStack() as stack:
+        if agent is None:
+            chat = await stack.enter_async_context(Chat(model, tools=tool_list, **more))
+        else:
+            stack.enter_context(agent.override(model=model))
+            app = await stack.enter_async_context(App(agents=[agent], **more))
+            chat = app.chat(agent=agent)
         yield chat
         if recording is None:
             await record(chat, path)

@@ -40,7 +40,7 @@ from everturn.replay.recording import Recording
 from everturn.replay.script import ReplayScript
 
 MEMO = "replay"  # memo key under which a request names its turn and step
-REQUEST_DIFFERS = "the model is asked something else than was recorded: {what}"
+REQUEST_DIFFERS = "this request differs from the recorded one: {what}"
 
 
 class RecordedStep(Struct, frozen=True):
@@ -233,7 +233,7 @@ def _message_mismatch(current: RequestMessage, recorded: RequestMessage) -> str:
             old.text,
             old.is_error,
         ):
-            return f"{new.name} came to {_shorten(new.text)}, and {old.name} had come to {_shorten(old.text)}"
+            return f"{new.name} returned {_shorten(new.text)}; recorded: {old.name} returned {_shorten(old.text)}"
     return ""
 
 

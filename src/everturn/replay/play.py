@@ -15,7 +15,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from everturn.app import App
 from everturn.core.commands import (
     AnyCommand,
     Cancel,
@@ -65,6 +64,7 @@ from everturn.replay.check import check_replayable, flatten_recordings
 from everturn.replay.model import RecordedTurnModel
 from everturn.replay.plugins import RecordedClock, RecordedHooks, RecordedPlugin, RecordedStore, derive_settings
 from everturn.replay.recording import Recording
+from everturn.replay.replay_app import ReplayApp
 from everturn.replay.script import ReplayScript, plugins_by_turn
 from everturn.replay.steering_messages import Steering
 from everturn.testing.doubles import CountingIds
@@ -103,7 +103,7 @@ class _SessionPlayer:
         self._ids = _AnswerIds(self._events)
         self._plugins = plugins_by_turn(self._events)
         self._active_plugins: tuple[str, ...] = ()  # plugins of the current runtime
-        self._app: App | None = None
+        self._app: ReplayApp | None = None
         self._gates = {event.gate.id: event.gate for event in self._events if isinstance(event, GateOpened)}
 
     async def play(self) -> Recording:
@@ -135,7 +135,7 @@ class _SessionPlayer:
             logs[name] = log[: next(positions, len(log))]
         return logs
 
-    async def _open(self, plugins: tuple[str, ...], anew: bool = False) -> App:
+    async def _open(self, plugins: tuple[str, ...], anew: bool = False) -> ReplayApp:
         """Return a runtime with the plugins of a turn; a new one if they differ from the last, or if the process died."""
         if self._app is not None and plugins == self._active_plugins and not anew:
             return self._app
@@ -145,7 +145,7 @@ class _SessionPlayer:
         model = RecordedTurnModel(model_names[0] if model_names else "replay", self._recording, self._script)
         steering = Steering(Recording(self._events, self._session))
         speakers = [RecordedPlugin(name, self._script, self._clock) for name in plugins]
-        app = steering.app = self._app = App(
+        app = steering.app = self._app = ReplayApp(
             model,
             plugins=[*speakers, RecordedHooks(self._script, self._clock), *([steering] if steering.messages else [])],
             store=self._store,

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from everturn.app import App
 from everturn.chat.turn import Turn
 from everturn.clock import SystemClock
 from everturn.core.commands import (
@@ -59,6 +58,7 @@ from everturn.replay.compare import differences
 from everturn.replay.model import replay_model
 from everturn.replay.play import replay_offline as play_again
 from everturn.replay.recording import Recording
+from everturn.replay.replay_app import ReplayApp
 from everturn.replay.steering_messages import Steering
 from everturn.running.active_turn import TurnSettings
 from everturn.stores.memory import MemoryStore
@@ -104,7 +104,7 @@ async def rerun_with_tools(
     """Rerun a recording with these tools, and record the result."""
     model = replay_model(recording)
     steering = Steering(recording)
-    app = steering.app = App(
+    app = steering.app = ReplayApp(
         model,
         tools=list(tools),
         plugins=[*plugins, *([steering] if steering.messages else [])],
@@ -130,7 +130,7 @@ async def rerun_with_tools(
 class _CommandSender:
     """Sends the recorded commands of people and clients."""
 
-    def __init__(self, recording: Recording, app: App) -> None:
+    def __init__(self, recording: Recording, app: ReplayApp) -> None:
         self._app, self._session = app, recording.session
         gates = {event.gate.id: event.gate for event in recording.events if isinstance(event, GateOpened)}
         self._answers = [(gates[item.gate], item) for item in recording.events if isinstance(item, GateResolved)]
