@@ -121,6 +121,12 @@ def test_every_way_to_name_a_store_is_one_place(home: Path) -> None:
     assert sidecar_path(one, os.environ) != sidecar_path("postgresql://me@h/y", os.environ)
 
 
+def test_the_folder_for_the_files_of_a_database_is_created(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path / "new")}  # a machine on which nothing of Everturn has run yet
+    FileLock(turnstile_path(sidecar_path("postgresql://me@h/x", environ))).release()
+    assert (tmp_path / "new/.local/share/everturn").stat().st_mode & 0o777 == 0o700
+
+
 # Who is shown a token ----------------------------------------------------------------------------------------------------
 
 

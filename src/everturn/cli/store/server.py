@@ -19,6 +19,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -62,12 +63,15 @@ class ChallengeResponse(Struct, frozen=True):
 
 def sidecar_path(store: str, environ: Mapping[str, str]) -> Path:
     """Return the path that the files about a store begin with: the store's own path, or for a database one in the data
-    folder."""
+    folder, which is created if it does not exist."""
     file = re.sub(r"^sqlite:(//)?/?", "", store) if store.startswith("sqlite:") else store
     if "://" not in file and (file != store or Path(file).suffix in SUFFIXES):
         return Path(file).resolve()
     name = hashlib.sha256(without_password(store).encode()).hexdigest()[:16]
-    return data_folder(environ) / f"store-{name}"
+    folder = data_folder(environ)
+    with suppress(OSError):  # taking the lock reports it
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / f"store-{name}"
 
 
 def server_file(place: Path) -> Path:
@@ -165,7 +169,7 @@ def store_routes(token: str, place: Path, release: Callable[[], object] | None =
                 path=RELEASE,
                 name="release_store",
                 needs="operator",
-                about="Asks a terminal to hand its store over, and to attach to whoever takes it.",
+                about="Asks a terminal to hand its store over, and to attach to the process that takes it.",
                 handler=release_store,
                 status=204,
                 tag="about",

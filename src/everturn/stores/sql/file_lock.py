@@ -25,8 +25,7 @@ class FileLock:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreUnavailable(
-                f"a store cannot be kept at {path.with_suffix('')}: {error.strerror}; see that the folder is there and "
-                "may be written to"
+                f"cannot create the lock file {path}: {error.strerror}; check that the folder exists and is writable"
             ) from error
         try:
             _lock(self._file)
