@@ -29,18 +29,27 @@ class BackgroundLoop:
             return self._loop
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there, and return its result.
+        """Run a coroutine in the background loop, and return its result.
 
         Raises:
-            ConfigError: this thread has an event loop, which would stand still meanwhile.
+            ConfigError: this thread already runs an event loop, which the call would block.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run_coroutine_threadsafe(work, self.loop).result()
-        work.close()
-        raise ConfigError("there is an event loop here, and it would stand still: await the method without _sync")
+        if _runs_loop():
+            work.close()
+            raise ConfigError(
+                "a _sync method cannot be called while an event loop runs in this thread: await the method without _sync"
+            )
+        # Outside any `except`, so that an error of the work has no "no running event loop" in its traceback.
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+
+def _runs_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 BACKGROUND = BackgroundLoop()
-"""The loop of everything that is called without one."""
+"""The loop of every call from code without an event loop."""

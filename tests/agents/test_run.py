@@ -83,6 +83,12 @@ def test_run_sync_runs_in_a_loop_of_its_own() -> None:
     assert result.resume_sync().output == "Done."
 
 
+def test_an_error_in_run_sync_has_no_traceback_of_the_event_loop() -> None:
+    with pytest.raises(ConfigError) as raised:
+        Agent("nowhere:model").run_sync("Hello")
+    assert raised.value.__context__ is None
+
+
 async def test_run_sync_in_an_event_loop_says_what_to_do() -> None:
     with pytest.raises(ConfigError, match="await the method without _sync"):
         Agent(ScriptedModel(say("Hi."))).run_sync("Hello")
@@ -173,6 +179,8 @@ async def test_when_no_attempt_is_left_the_turn_fails() -> None:
     with pytest.raises(TurnError, match="no valid output in 2 attempts") as raised:
         await Agent(model, output_type=Refund).run("Money!")
     assert raised.value.kind == "output"
+    assert "Invalid JSON" in str(raised.value)
+    assert "Answer again" not in str(raised.value)  # which is what the model reads
 
 
 async def test_validators_may_change_an_output_or_send_it_back() -> None:

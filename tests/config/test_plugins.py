@@ -111,7 +111,8 @@ def test_a_secret_in_the_options_stands_by_reference(folder: Path) -> None:
     ("entry", "told"),
     [
         ('"gone.py:Audit"', r"there is no file .*gone\.py"),
-        ('"no_such_module_x:Audit"', "there is no module no_such_module_x"),
+        ('"no_such_module_x:Audit"', "there is no module no_such_module_x$"),
+        ('"audit:Audit"', r"no module audit; for the file audit\.py beside the configuration, write 'audit\.py'"),
         ('"audit.py"', r"name the plugin after a colon, as 'mypackage\.audit:Audit'; .*there are: Audit, Needs"),
         ('"audit.py:Audti"', "audit.py has no 'Audti'; did you mean 'Audit'"),
         ('"audit.py:Needs"', r"Needs cannot be made: .*'path'; write \{ plugin = 'audit.py:Needs', options = "),

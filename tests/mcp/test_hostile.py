@@ -14,7 +14,7 @@ import pytest
 from everturn.errors import OutcomeUnknown, ToolError, ToolTimeout
 from everturn.mcp import connection, session
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.servers import McpServers
+from everturn.mcp.servers import QUICK_START_TIMEOUT, McpServers
 from tests.helpers.hostile_mcp import hostile, house, noted
 
 
@@ -247,7 +247,7 @@ async def test_a_result_of_100_megabytes_costs_little_and_is_reported(ledger: Pa
 
 async def test_five_servers_of_which_one_is_dead_and_one_hangs_do_not_keep_anybody_waiting(ledger: Path):
     names = {"a": "plain", "b": "modern", "c": "plain", "dead": "dead", "mute": "mute"}
-    servers = McpServers([hostile(ledger, mode, name) for name, mode in names.items()])
+    servers = McpServers([hostile(ledger, mode, name) for name, mode in names.items()], timeout=QUICK_START_TIMEOUT)
     began = time.monotonic()
     await servers.open(lambda origin, tools: None)
     took = time.monotonic() - began

@@ -86,15 +86,15 @@ async def test_every_vendor_can_be_asked(vendor: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("", "is not a model name: it is vendor:model, and the vendors are openai, "),
-        ("gpt-5", "any OpenAI-compatible server can be had with a base_url"),
+        ("", "is not a model name: write vendor:model with one of the vendors openai, "),
+        ("gpt-5", "for any other OpenAI-compatible server, set base_url"),
         ("antropic:claude", "did you mean anthropic:claude?"),
         ("anthropic", "did you mean anthropic:…?"),
         ("anthropic:", "did you mean anthropic:…?"),
         ("compatible:m", "needs a base_url: where the server is, for example http://127.0.0.1:8000/v1"),
         (
             "openai:gpt-5",
-            "openai:gpt-5 needs a key: `everturn auth login openai` stores it, or set the environment variable OPENAI_API_KEY (in Python, key=… will do, too)",
+            "openai:gpt-5 needs a key: `everturn auth login openai` stores it, or set the environment variable OPENAI_API_KEY (in Python you can also pass key=… to get_model)",
         ),
     ],
 )
@@ -140,7 +140,7 @@ async def test_the_key_of_a_vendor_goes_to_that_vendor_only(name: str) -> None:
 @pytest.mark.parametrize("key", [" sk-1", "sk-1\n", "sk-1 \t", "sk-1\r\nx-evil: 1", "ключ", "sk-1\0"])
 def test_a_key_that_was_not_pasted_whole_is_refused(key: str) -> None:
     for given, environ in ((key, {}), ("", {"OPENAI_API_KEY": key})):
-        with pytest.raises(ConfigError, match="was it pasted whole") as caught:
+        with pytest.raises(ConfigError, match="check that you copied all of it") as caught:
             get_model("openai:m", key=given, environ=environ)
         assert key.strip() not in str(caught.value)
 

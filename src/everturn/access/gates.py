@@ -78,7 +78,9 @@ class GateAccess:
             raise AnswerUnfit(f"this is about a {found.kind}: it is for a person, no client can claim it")
         # Without naming the gate's hash: a caller who does not see all of the gate could answer with it.
         if not hmac.compare_digest(found.hash.encode(), hash.encode()):
-            raise HashMismatch("this answer is for something else than what the gate shows; look at it again")
+            raise HashMismatch(
+                "the hash of this answer is not the hash of the gate; read the gate again, and answer with its hash"
+            )
         return found
 
     async def _find_opened(self, session: str, gate: str) -> Gate | None:

@@ -38,7 +38,7 @@ class OutputType:
         if self._has_schema:
             if not any(keyword in kind for keyword in SCHEMA_KEYWORDS):
                 raise ConfigError(
-                    f"output_type={kind!r} is no JSON Schema: it has none of {', '.join(SCHEMA_KEYWORDS)}"
+                    f"output_type={kind!r} is not a JSON Schema: it has none of {', '.join(SCHEMA_KEYWORDS)}"
                 )
             self._adapter, self.schema = TypeAdapter(Any), dict(kind)
             return
@@ -98,13 +98,13 @@ class OutputType:
         try:
             value = self.parse(text)
         except ValueError as error:
-            return CheckedOutput(text, ASK_AGAIN.format(problem=explain(error)))
+            return _reject(text, explain(error))
         kept = text if self._adapter is None else without_fence(text)
         for validator in self.validators:
             try:
                 checked = await _call(validator, ctx, value)
             except OutputRetry as error:
-                return CheckedOutput(text, ASK_AGAIN.format(problem=error))
+                return _reject(text, str(error))
             if checked is not value and checked is not None:
                 value, kept = checked, self.dump(checked)
         return CheckedOutput(kept)
@@ -112,6 +112,10 @@ class OutputType:
     def dump(self, value: Any) -> str:
         """An output as the text that is kept in the log."""
         return value if self._adapter is None else self._adapter.dump_json(value, by_alias=True).decode()
+
+
+def _reject(text: str, reason: str) -> CheckedOutput:
+    return CheckedOutput(text, ASK_AGAIN.format(problem=reason), reason)
 
 
 async def _call(validator: OutputValidator, ctx: RunContext, value: Any) -> Any:

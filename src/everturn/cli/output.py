@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import threading
 
 NOTICE_DELAY: Final = 1.0  # seconds before a slow operation is mentioned
-NO_TERMINAL: Final = "there is nobody to ask: input and output are no terminal; read what is said above, and say --yes"
+NO_TERMINAL: Final = "cannot ask: input and output are not a terminal; check the text above, and pass --yes"
 
 
 def print_error(text: str, code: int) -> int:

@@ -30,9 +30,15 @@ def load_module(place: str, folder: Path | None) -> ModuleType:
     except ConfigError:
         raise
     except ModuleNotFoundError as error:
-        raise ConfigError(f"{place}: there is no module {error.name}") from None
+        file = f"{place}.py"
+        hint = f"; for the file {file} beside the configuration, write '{file}'" if _is_beside(file, folder) else ""
+        raise ConfigError(f"{place}: there is no module {error.name}{hint}") from None
     except (Exception, SystemExit) as error:
         raise ConfigError(f"{place} cannot be loaded: {type(error).__name__}: {error}") from None
+
+
+def _is_beside(file: str, folder: Path | None) -> bool:
+    return folder is not None and (folder / file).is_file()
 
 
 def load_object(word: str, folder: Path | None) -> Any:

@@ -196,6 +196,7 @@ def _servers(loaded: LoadedConfig, environ: Mapping[str, str]) -> Any:
         raise ConfigError("[mcp] needs mcp: pip install 'everturn[mcp]'")
     from everturn.mcp import McpServers
     from everturn.mcp.config import ServerSpec, read_servers
+    from everturn.mcp.servers import QUICK_START_TIMEOUT
 
     specs_by_name: dict[str, ServerSpec | ConfigError] = {}
     for file in loaded.files:
@@ -208,7 +209,7 @@ def _servers(loaded: LoadedConfig, environ: Mapping[str, str]) -> Any:
         if isinstance(spec, ConfigError):
             raise ConfigError(f"{loaded.tree.where(('mcp', name))}: {spec}")
         specs.append(spec)
-    return McpServers(specs, tokens=state_folder(environ) / "mcp-tokens")
+    return McpServers(specs, timeout=QUICK_START_TIMEOUT, tokens=state_folder(environ) / "mcp-tokens")
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:

@@ -212,7 +212,9 @@ class InboundHooks:
             raise Forbidden(f"hooks.{hook.name}.users: {problem}")
         gate = await self._gate(hook, button)
         if not hmac.compare_digest(gate.hash.encode(), button.hash.encode()):
-            raise HashMismatch("this answer is for something else than what the gate shows; look at it again")
+            raise HashMismatch(
+                "the hash of this answer is not the hash of the gate; read the gate again, and answer with its hash"
+            )
         chat = Chat("", app=self._app, session=button.session, tenant=hook.tenant)
         if button.allow:
             is_new = await chat.answer(gate, allow="once", by=user)

@@ -1,4 +1,4 @@
-"""MCP servers as a source of tools: each server is kept connected by its own task, and none of them delays a turn."""
+"""MCP servers as a source of tools: each server is kept connected by its own task."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from everturn.mcp.tool import ServerTool
 from everturn.mcp.trust import ToolFacts, Trust, TrustAll
 
 CLOSING = 5.0  # seconds for all servers to stop
+START_TIMEOUT = 10.0  # seconds for servers to start, so that the first turn of a program has their tools
+QUICK_START_TIMEOUT = 0.7  # the same where a person looks at an empty screen meanwhile
 
 
 class McpServers:
     """The tools of MCP servers: connects to the servers and gives their tools to a chat, an agent or an app.
 
-    `timeout` is how long `open` waits for the servers; slower ones publish their tools when they are connected.
+    `timeout` is how many seconds `open` waits for servers that are still starting; a server that fails is not waited
+    for, and a slower one publishes its tools when it is connected.
     `trust` decides which servers may be started, and which tools are unchanged; by default servers are trusted because
     code names them, and a tool that changes is not. `tokens` is the folder for the tokens of servers that need a login.
     """
@@ -31,7 +34,7 @@ class McpServers:
         specs: Iterable[ServerSpec],
         *,
         trust: Trust | None = None,
-        timeout: float = 0.7,
+        timeout: float = START_TIMEOUT,
         tokens: str | Path | None = None,
     ) -> None:
         self.specs = tuple(specs)
@@ -56,7 +59,7 @@ class McpServers:
             await link.first_attempt_done.wait()
 
     async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:
-        """Start connecting, and wait a little for fast servers."""
+        """Start connecting, and wait until every server is connected or has failed, or for `timeout` seconds."""
         if self._tasks:
             raise ConfigError("these servers are open already; make another McpServers for another runtime")
 

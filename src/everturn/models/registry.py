@@ -148,10 +148,12 @@ def _open(
         if not key and profile.key not in ("", DEFAULT_KEY_VARIABLE):
             raise ConfigError(
                 f"{name} needs a key: `everturn auth login {vendor}` stores it, or set the environment variable "
-                f"{profile.key} (in Python, key=… will do, too)"
+                f"{profile.key} (in Python you can also pass key=… to get_model)"
             )
     if key.strip() != key or not key.isascii() or not key.isprintable():
-        raise ConfigError(f"the key for {name} holds blanks or characters that no key has; was it pasted whole?")
+        raise ConfigError(
+            f"the key for {name} contains blanks or characters that no key has; check that you copied all of it"
+        )
     host = url_origin(profile.base_url) if vendor == "compatible" else ""
     shared = wanted.rate_limit_name
     bucket = bucket_key("name", shared) if shared else bucket_key(profile.base_url, key, model)
@@ -194,8 +196,8 @@ def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]
     near = difflib.get_close_matches(vendor, vendors, 1)
     hint = f"did you mean {near[0]}:{model or '…'}? " if near else ""
     raise ConfigError(
-        f"{name!r} is not a model name: {hint}it is vendor:model, and the vendors are {', '.join(vendors)}; "
-        "any OpenAI-compatible server can be had with a base_url"
+        f"{name!r} is not a model name: {hint}write vendor:model with one of the vendors {', '.join(vendors)}; "
+        "for any other OpenAI-compatible server, set base_url"
     )
 
 

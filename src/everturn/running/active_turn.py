@@ -117,10 +117,14 @@ class SubagentPort(Protocol):
 
 
 class CheckedOutput(Struct, frozen=True):
-    """An answer that was checked against an output type: its text as it is kept, or what is wrong with it."""
+    """An answer that was checked against an output type: its text as it is stored, or the problem as the model reads it.
+
+    `reason` is the problem alone, for people: without the request to answer again.
+    """
 
     text: str
     problem: str = ""
+    reason: str = ""
 
 
 class OutputPort(Protocol):

@@ -51,6 +51,11 @@ class WorkflowRun:
     def __init__(self, app: WorkflowHost, session: str, turn: str, tenant: str) -> None:
         self._app, self.session, self.turn, self.tenant = app, session, turn, tenant
 
+    @property
+    def id(self) -> str:
+        """The id of its turn, for `app.turn`, whose result lists the open gates."""
+        return f"{self.session}/{self.turn}"
+
     async def result(self) -> Any:
         """Wait until the workflow has ended, and return the JSON value that its function returned.
 

@@ -224,7 +224,9 @@ def _confirm(question: str, yes: bool) -> bool:
     if yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
-        raise ConfigError("there is nobody to ask; read what is said above, and say --yes")
+        raise ConfigError(
+            "cannot ask: this is not a terminal; check the server shown above, and pass --yes to trust it"
+        )
     # Nothing else runs here, so input() may block; a reading thread cannot be woken, and Ctrl-C would wait for Enter.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -122,6 +122,7 @@ def _add_servers(servers: Sequence[Extension], environ: Mapping[str, str], made:
         made.notes.append(NO_MCP)
         return
     from everturn.mcp import McpServers
+    from everturn.mcp.servers import QUICK_START_TIMEOUT
     from everturn.mcp.trust import TrustFirstTools, default_trust_path
 
     specs: list[Any] = []
@@ -132,7 +133,8 @@ def _add_servers(servers: Sequence[Extension], environ: Mapping[str, str], made:
             made.notes.append(str(error))
     if specs:
         path = default_trust_path(environ)
-        made.tools.append(McpServers(specs, trust=TrustFirstTools(path), tokens=path.parent / "mcp-tokens"))
+        tokens = path.parent / "mcp-tokens"
+        made.tools.append(McpServers(specs, trust=TrustFirstTools(path), timeout=QUICK_START_TIMEOUT, tokens=tokens))
 
 
 def list_commands(extensions: Extensions) -> list[api.FolderCommand]:

@@ -231,6 +231,7 @@ async def _servers(paths: tuple[str, ...], tell: Tell, person: Confirmer | None)
     if find_spec("mcp") is None:
         raise ConfigError("--mcp needs mcp: pip install 'everturn[mcp]'")
     from everturn.mcp import McpServers, TrustFile, load_servers
+    from everturn.mcp.servers import QUICK_START_TIMEOUT
     from everturn.mcp.trust import default_trust_path
 
     trust, specs = TrustFile(default_trust_path()), list["ServerSpec"]()
@@ -244,7 +245,9 @@ async def _servers(paths: tuple[str, ...], tell: Tell, person: Confirmer | None)
                     )
                 await _trust(spec, trust, tell, person)
             specs.append(spec)
-    return McpServers(specs, trust=trust, tokens=default_trust_path().parent / "mcp-tokens")
+    return McpServers(
+        specs, trust=trust, timeout=QUICK_START_TIMEOUT, tokens=default_trust_path().parent / "mcp-tokens"
+    )
 
 
 async def _trust(spec: ServerSpec, trust: TrustFile, tell: Tell, person: Confirmer) -> None:

@@ -269,11 +269,13 @@ def message_fields(body: ChatBody | ResponsesBody, new: NewInput, files: list[st
         answer_format = body.response_format
     else:
         if body.conversation is not None:
-            raise bad_request("a conversation is gone on with by previous_response_id", "conversation")
+            raise bad_request("conversation is not supported; continue with previous_response_id", "conversation")
         params |= {"max_tokens": body.max_output_tokens, "reasoning_effort": (body.reasoning or {}).get("effort")}
         answer_format = (body.text or {}).get("format")
     if isinstance(answer_format, dict) and cast("Json", answer_format).get("type") != "text":
-        raise bad_request("answers are text here; a form of an answer is part of an agent's configuration", "format")
+        raise bad_request(
+            "this field is not supported; set output_type of the agent in everturn.toml instead", "format"
+        )
     params = {name: value for name, value in params.items() if value is not None}
     fields = {
         "text": new.text,
