@@ -63,7 +63,8 @@ MOST_VAGUE = 8  # in 1,000 words of a page that was rewritten
 REWRITTEN = (
     *(f"guides/{name}" for name in (
         "permissions", "providers", "prompted-tool-calling", "web-ui", "media", "sandboxes", "elicitation", "tool-results", "tool-groups", "limits",
-        "testing", "fastapi", "full-example", "use-chat", "rag",
+        "testing", "fastapi", "full-example", "use-chat", "rag", "prompts", "guardrails", "observability", "bridges", "long-conversations",
+        "agents",
     )),
     *(f"deploy/{name}" for name in ("cluster", "configuration", "operations", "authentication", "data")),
 )  # fmt: skip
