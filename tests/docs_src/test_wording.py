@@ -64,8 +64,11 @@ REWRITTEN = (
     *(f"guides/{name}" for name in (
         "permissions", "providers", "prompted-tool-calling", "web-ui", "media", "sandboxes", "elicitation", "tool-results", "tool-groups", "limits",
         "testing", "fastapi", "full-example", "use-chat", "rag", "prompts", "guardrails", "observability", "bridges", "long-conversations",
-        "agents",
+        "agents", "human-in-the-loop",
     )),
+    *(f"terminal/{name}" for name in ("doctor", "terminal", "run")),
+    "get-started/tutorial",
+    "index",
     *(f"deploy/{name}" for name in ("cluster", "configuration", "operations", "authentication", "data")),
 )  # fmt: skip
 
