@@ -284,6 +284,7 @@ async def test_a_store_that_does_not_answer_makes_the_node_unready(monkeypatch: 
     house = await make_house()
     app = make(house)
     monkeypatch.setattr("everturn.server.routes.public.READY_TIMEOUT", 0.01)
+    monkeypatch.setattr("everturn.server.routes.public.READY_CACHE", 0.0)
 
     async def never(session: str) -> int:
         await asyncio.Event().wait()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from typing import Any, Final, Protocol
 
 from everturn.core.ports import Clock
 from everturn.core.store_ports import Store
+from everturn.errors import EverturnError, UnknownSession
 from everturn.telemetry.metrics import METRICS, Metrics
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,40 @@ async def poll_services(on: ServiceStatus, metrics: Metrics = METRICS) -> None:
     is_up = getattr(on.bus, "is_up", None)
     if is_up is not None:
         metrics.set("service_up", int(bool(is_up)), getattr(on.bus, "service", "nats"))
+
+
+async def check_services(on: ServiceStatus, patience: float) -> dict[str, bool]:
+    """Whether the store, the engine and the bus answer; an engine or a bus in this process always does.
+
+    Each is asked over the connection that it is used with: a service that listens and refuses the login does not answer.
+    """
+    store, engine = await asyncio.gather(_answers(_head(on.store), patience), _answers(_health(on.engine), patience))
+    return {"store": store, "engine": engine, "bus": bool(getattr(on.bus, "is_up", True))}
+
+
+async def _answers(check: Awaitable[bool], patience: float) -> bool:
+    try:
+        async with asyncio.timeout(patience):
+            return await check
+    except (EverturnError, TimeoutError, OSError) as error:
+        log.debug("a service did not answer: %r", error)
+        return False
+
+
+async def _head(store: Store) -> bool:
+    try:
+        await store.head("readyz")
+    except UnknownSession:
+        pass  # the store has answered
+    return True
+
+
+async def _health(engine: Any) -> bool:
+    health = getattr(engine, "health", None)
+    if health is None:  # it runs in this process, or in the store
+        return True
+    status = await health()
+    return bool(status.ingress and status.admin)
 
 
 async def watch_services(on: ServiceStatus, metrics: Metrics = METRICS) -> None:

@@ -11,4 +11,5 @@ A check changes nothing and has a time limit. It never shows the value of a key 
 - `store`: the store of the sessions
 - `models`: models of the agents, local model servers and API keys
 - `services`: PostgreSQL, Restate, Temporal, NATS and other configured addresses
+- `service_logins`: whether PostgreSQL and NATS accept our login
 """

@@ -1,16 +1,15 @@
-"""Service check: whether the configured services answer at their addresses. Passwords in addresses are never shown."""
+"""Service check: whether the configured services answer at their addresses, and accept our login. Passwords in addresses are never shown."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import socket
 import struct
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlsplit
 
 from everturn.cli.doctor.checks import DoctorCheck, make_printable
+from everturn.cli.doctor.service_logins import NO_JETSTREAM, POOLED, nats_problem, postgres_problem
 from everturn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,6 +17,11 @@ if TYPE_CHECKING:
 
 ABOUT: Final = "Services"
 PATIENCE: Final = 0.9  # seconds for a service to answer
+FIXES: Final[Mapping[str, str]] = {
+    POOLED: "name the server itself, or a pooler in session mode",
+    NO_JETSTREAM: "start it with --jetstream",
+}
+LOGIN_FIX: Final = "correct the user, the password or the database in the address"
 
 
 def _postgres(connection: socket.socket) -> bool:
@@ -119,52 +123,18 @@ def check_service(name: str, address: str) -> DoctorCheck:
         return DoctorCheck(ABOUT, name, "broken", f"nobody answers at {location}", fix)
     if not is_it:
         return DoctorCheck(ABOUT, name, "broken", f"something else than {known.title} answers at {location}", fix)
-    if known.matches is _postgres and hears_itself(address) is False:
-        detail = f"{known.title} at {location} accepts LISTEN and delivers nothing: a pooler in transaction mode?"
-        return DoctorCheck(ABOUT, name, "broken", detail, "name the server itself, or a pooler in session mode")
+    problem = ""
+    if known.matches is _postgres:
+        problem = postgres_problem(address)
+    elif known.matches is _nats and not is_encrypted:
+        problem = nats_problem(parts, lambda: _connect(host, port, ""))
+    if problem:
+        return DoctorCheck(
+            ABOUT, name, "broken", f"{known.title} at {location} {problem}", FIXES.get(problem, LOGIN_FIX)
+        )
     return DoctorCheck(
         ABOUT, name, "ok", location if known.matches is _any_listener else f"{known.title} at {location}"
     )
-
-
-def hears_itself(address: str) -> bool | None:
-    """Return whether a connection hears what it notifies itself; None: it cannot be tried, or nobody may log in.
-
-    PgBouncer in transaction mode accepts a LISTEN and never delivers anything. Engine and bus would wait for ever.
-    """
-    try:
-        import asyncpg  # pyright: ignore[reportMissingTypeStubs] - only with the extra `postgres`
-    except ImportError:
-        return None
-    from everturn.postgres.address import parse_address
-
-    async def listen() -> bool:
-        connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
-        connection = await connect(parse_address(address)[0], timeout=PATIENCE, statement_cache_size=0)
-        try:
-            heard, channel = asyncio.Event(), f"everturn_doctor_{os.getpid()}"
-
-            def hear(_connection: object, _pid: int, _channel: str, _payload: str) -> None:
-                heard.set()
-
-            await connection.add_listener(channel, hear)
-            await connection.execute(f"NOTIFY {channel}")
-            async with asyncio.timeout(PATIENCE):
-                await heard.wait()
-            return True
-        except TimeoutError:
-            return False
-        finally:
-            connection.terminate()
-
-    async def listen_in_time() -> bool | None:
-        try:
-            async with asyncio.timeout(3 * PATIENCE):
-                return await listen()
-        except Exception:  # reported by the store, which logs in as well
-            return None
-
-    return asyncio.run(listen_in_time())
 
 
 def _connect(host: str, port: int, file: str) -> socket.socket:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import time
@@ -18,7 +17,7 @@ from everturn.access.authentication import Authenticator
 from everturn.access.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal
-from everturn.errors import EverturnError, NotRecognised, UnknownSession
+from everturn.errors import NotRecognised
 from everturn.localization import load_group
 from everturn.server.errors import RequestError
 from everturn.server.middleware import AllowedHosts, Scope, cookie_name, find_cookies
@@ -26,6 +25,7 @@ from everturn.server.route import Handler, HttpRequestContext, Param, Route
 from everturn.server.routes import js_sandbox
 from everturn.server.routes.web_ui import WebAssets
 from everturn.telemetry import metrics
+from everturn.telemetry.service_gauges import check_services
 
 FORM: Final = "application/x-www-form-urlencoded"
 HTML: Final = "text/html; charset=utf-8"
@@ -51,7 +51,10 @@ OIDC_TIMEOUT: Final = 600.0
 """Seconds that a person may take to log in at the provider."""
 
 READY_TIMEOUT: Final = 1.0
-"""Seconds in which the store must answer."""
+"""Seconds in which a service must answer."""
+
+READY_CACHE: Final = 1.0
+"""Seconds for which the answers of the services are used again."""
 
 
 class PublicSite(Protocol):
@@ -144,7 +147,8 @@ class _PublicHandlers:
 
     def __init__(self, site: PublicSite) -> None:
         self._site = site
-        self._ready_at = -READY_TIMEOUT  # when the store last answered
+        self._checked_at = -READY_CACHE
+        self._services: dict[str, bool] = {}  # which of them answered then
         self.pages = WebAssets()
 
     async def alive(self, context: HttpRequestContext) -> Response:
@@ -153,19 +157,14 @@ class _PublicHandlers:
     async def ready(self, context: HttpRequestContext) -> Response:
         if self._site.is_leaving:
             raise RequestError("leaving")
-        if time.monotonic() > self._ready_at + READY_TIMEOUT:  # callers are anonymous and not rate limited
-            await self._check_store()
-            self._ready_at = time.monotonic()
-        return Response("ok\n", media_type="text/plain")
-
-    async def _check_store(self) -> None:
-        try:
-            async with asyncio.timeout(READY_TIMEOUT):
-                await self._site.server_context.app.store.head("readyz")
-        except UnknownSession:
-            pass  # the store has answered
-        except (EverturnError, TimeoutError, OSError):
-            raise RequestError("busy", "the store does not answer") from None
+        if time.monotonic() > self._checked_at + READY_CACHE:  # callers are anonymous and not rate limited
+            self._services = await check_services(self._site.server_context.app, READY_TIMEOUT)
+            self._checked_at = time.monotonic()
+        needed = {"store", *context.query.get("require", "").split(",")}
+        if missing := [name for name, answers in self._services.items() if name in needed and not answers]:
+            raise RequestError("busy", "; ".join(f"the {name} does not answer" for name in missing))
+        lines = [f"{name}: {'ok' if answers else 'does not answer'}\n" for name, answers in self._services.items()]
+        return Response("".join(["ok\n", *lines]), media_type="text/plain")
 
     async def start_page(self, context: HttpRequestContext) -> Response:
         if self.pages.is_built:
@@ -278,11 +277,16 @@ class _PublicHandlers:
 def public_routes(site: PublicSite) -> list[Route]:
     """The public routes, and logout."""
     handlers = _PublicHandlers(site)
+    required = Param(
+        "require",
+        {"type": "string", "pattern": r"^(store|engine|bus)(,(store|engine|bus)){0,2}$"},
+        "services without which the node is not ready, beside the store: engine, bus",
+    )
     token = Param("token", {"type": "string", "minLength": 1, "maxLength": 1000})
     back = tuple(Param(name, {"type": "string", "maxLength": 4096}) for name in ("code", "state"))
     return [
         _public("/healthz", "alive", "The process lives.", handlers.alive, "text/plain"),
-        _public("/readyz", "ready", "The node can be sent requests.", handlers.ready, "text/plain"),
+        _public("/readyz", "ready", "The node can be sent requests.", handlers.ready, "text/plain", required),
         _public("/", "front", "A page for whoever comes with a browser.", handlers.start_page, "text/html"),
         _public("/assets/{name}", "asset", "A file of the page.", handlers.pages.asset, "*/*"),
         *js_sandbox.sandbox_routes(),
