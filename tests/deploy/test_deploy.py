@@ -259,3 +259,15 @@ def test_the_health_check_says_what_the_server_says_and_that_there_is_none() -> 
             server.shutdown()
             thread.join()
     assert check(port) == 1
+
+
+def test_what_the_page_imports_from_the_package_is_copied_to_where_it_is_built() -> None:
+    web = [path for path in (ROOT / "web" / "src").rglob("*.ts*") if path.suffix in (".ts", ".tsx")]
+    imported = {
+        name
+        for path in web
+        for name in re.findall(r"""from ["'](?:\.\./)+(src/everturn/[^"']+)["']""", path.read_text(encoding="utf-8"))
+    }
+    assert imported
+    page = CONTAINERFILE.partition("npm run build")[0]
+    assert all(name in page for name in imported), imported
