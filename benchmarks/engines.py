@@ -53,7 +53,7 @@ class Plan(NamedTuple):
     passes: int
 
 
-LONG = Plan(((300, 1), (1000, 16)), passes=3)
+LONG = Plan(((50, 1), (200, 16)), passes=2)
 SHORT = Plan(((20, 4),), passes=1)
 
 
@@ -120,8 +120,8 @@ class Side:
     async def hold(self, name: str, seconds: float) -> dict[str, float]:
         """Hold many sessions for so long, with a flow of wakes beside them. Returns how many began again."""
         self.held, self.again, wakes = seconds, 0, 0
-        until = time.monotonic() + seconds
         await asyncio.gather(*(self.one(f"held-{name}-{number}") for number in range(HELD)))
+        until = time.monotonic() + seconds
 
         async def lane(number: int) -> None:
             nonlocal wakes

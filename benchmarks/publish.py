@@ -69,7 +69,7 @@ COMMANDS: dict[str, list[str]] = {
     "streams": ["streams.py", "--json", "FILE"],
     "cluster": ["cluster.py", "--json", "FILE"],
     "engines": ["engines.py", "--json", "FILE"],
-    "heartbeats": ["engines.py", "--heartbeats", "1", "2", "3", "5", "10", "20", "--json", "FILE"],
+    "heartbeats": ["engines.py", "--heartbeats", "2", "5", "10", "--json", "FILE"],
 }
 
 
