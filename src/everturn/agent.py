@@ -63,7 +63,7 @@ class Agent(AgentDefinition[OutputT]):
         `deps` is an object for the tools of this run alone, where the store is in memory.
 
         Raises:
-            TurnError: the turn failed; its `result` has what there is.
+            TurnError: the turn failed; its `result` has the messages so far.
         """
         if app is not None:
             return await app.run(self, message, session=session, metadata=metadata, deps=deps, wait=wait, **how)

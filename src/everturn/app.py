@@ -64,7 +64,7 @@ class App(BaseApp):
     ) -> RunResult[Any]:
         """Run an agent on a message, in a new conversation or in `session`; `how` is as in `Chat.send`.
 
-        Returns when the turn has ended, or waits for somebody: see `RunResult.status`.
+        Returns when the turn has ended, or waits for a person or another answer: see `RunResult.status`.
 
         Raises:
             TurnError: the turn failed.

@@ -11,7 +11,7 @@ async def select_agent(app: BaseApp, session: str, tenant: str, agent: str, by: 
     """Hand a session to an agent that the caller has checked.
 
     Raises:
-        SessionBusy: a turn runs, or waits for somebody.
+        SessionBusy: a turn is running or suspended.
         CommandRefused: a turn began at the same moment.
         UnknownSession: the session does not exist.
     """

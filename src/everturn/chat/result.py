@@ -80,7 +80,7 @@ class PendingGate:
 
     @property
     def kind(self) -> GateKind:
-        """What is asked."""
+        """The kind of question: `call`, `result`, `form` and others."""
         return self.gate.kind
 
     @property
@@ -95,7 +95,7 @@ class PendingGate:
 
     @property
     def why(self) -> str:
-        """Why somebody is asked."""
+        """The reason for the question."""
         return self.gate.why
 
     async def approve(
@@ -196,7 +196,7 @@ class RunResult(Generic[OutputT]):
         """The output of a completed run, of the agent's output type.
 
         Raises:
-            NoOutput: the run is not completed; the text says what it is.
+            NoOutput: the run is not completed; the text names its status.
         """
         if self.status != "completed":
             raise NoOutput(_no_output(self))
@@ -209,7 +209,7 @@ class RunResult(Generic[OutputT]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the run lacked: tools that it was to be offered and was not, and sub-agent runs that failed, with why."""
+        """Problems that did not end the run: tools that were not available, and failed sub-agent runs with the reason."""
         return warnings_of(entry.event for entry in self._entries)
 
     @property
@@ -219,7 +219,7 @@ class RunResult(Generic[OutputT]):
 
     @property
     def waiting_for(self) -> tuple[PendingGate | PendingWait, ...]:
-        """What is open: gates, timers and external results; empty unless the status is `waiting`."""
+        """The open gates, timers and external results; empty unless the status is `waiting`."""
         return (*self.gates, *self.waits)
 
     async def resume(self, wait: float | None = None) -> RunResult[OutputT]:

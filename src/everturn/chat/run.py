@@ -77,5 +77,5 @@ class Run(Generic[OutputT]):
                 yield partial
 
     async def result(self) -> RunResult[OutputT]:
-        """Wait until the turn has ended, or waits for somebody."""
+        """Wait until the turn has ended or is suspended."""
         return await self.turn.result()

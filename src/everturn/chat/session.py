@@ -185,7 +185,7 @@ class Chat:
         that time, or when its branch is free after it; `turn.cancel()` withdraws it before that.
 
         While requests wait for a provider's rate limit, those of turns with the `priority` "background" go last; that
-        is the default for a message with `at`, as nobody waits in front of a screen.
+        is the default for a message with `at`, because no user watches it.
 
         Raises:
             SessionBusy: `alone` was set, and another turn is running or queued.
@@ -228,7 +228,7 @@ class Chat:
         )
 
     async def run(self, message: MessageInput, *, wait: float | None = None, **how: Any) -> RunResult[Any]:
-        """Send a message, and wait until its turn has ended, or waits for somebody; `how` is as in `send`.
+        """Send a message, and wait until its turn has ended or is suspended; `how` is as in `send`.
 
         Raises:
             TurnError: the turn failed.
@@ -432,7 +432,7 @@ class Chat:
         return await self._send(None, None, at_leaf=True, key=key, sent=sent, alone=True)
 
     async def context(self, *, at: str | Message | None = None, model: Model | str | None = None) -> ContextReport:
-        """What fills the context window of the selected branch, or of the one that ends `at` a message.
+        """Report how full the context window is, for the selected branch or the one that ends `at` a message.
 
         It is the size of the next request: of the turn that runs, or of a message that is sent now, with `model` if it
         is given. Nothing is sent to a provider, and plugins are not called.
@@ -479,13 +479,13 @@ class Chat:
             return self._options.agent
 
     async def switch(self, agent: AgentDefinition[Any] | str, *, by: str = "person", key: str | None = None) -> None:
-        """Hand the session to another agent: it takes the next turns, on whatever branch, until it is handed on.
+        """Hand the session to another agent, which takes the next turns on every branch until the next handoff.
 
         Messages that are queued or scheduled go to it as well. The same `key` selects it once.
 
         Raises:
             ConfigError: the app does not know the agent.
-            SessionBusy, CommandRefused: a turn runs, or waits for somebody.
+            SessionBusy, CommandRefused: a turn is running or suspended.
             UnknownSession: the session has no message yet; `app.chat(id, agent=…)` says who begins.
         """
         await select_agent(self.app, self.session, self.tenant, self._known_agent(agent), by, key)

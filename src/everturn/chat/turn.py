@@ -163,9 +163,9 @@ class Turn:
         return None if output is None else output.parse
 
     async def result(self, wait: float | None = None) -> RunResult[Any]:
-        """Wait until the turn has ended, or waits for somebody, and return its result.
+        """Wait until the turn has ended or is suspended, and return its result.
 
-        With `wait` it also waits that many seconds for what is not a question to people.
+        With `wait` it also waits that many seconds for timers and external results.
 
         Raises:
             TurnError: the turn failed.

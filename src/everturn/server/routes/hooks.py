@@ -39,7 +39,7 @@ ROUTES: Final[list[Route]] = [
         "GET",
         "/api/hooks",
         HookAccess.list,
-        "Inbound hooks.",
+        "List the inbound hooks.",
         lambda a: a.access.hooks.list(),
         name="hooks",
         answer=api.HookList,

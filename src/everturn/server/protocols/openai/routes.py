@@ -192,13 +192,13 @@ def _route(method: Any, path: str, calls: Any, handler: Any, about: str, **more:
 
 
 ROUTES: Final = [
-    _route("GET", "/v1/models", Access.agents, models, "The agents, as models.", answer=dict[str, Any]),
+    _route("GET", "/v1/models", Access.agents, models, "List the agents, as OpenAI models.", answer=dict[str, Any]),
     _route(
         "POST",
         "/v1/chat/completions",
         SessionAccess.send,
         chat,
-        "An answer of an agent, as OpenAI Chat Completions have it.",
+        "Run an agent with OpenAI's Chat Completions protocol.",
         body=ChatBody,
         answer=dict[str, Any],
     ),
@@ -207,7 +207,7 @@ ROUTES: Final = [
         "/v1/responses",
         SessionAccess.send,
         create,
-        "An answer of an agent, as OpenAI Responses have it.",
+        "Run an agent with OpenAI's Responses protocol.",
         body=ResponsesBody,
         answer=dict[str, Any],
     ),
@@ -216,7 +216,7 @@ ROUTES: Final = [
         "/v1/responses/{id}",
         SessionAccess.turn,
         retrieve,
-        "A response: as it is now, or as its events from after one of them.",
+        "Get a response, or stream its events after a sequence number.",
         query=(_STREAM, _AFTER, Param("include_obfuscation", {"type": "boolean"}, "there is none, whatever is said")),
         answer=dict[str, Any],
     ),
@@ -225,7 +225,7 @@ ROUTES: Final = [
         "/v1/responses/{id}/cancel",
         SessionAccess.cancel_turn,
         cancel,
-        "End the turn of a response.",
+        "Cancel the turn of a response.",
         answer=dict[str, Any],
     ),
 ]
