@@ -50,6 +50,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "hooks": "everturn.cli.commands.hooks:hooks",
     "ps": "everturn.cli.commands.worker:ps",
     "replay": "everturn.cli.commands.replay:replay",
+    "eval": "everturn.cli.commands.evals:eval_command",
     "permissions": "everturn.cli.commands.permissions:permissions",
     "version": "everturn.cli.commands.version:version",
     "export": "everturn.cli.commands.sessions:export",
@@ -67,7 +68,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Command name → "module:function" of the function that runs it; that function takes the parsed options and returns the
 exit code."""
 
-USES_MODELS: Final = frozenset(("run", "serve", "worker", "doctor"))
+USES_MODELS: Final = frozenset(("run", "serve", "worker", "doctor", "eval"))
 """Commands that look for keys of models; `chat` does so itself."""
 
 USER_ERRORS: Final = (

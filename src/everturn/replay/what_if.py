@@ -64,6 +64,8 @@ class ChangedDecision(Struct, frozen=True):
     call: str  # with its tool and its arguments
     was: str
     now: str
+    id: str = ""  # of the call
+    action: RuleAction = "allow"  # what would be decided
 
 
 class WhatIfResult(Struct, frozen=True):
@@ -121,7 +123,11 @@ def what_if(recording: Recording, change: Change) -> WhatIfResult:
         call_text = f"{call.call} {call.tool} {_shorten(encode_canonical(call.arguments))}"
         calls.append(
             ChangedDecision(
-                call_text, f"{WAS[call.action]}: {call.why}", WOULD[decision.action] + _decided_by(decision)
+                call_text,
+                f"{WAS[call.action]}: {call.why}",
+                WOULD[decision.action] + _decided_by(decision),
+                call.call,
+                decision.action,
             )
         )
         if decision.action == "deny" and not result_diff:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from everturn import __version__
 from everturn.cli.args.acp import add_acp
 from everturn.cli.args.chat import add_chat
+from everturn.cli.args.evals import add_eval
 from everturn.cli.args.logs import add_logs
 from everturn.cli.args.mcp import add_mcp
 from everturn.cli.args.models import add_model_commands
@@ -26,7 +27,7 @@ from everturn.cli.args.webhooks import add_webhook_commands
 GROUPS: Final = {
     "Daily use": ("chat", "run", "logs", "sessions", "acp", "demo"),
     "Set up": ("auth", "models", "config", "permissions", "doctor", "completion", "version"),
-    "Files": ("export", "import", "replay"),
+    "Files": ("export", "import", "replay", "eval"),
     "Serve": ("serve", "worker", "ps", "mcp", "schedules", "webhooks", "hooks", "login", "keys", "users"),
     "Operate": ("backup", "migrate", "admin"),
 }
@@ -123,6 +124,7 @@ def make_parser(*, shows_all: bool = False) -> argparse.ArgumentParser:
     add_webhook_commands(commands)
     add_operation_commands(commands)
     add_replay(commands)
+    add_eval(commands)
     _add_permissions(commands)
     _add_doctor(commands)
     add_model_commands(commands)
