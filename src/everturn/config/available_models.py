@@ -136,8 +136,10 @@ class KeyCheck(Struct, frozen=True):
 
 
 def check_vendor_key(vendor: str, key: str) -> KeyCheck:
-    """Ask a vendor for its models with a key."""
+    """Ask a vendor for its models with a key. The clouds are not asked: their lists need other rights than a model does."""
     profile = VENDORS[vendor]
+    if profile.cloud:
+        return KeyCheck((), f"{vendor}: its models are not listed here; name yours, as {vendor}:NAME")
     try:
         return KeyCheck(tuple(row.name for row in _rows(_request(profile, key))))
     except urllib.error.HTTPError as error:
@@ -198,6 +200,8 @@ def _request(profile: Profile, key: str) -> bytes:
 def _vendor_models(vendor: str, keys: KeyStore) -> tuple[list[AvailableModel], str]:
     """Return the models of a vendor, by its own list; without it, its usual model alone."""
     profile = VENDORS[vendor]
+    if profile.cloud:
+        return [], check_vendor_key(vendor, "").problem
     try:
         rows = _rows(_request(profile, keys.find(profile.key)))
     except (OSError, ValueError, msgspec.MsgspecError):

@@ -32,6 +32,8 @@ from everturn.permissions.rules_file import DEFAULT_KINDS, read_rule
 from everturn.tools.tool_options import TOOL_NAME
 
 MAX_PORT = 65_535
+# Where the models of a cloud are is checked later, like keys.
+ANY_CLOUD: Final = {"AZURE_OPENAI_ENDPOINT": "https://unknown.example", "GOOGLE_CLOUD_PROJECT": "unknown"}
 SYSTEM_SIZE = 200_000  # bytes of a prompt
 _SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|AUTHORIZATION|COOKIE)$", re.IGNORECASE)
 _TENANT: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -201,7 +203,13 @@ def _check_models(config: Config, reader: ConfigDecoder) -> None:
             reader.add_problem(path, "a name of one's own has no ':' and is not that of a vendor")
         key = model.api_key
         try:  # with any key: whether it is set is checked later
-            named_model(model.model, base_url=model.base_url, key="unknown", tool_format=model.tool_format)
+            named_model(
+                model.model,
+                base_url=model.base_url,
+                key="unknown",
+                tool_format=model.tool_format,
+                environ={**ANY_CLOUD, **os.environ},
+            )
         except ConfigError as error:
             at = "base_url" if "base URL" in str(error) else "tool_format" if "tool_format" in str(error) else "model"
             reader.add_problem((*path, at), str(error))
@@ -221,7 +229,7 @@ def _check_places(model: ModelTable, config: Config, path: KeyPath, reader: Conf
         limits.append(((*where, "rate_limit"), place.rate_limit))
         url = place.base_url or ("" if place.model else model.base_url)
         try:
-            named_model(place.model or model.model, base_url=url, key="unknown")
+            named_model(place.model or model.model, base_url=url, key="unknown", environ={**ANY_CLOUD, **os.environ})
         except ConfigError as error:
             reader.add_problem((*where, "base_url" if "base URL" in str(error) else "model"), str(error))
     for where, name in limits:

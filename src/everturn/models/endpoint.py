@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
 
 from everturn.errors import ModelError
 from everturn.models import failures
 from everturn.models.load import load
 from everturn.models.profile import Origin, Profile
 from everturn.transport import HttpRequest, HttpResponse, Transport, url_origin
+
+if TYPE_CHECKING:
+    from everturn.models.clouds import CloudServer, RequestSigner
 
 REFUSAL_SIZE = 64 * 1024  # bytes of an error response that are read
 KEY_SIZE = 8  # characters: a shorter key is no secret, and would match in any text
@@ -19,7 +23,7 @@ class Endpoint:
     """A server of a model.
 
     `scheme` is the header for the key, and the prefix of its value; `strays` are suffixes of base URLs that users add
-    out of habit, and that are removed.
+    out of habit, and that are removed. A `cloud` decides both itself, and authorizes requests where there is no key.
     """
 
     def __init__(
@@ -30,9 +34,15 @@ class Endpoint:
         key: str,
         scheme: tuple[str, str] = ("authorization", "Bearer "),
         strays: Sequence[str] = (),
+        cloud: CloudServer | None = None,
     ) -> None:
         self._names, self._transport, self._key = origin.names, transport, key
+        self._cloud = cloud
+        self._signer: RequestSigner | None = None
         self._url = profile.base_url.rstrip("/")
+        if cloud is not None:
+            scheme, strays = cloud.key_scheme, ()
+            self._signer = None if key else cloud.signer
         for stray in strays:
             self._url = self._url.removesuffix(stray)
         self._headers = {"accept-encoding": "identity", "user-agent": "everturn", **profile.headers}
@@ -52,9 +62,16 @@ class Endpoint:
         self, path: str, body: bytes, content_type: str = "application/json"
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """Send a body to a path."""
-        return self._transport.post(
-            HttpRequest(self._url + path, {**self._headers, "content-type": content_type}, body)
-        )
+        url = self._url + path if self._cloud is None else self._cloud.url(path)
+        request = HttpRequest(url, {**self._headers, "content-type": content_type}, body)
+        return self._transport.post(request) if self._signer is None else self._post_signed(request, self._signer)
+
+    @asynccontextmanager
+    async def _post_signed(self, request: HttpRequest, signer: RequestSigner) -> AsyncGenerator[HttpResponse]:
+        async with self._transport.post(await signer.sign(request)) as reply:
+            if reply.status == 401:
+                signer.forget()
+            yield reply
 
     async def read_error_body(self, reply: HttpResponse) -> bytes:
         """Read the body of an error response, up to a limit."""
@@ -76,6 +93,8 @@ class Endpoint:
             yield
         except ModelError as error:
             told = redact_key(str(error), self._key)
+            for secret in () if self._signer is None else self._signer.secrets():
+                told = redact_key(told, secret)
             if told != str(error):
                 raise ModelError(told, error.kind, error.retryable, error.retry_after) from None
             raise

@@ -17,6 +17,7 @@ from everturn.core.canonical_json import replace_surrogates
 from everturn.errors import ModelError
 
 EXCERPT = 500  # characters of a provider's message
+CONTENT_FILTER = "content_filter"
 RETRYABLE = frozenset({"rate", "server", "network", "stalled", "truncated"})
 
 _NO_MONEY = re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|limit: 0\b", re.I)
@@ -115,6 +116,11 @@ def malformed_call(body: bytes) -> str | None:
         if error.get("code") == "tool_use_failed"
         else None
     )
+
+
+def is_filtered(body: bytes) -> bool:
+    """Return whether a content filter stopped the prompt (Azure): an answer that was filtered, and not a wrong request."""
+    return CONTENT_FILTER.encode() in body and CONTENT_FILTER in read_error(body)[0].split()
 
 
 def unparsed_call(said: str) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,6 +46,9 @@ from everturn.transport import HttpResponse, StreamDecoder, StreamLimits, Transp
 from everturn.transport.limits import WHOLE_LINE_LIMITS
 from everturn.transport.ndjson import NdjsonReader
 from everturn.transport.sse import SseReader
+
+if TYPE_CHECKING:
+    from everturn.models.clouds import CloudServer
 
 EXCERPT = 200  # characters of an invalid response in the error
 START_SIZE = 8192  # bytes of a response that are kept for the error, if it is no stream
@@ -89,6 +92,7 @@ class HttpModel:
         limits: StreamLimits | None = None,
         facts: ModelFacts | None = None,
         bucket: str = "",
+        cloud: CloudServer | None = None,
     ) -> None:
         self._bucket = bucket  # of its rate limit
         self._profile = profile = profile.for_model(model)
@@ -96,7 +100,9 @@ class HttpModel:
         self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
         self._format = FORMATS[profile.format]
         self._origin = Origin(profile.vendor, model, profile.key, host)
-        self._endpoint = Endpoint(profile, self._origin, transport, key, self._format.key, self._format.stray_suffixes)
+        self._endpoint = Endpoint(
+            profile, self._origin, transport, key, self._format.key, self._format.stray_suffixes, cloud
+        )
 
     @property
     def name(self) -> str:
@@ -169,10 +175,14 @@ class HttpModel:
             sender.limiter.observe(self._bucket, self.name, limits, refused_for)
 
     async def _refused(self, reply: HttpResponse) -> Sequence[Chunk]:
-        """Raise the error of a status other than 200; a call that the provider could not parse becomes a chunk."""
+        """Raise the error of a status other than 200; a call that the provider could not parse, and a prompt
+        that its content filter stopped, become chunks.
+        """
         body = await self._endpoint.read_error_body(reply)
         if (broken := failures.malformed_call(body)) is not None:
             return [CallChunk(0, broken, "malformed_call"), FinishChunk("tool_calls", "tool_use_failed")]
+        if reply.status == 400 and failures.is_filtered(body):
+            return [FinishChunk("content_filter", failures.CONTENT_FILTER)]
         raise self._endpoint.response_error(reply, body)
 
     def _no_stream(self, start: bytes) -> ModelError:

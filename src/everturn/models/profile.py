@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from everturn.core.modality import Modality
 
 FormatName = Literal["chat", "messages", "responses", "gemini", "ollama"]
+CloudName = Literal["", "azure", "vertex"]
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -23,6 +24,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     vendor: str
     format: FormatName = "chat"
     base_url: str = ""
+    cloud: CloudName = ""  # its URL and its credentials are those of a cloud: see `clouds`
     key: str = ""  # the environment variable with the key; "": no key is needed
     headers: Mapping[str, str] = {}
     params: Mapping[str, Any] = {}  # default parameters
@@ -35,6 +37,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     max_tokens: str = "max_tokens"  # the name of the field
     default_max_tokens: int = 0  # for vendors that require it
+    has_model_field: bool = True  # the body names the model; where it is in the path, the field is refused
     system: Literal["system", "developer"] = "system"
     has_usage_option: bool = True  # it sends usage only if `stream_options` requests it
     ids: Literal["ours", "nine", "kimi"] = "ours"  # the form of call ids that it accepts

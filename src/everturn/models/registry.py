@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -24,6 +25,9 @@ from everturn.models.retry import RetryModel, RetryPolicy
 from everturn.models.vendors import VENDORS
 from everturn.transport import StreamLimits, Transport, url_origin
 from everturn.transport.live import HttpTransport
+
+if TYPE_CHECKING:
+    from everturn.models.clouds import CloudServer
 
 DEFAULT_KEY_VARIABLE = "EVERTURN_API_KEY"
 _key_source: Callable[[str], str] | None = None
@@ -134,6 +138,9 @@ def _open(
     profile = profile or VENDORS[vendor]
     if base_url:
         profile = replace(profile, base_url=_checked_url(base_url))
+    cloud: CloudServer | None = None
+    if profile.cloud:
+        profile, key, cloud = _open_cloud(profile, model, key, environ)
     if not profile.base_url:
         raise ConfigError(f"{name!r} needs a base_url: where the server is, for example http://127.0.0.1:8000/v1")
     homes = [vendor.base_url for vendor in VENDORS.values() if vendor.key and vendor.key == profile.key]
@@ -143,7 +150,7 @@ def _open(
     modality = suffix if suffix in MODALITIES else model_profile.modality
     if modality != "chat":
         check_vendor(model_profile, modality)  # before a useless key is looked for
-    if not key:
+    if not key and cloud is None:
         key = find_key(profile.key or DEFAULT_KEY_VARIABLE, environ)
         if not key and profile.key not in ("", DEFAULT_KEY_VARIABLE):
             raise ConfigError(
@@ -171,9 +178,30 @@ def _open(
             limit=limits.stream if limits is not None else FILE_LIMIT,
         )
     else:
-        http_model = HttpModel(model, profile, transport, key=key, host=host, limits=limits, facts=facts, bucket=bucket)
+        http_model = HttpModel(
+            model, profile, transport, key=key, host=host, limits=limits, facts=facts, bucket=bucket, cloud=cloud
+        )
     tool_format = suffix if has_suffix and suffix not in MODALITIES else ""
     return _OpenedDeployment(Deployment(http_model, bucket, wanted.rate_limit), model_profile, modality, tool_format)
+
+
+def _open_cloud(profile: Profile, model: str, key: str, environ: Mapping[str, str]) -> tuple[Profile, str, CloudServer]:
+    """Return the profile, the key and the server of a model in a cloud.
+
+    A key of the environment goes to the cloud's own server, as its other credentials do; any other has a key of its own.
+    """
+    from everturn.models.clouds import open_cloud
+
+    if model in (".", ".."):  # the URL of a model has its name in the path
+        raise ConfigError(f"{model!r} is not the name of a model of {profile.vendor}")
+    own = key or (find_key(profile.key, environ) if profile.key else "")
+    server = open_cloud(profile, model, profile.base_url, bool(own), environ)
+    if server.base_url:
+        _checked_url(server.base_url)  # of the environment
+    if not key:
+        key = own if server.is_home else find_key(DEFAULT_KEY_VARIABLE, environ)
+    changes = {} if server.is_home else {"key": DEFAULT_KEY_VARIABLE}
+    return replace(profile, base_url=server.base_url, **changes), key, server
 
 
 def _provided(name: str) -> Model | None:

@@ -17,6 +17,24 @@ _OPENAI_OUTPUT: Final[Mapping[str, Mapping[str, Any]]] = {
     **dict.fromkeys(("gpt-3.*", "gpt-4", "gpt-4-*", "gpt-4o-2024-05-13", "o1-mini*", "o1-preview*"), _NO_OUTPUT_SCHEMA),
     "ft:*": {"output_subset": "openai-fine-tuned"},
 }
+_NO_SEALS: Final[Mapping[str, Mapping[str, Any]]] = {
+    pattern: {"has_encrypted_reasoning": False} for pattern in ("gpt-3*", "gpt-4*", "*-chat*", "chatgpt*")
+}
+# Older models have lower limits, and refuse a higher value. Structured outputs begin with 4.5
+# (platform.claude.com/docs/en/build-with-claude/structured-outputs).
+_CLAUDE_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
+    **{
+        pattern: {**_NO_OUTPUT_SCHEMA, "reasoning": "budget"}
+        for pattern in ("claude-2*", "claude-3*", "claude-*-4-0*", "claude-*-4-1*", "claude-*-4-2025*")
+    },
+    "claude-*-4-5*": {"reasoning": "budget"},  # later ones think adaptively, and refuse a budget
+    "claude-3-*": {"default_max_tokens": 4096},
+    "claude-3-5-*": {"default_max_tokens": 8192},
+    "claude-3-7-*": {"default_max_tokens": 16_384},
+}
+_GEMINI_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
+    pattern: {"has_schema_with_tools": False, "reasoning": "level-budget"} for pattern in ("gemini-1*", "gemini-2*")
+}
 _MEDIA: Final[Mapping[str, Mapping[str, Any]]] = {
     "dall-e-*": {"modality": "image-gen"},
     "gpt-image-*": {"modality": "image-gen", "image_params": {}},
@@ -36,14 +54,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="OPENAI_API_KEY",
             prices="openai",
             inputs=_IMAGES_AND_PDF,
-            models={
-                **{
-                    pattern: {"has_encrypted_reasoning": False}
-                    for pattern in ("gpt-3*", "gpt-4*", "*-chat*", "chatgpt*")
-                },
-                **_OPENAI_OUTPUT,
-                **_MEDIA,
-            },
+            models={**_NO_SEALS, **_OPENAI_OUTPUT, **_MEDIA},
         ),
         Profile(
             vendor="openai-chat",
@@ -72,18 +83,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             default_max_tokens=16_384,
             has_cache_markers=True,
             has_json_mode=False,
-            # Older models have lower limits, and refuse a higher value. Structured outputs begin with 4.5
-            # (platform.claude.com/docs/en/build-with-claude/structured-outputs).
-            models={
-                **{
-                    pattern: {**_NO_OUTPUT_SCHEMA, "reasoning": "budget"}
-                    for pattern in ("claude-2*", "claude-3*", "claude-*-4-0*", "claude-*-4-1*", "claude-*-4-2025*")
-                },
-                "claude-*-4-5*": {"reasoning": "budget"},  # later ones think adaptively, and refuse a budget
-                "claude-3-*": {"default_max_tokens": 4096},
-                "claude-3-5-*": {"default_max_tokens": 8192},
-                "claude-3-7-*": {"default_max_tokens": 16_384},
-            },
+            models=_CLAUDE_OLDER,
         ),
         Profile(
             vendor="openrouter",
@@ -158,10 +158,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="GEMINI_API_KEY",
             prices="google",
             inputs=frozenset({"image", "audio", "pdf"}),
-            models={
-                pattern: {"has_schema_with_tools": False, "reasoning": "level-budget"}
-                for pattern in ("gemini-1*", "gemini-2*")
-            },
+            models=_GEMINI_OLDER,
         ),
         Profile(
             vendor="gemini-chat",  # its OpenAI-compatible API
@@ -201,6 +198,46 @@ VENDORS: Final[Mapping[str, Profile]] = {
             decoding_constraint="grammar",
             output_subset="llamacpp",
             **_LOCAL,
+        ),
+        Profile(
+            vendor="azure",  # the model is the name of a deployment
+            format="responses",
+            cloud="azure",
+            key="AZURE_OPENAI_API_KEY",
+            prices="azure",
+            inputs=_IMAGES_AND_PDF,
+            models={**_NO_SEALS, **_OPENAI_OUTPUT},
+        ),
+        Profile(
+            vendor="azure-chat",
+            cloud="azure",
+            key="AZURE_OPENAI_API_KEY",
+            prices="azure",
+            max_tokens="max_completion_tokens",
+            system="developer",
+            think="off",
+            models={"gpt-3.5*": {"system": "system", "inputs": _NOTHING}, **_OPENAI_OUTPUT},
+        ),
+        Profile(
+            vendor="vertex",
+            format="gemini",
+            cloud="vertex",
+            prices="google",
+            inputs=frozenset({"image", "audio", "pdf"}),
+            models={
+                **_GEMINI_OLDER,
+                "claude-*": {
+                    "format": "messages",
+                    "has_model_field": False,
+                    "params": {"anthropic_version": "vertex-2023-10-16"},
+                    "inputs": _IMAGES_AND_PDF,
+                    "default_max_tokens": 16_384,
+                    "has_cache_markers": True,
+                    "has_json_mode": False,
+                },
+                **_CLAUDE_OLDER,
+                "claude-*-4@*": {**_NO_OUTPUT_SCHEMA, "reasoning": "budget"},  # the date is behind an @ here
+            },
         ),
         Profile(vendor="compatible"),  # any other server; the caller gives its base URL
     )

@@ -35,7 +35,7 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
     params = take_params(request, profile)
     body: Json = {
         **params.rest,
-        "model": origin.model,
+        **({"model": origin.model} if profile.has_model_field else {}),
         "stream": True,
         "max_tokens": params.max_tokens or profile.default_max_tokens,
     }

@@ -162,7 +162,7 @@ def check_vendor(profile: Profile, modality: Modality) -> None:
     Raises:
         ConfigError: they are not.
     """
-    if profile.format not in ("chat", "responses"):
+    if profile.format not in ("chat", "responses") or profile.cloud:
         raise ConfigError(
             f"{profile.vendor} has no models of the type {modality} in a form that is known here; a server that speaks as "
             f"OpenAI's does can be had with a base_url: compatible:model@{modality}"

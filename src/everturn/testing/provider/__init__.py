@@ -8,6 +8,7 @@ model → strict → progress → render → bytes (`server`). A request for ima
 --no-record`.
 
 - `server`: `Provider`; routes requests, and records them
+- `routes`: the format and the model of a path, also of the clouds
 - `connection`: HTTP/1.1 connections
 - `script`: the items and steps of a scripted model
 - `builtin`: models without a script (`plain`, `tool1`, `agent`, `longargs`); a prefix sets the family: `mistral-tool1`

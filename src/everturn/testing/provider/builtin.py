@@ -27,7 +27,7 @@ ARGUMENT_CHUNK = 40
 
 _NAME = re.compile(r"(plain|tool1|agent|longargs)(?:-n(\d+))?(?:-p(\d+(?:\.\d+)?))?")
 _FAMILY = re.compile(
-    r"(mistral|deepseek|kimi|o|gpt-5[^-]*|alternate|prefill|gemini-[^-]*|notools|nothink)-(.+)", re.DOTALL
+    r"(mistral|deepseek|kimi|o|gpt-5[^-]*|alternate|prefill|gemini-[^-]*|claude|notools|nothink)-(.+)", re.DOTALL
 )
 
 

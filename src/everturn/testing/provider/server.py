@@ -7,13 +7,12 @@ The `ScriptLibrary` does the last.
 from __future__ import annotations
 
 import asyncio
-import re
 import resource
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 import msgspec
 from msgspec import Struct
@@ -24,18 +23,12 @@ from everturn.testing.provider.faults import Format, Refused, error_body
 from everturn.testing.provider.library import ScriptLibrary
 from everturn.testing.provider.media import MediaMaker
 from everturn.testing.provider.media_request import MEDIA, Media, read_media_request
+from everturn.testing.provider.routes import Route, check_route, find_route
 from everturn.testing.provider.script import Script, Step
 from everturn.testing.provider.strict import check, decode, model_of
 from everturn.testing.provider.strict_gemini import check_alt
 from everturn.testing.provider.strict_media import check_media
 
-PATHS: dict[str, Format] = {
-    "/v1/chat/completions": "chat",
-    "/v1/responses": "responses",
-    "/v1/messages": "messages",
-    "/api/chat": "ollama",
-}
-_GEMINI = re.compile(r"/v1beta/models/(.+):streamGenerateContent")  # the model is in the path
 MAX_SEEN = 10_000
 
 
@@ -98,7 +91,7 @@ class Provider:
 
     @property
     def url(self) -> str:
-        """Its address. The base URL of most formats is this and `/v1`, of gemini `/v1beta`, of ollama nothing more."""
+        """Its address. The base URL of most formats is this and `/v1`, of gemini `/v1beta`; of ollama and the clouds, this."""
         return f"http://127.0.0.1:{self._port}"
 
     def script(self, model: str, steps: Sequence[Step], *, sequence: bool = False, pace: float = 0.0) -> None:
@@ -162,24 +155,25 @@ class Provider:
         if request.method == "GET" and (file := self._studio.file(request.path)) is not None:
             return make_answer(200, file, {"content-type": "image/png"}), None
         media = MEDIA.get(request.path)
-        format = PATHS.get(request.path) if media is None else "responses"
-        named = ""
-        if (found := _GEMINI.fullmatch(request.path)) is not None:
-            format, named = "gemini", unquote(found[1])
-        if format is None or request.method != "POST":
+        route = find_route(request.path) if media is None else Route("responses")
+        if route is None or request.method != "POST":
             where = Refused(f"Invalid URL ({request.method} {request.path})", status=404)
             return make_answer(404, error_body("chat", "", where)), None
+        format, named = route.format, route.model
         self.requests += 1
         body: dict[str, Any] = {}
         try:
-            self._check_key(format, request)
+            self._check_key(route, request)
             asked = None if media is None else read_media_request(media, request.headers, request.body)
             body = decode(format, request.body) if asked is None else asked.body
             model = named or model_of(format, body)
             name, script = self._library.find(format, model)
-            if self._strict:
-                check(format, {**body, "model": model}, request.headers) if asked is None else check_media(asked)
-            if named and self._strict:
+            if self._strict and asked is not None:
+                check_media(asked)
+            elif self._strict:
+                checked = check_route(route, request.query, body)
+                check(format, checked, request.headers, is_in_cloud=bool(route.cloud))
+            if format == "gemini" and self._strict:
                 check_alt(request.query)
             if asked is None:
                 answer = self._library.answer(name, script, format, model, body)
@@ -211,12 +205,15 @@ class Provider:
         if not self._under_way:
             self._quiet.set()
 
-    def _check_key(self, format: Format, request: Request) -> None:
-        headers = request.headers
-        if self._key is not None and format == "gemini":
+    def _check_key(self, route: Route, request: Request) -> None:
+        headers, format = request.headers, route.format
+        if self._key is not None and format == "gemini" and not route.cloud:
             return _check_google_key(self._key, request)
-        if self._key is None or self._key in (headers.get("x-api-key"), _bearer(headers)):
+        own = headers.get("api-key" if route.cloud == "azure" else "x-api-key")
+        if self._key is None or self._key in (None if route.cloud == "vertex" else own, _bearer(headers)):
             return
+        if route.cloud == "vertex":
+            raise Refused("Request had invalid authentication credentials.", status=401)
         if format == "ollama":
             raise Refused("unauthorized", status=401)
         if format == "messages":

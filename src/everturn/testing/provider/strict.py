@@ -66,10 +66,10 @@ def model_of(format: Format, body: dict[str, Any]) -> str:
     raise Refused("model is required" if format == "ollama" else "you must provide a model parameter", "model")
 
 
-def check(format: Format, body: dict[str, Any], headers: Mapping[str, str]) -> None:
-    """Refuse what the real provider refuses.
+def check(format: Format, body: dict[str, Any], headers: Mapping[str, str], *, is_in_cloud: bool = False) -> None:
+    """Refuse what the real provider refuses; in a cloud the version is not a header.
 
     Raises:
         Refused: with the provider's message.
     """
-    _CHECKS[format](body, headers)
+    _CHECKS[format](body, {**headers, "anthropic-version": "in the body"} if is_in_cloud else headers)
