@@ -6,7 +6,7 @@ import pytest
 
 from tools.chaos.random_kills import kill_at_random
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(300)]
 
 
 async def test_turns_survive_kills_of_their_workers() -> None:

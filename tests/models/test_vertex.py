@@ -23,7 +23,7 @@ from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 with warnings.catch_warnings():  # one of its texts has an invalid escape, of which the compiler warns
     warnings.simplefilter("ignore")
-    from google import genai
+    import google.genai as genai
     from google.genai import types
 
 ENVIRON = {"GOOGLE_CLOUD_PROJECT": "acme", "GOOGLE_CLOUD_LOCATION": "europe-west4"}
