@@ -21,7 +21,10 @@ async def talk(url: str, token: str) -> None:
             task, gates = await follow(client, message(list(map(allow, gates)), task))
 
 
-async def follow(client: Client, request: a2a.SendMessageRequest) -> tuple[str, list[str]]:
+async def follow(
+    client: Client,
+    request: a2a.SendMessageRequest,
+) -> tuple[str, list[str]]:
     """Print the answer as it streams; return the task, and its open questions."""
     task, gates = "", list[str]()
     async for event in client.send_message(request):

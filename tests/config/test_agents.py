@@ -282,7 +282,7 @@ def test_a_wrong_key_is_reported_with_its_line_and_the_nearest_one(tmp_path: Pat
         ("deps = 'gone.module:x'", "agents.a.deps: gone.module: there is no module gone"),
         ("output_type = 'tests.config.team:Refnd'", "did you mean 'Refund'?"),
         ("output_type = 'tests.config.team:look_up'", "agents.a.output_type: output_type="),
-        ("output_type = { order = 'integer' }", "agents.a.output_type: output_type={'order': 'integer'} is no JSON Schema"),
+        ("output_type = { order = 'integer' }", "agents.a.output_type: output_type={'order': 'integer'} is not a JSON Schema"),
         ("instructions = [{ function = 'tests.config.team:wo' }]", "everturn.toml:2:17: agents.a.instructions[0]: tests.config.team has no 'wo'"),
         ("plugins = ['tests.config.team:Audt']", "agents.a.plugins[0]: tests.config.team has no 'Audt'"),
     ],

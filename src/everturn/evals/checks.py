@@ -18,9 +18,9 @@ from everturn.errors import ConfigError
 from everturn.evals.trajectory import EvalCall, Trajectory
 from everturn.replay.compare import differences
 
-Verdict = bool | str | None
+CheckOutcome = bool | str | None
 """True: it holds (None, too). False or a text: it does not; the text says why."""
-CheckFunction = Callable[[Trajectory, Trajectory], Verdict | Awaitable[Verdict]]
+CheckFunction = Callable[[Trajectory, Trajectory], CheckOutcome | Awaitable[CheckOutcome]]
 SHOWN: Final = 200  # characters of a text that a reason shows
 
 
@@ -40,7 +40,7 @@ class Check(Struct, frozen=True):
         )
         return f"{self.kind} {subject if isinstance(subject, str) else encode_canonical(subject)}".strip()
 
-    def __call__(self, run: Trajectory, recorded: Trajectory) -> Verdict:
+    def __call__(self, run: Trajectory, recorded: Trajectory) -> CheckOutcome:
         """Apply the check to a run."""
         return KINDS[self.kind](self.values, run, recorded)
 
@@ -81,23 +81,23 @@ def make_check(table: Mapping[str, Any]) -> Check:
 # The kinds ----------------------------------------------------------------------------------------------------------
 
 
-def _contains(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _contains(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     return values["text"] in run.text or f"the answer does not contain {values['text']!r}: {_shorten(run.text)}"
 
 
-def _not_contains(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _not_contains(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     return values["text"] not in run.text or f"the answer contains {values['text']!r}: {_shorten(run.text)}"
 
 
-def _regex(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _regex(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     return bool(re.search(values["pattern"], run.text)) or f"the answer does not match: {_shorten(run.text)}"
 
 
-def _not_regex(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _not_regex(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     return not re.search(values["pattern"], run.text) or f"the answer matches: {_shorten(run.text)}"
 
 
-def _json_schema(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _json_schema(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     try:
         violations = validate_schema(parse_json(run.text), values["schema"])
     except ValueError:
@@ -105,7 +105,7 @@ def _json_schema(values: Mapping[str, Any], run: Trajectory, recorded: Trajector
     return not violations or "; ".join(str(violation) for violation in violations)
 
 
-def _called(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _called(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     matching = [call for call in run.calls if call.has_run and _fits(call, values)]
     least, most = int(values.get("min", 1)), values.get("max")
     if len(matching) < least or (most is not None and len(matching) > int(most)):
@@ -113,47 +113,47 @@ def _called(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) ->
     return True
 
 
-def _not_called(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _not_called(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     matching = [call for call in run.calls if call.has_run and _fits(call, values)]
     return not matching or f"{matching[0]} ran"
 
 
-def _order(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _order(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     names = [call.tool for call in run.calls if call.has_run]
     remaining = iter(names)
     return all(tool in remaining for tool in values["tools"]) or f"the order was {', '.join(names) or 'no call'}"
 
 
-def _gate_asked(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _gate_asked(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     matching = [call for call in run.calls if call.decision == "ask" and _fits(call, values)]
     return bool(matching) or f"nobody was asked about {_wanted(values)}"
 
 
-def _gate_not_asked(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _gate_not_asked(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     matching = [call for call in run.calls if call.decision == "ask" and _fits(call, values)]
     return not matching or f"somebody was asked about {matching[0]}"
 
 
-def _denied(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _denied(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     matching = [
         call for call in run.calls if _fits(call, values) and (call.decision == "deny" or call.approved is False)
     ]
     return bool(matching) or f"{_wanted(values)} was not denied"
 
 
-def _status(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _status(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     return run.status == values["status"] or f"the turn is {run.status}{f': {run.problem}' if run.problem else ''}"
 
 
-def _at_most(attribute: str, unit: str) -> Callable[[Mapping[str, Any], Trajectory, Trajectory], Verdict]:
-    def check(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _at_most(attribute: str, unit: str) -> Callable[[Mapping[str, Any], Trajectory, Trajectory], CheckOutcome]:
+    def check(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
         value = len(run.calls) if attribute == "calls" else getattr(run, attribute)
         return value <= values["max"] or f"{value:g} {unit}, and at most {values['max']:g} are allowed"
 
     return check
 
 
-def _same_calls(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _same_calls(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     """The calls that act are the recorded ones, in the recorded order; reads may differ, and so may words."""
     ran, wanted = ([str(call) for call in one.actions] for one in (run, recorded))
     if ran == wanted:
@@ -161,12 +161,12 @@ def _same_calls(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory
     return f"the recorded actions are {'; '.join(wanted) or 'none'}, and now {'; '.join(ran) or 'none'}"
 
 
-def _same_log(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> Verdict:
+def _same_log(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     differing = differences(recorded.recording, run.recording)
     return not differing or "; ".join(differing[:3])
 
 
-Kind = Callable[[Mapping[str, Any], Trajectory, Trajectory], Verdict]
+Kind = Callable[[Mapping[str, Any], Trajectory, Trajectory], CheckOutcome]
 KINDS: Final[Mapping[str, Kind]] = {
     "contains": _contains,
     "not_contains": _not_contains,

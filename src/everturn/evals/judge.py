@@ -22,7 +22,7 @@ from everturn.core.events import TurnStarted
 from everturn.core.ports import Model
 from everturn.core.requests import ToolSpec
 from everturn.errors import ConfigError
-from everturn.evals.checks import Check, Verdict
+from everturn.evals.checks import Check, CheckOutcome
 from everturn.evals.trajectory import Trajectory, make_trajectory
 from everturn.models.registry import get_model
 from everturn.replay.recording import Recording
@@ -56,7 +56,7 @@ AnswerT = TypeVar("AnswerT", Opinion, Comparison)
 
 def make_judge(
     model: Model | str | None, under_test: Model | None
-) -> Callable[[Check, Trajectory, Trajectory, Path | None], Awaitable[Verdict]]:
+) -> Callable[[Check, Trajectory, Trajectory, Path | None], Awaitable[CheckOutcome]]:
     """Make the judge of an evaluation.
 
     Raises:
@@ -74,7 +74,7 @@ class _Judge:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def decide(self, check: Check, run: Trajectory, recorded: Trajectory, path: Path | None) -> Verdict:
+    async def decide(self, check: Check, run: Trajectory, recorded: Trajectory, path: Path | None) -> CheckOutcome:
         """Ask the judge, or read what it said from the file of an earlier run."""
         rubric = str(check.values["rubric"])
         if not check.values.get("compare"):

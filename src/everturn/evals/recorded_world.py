@@ -298,7 +298,7 @@ def _serve(finished: CallFinished) -> Output:
     return finished.output
 
 
-class GateAnswers:
+class RecordedGateAnswers:
     """Answers gates as people did in the recording."""
 
     def __init__(self, world: RecordedWorld) -> None:

@@ -47,9 +47,9 @@ from everturn.evals.recorded_world import (
     BY,
     LAST,
     Emulator,
-    GateAnswers,
     Match,
     OnMiss,
+    RecordedGateAnswers,
     RecordedWorld,
     ServedTool,
     recorded_specs,
@@ -159,7 +159,7 @@ class _EvalPlugin:
             await ctx.run.commit(due)
 
 
-class _AnswerIds(RandomIds):
+class _SiblingIds(RandomIds):
     """The recorded ids of answers, in order; and new ones for everything else."""
 
     def __init__(self, answers: Sequence[str]) -> None:
@@ -236,7 +236,7 @@ class _TurnRunner:
         assert isinstance(started, TurnStarted)
         self._started = started
         self._world = RecordedWorld(recording, turn, how.match)
-        self._answers = GateAnswers(self._world)
+        self._answers = RecordedGateAnswers(self._world)
         self._app: App | None = None
 
     async def run(self) -> Recording:
@@ -291,7 +291,7 @@ class _TurnRunner:
             ],
             store=self._store,
             clock=_RecordedTime(self._started.at),
-            ids=_AnswerIds(answers),
+            ids=_SiblingIds(answers),
             sources=[_NoTools()],
             settings=derive_settings(events) if how.model is None else None,
             rules=[*how.rules, *self._live_denials()],

@@ -21,7 +21,7 @@ from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
 from everturn.errors import EverturnError, ModelError
 from everturn.evals.change import EvalChange
-from everturn.evals.checks import DEFAULT_CHECKS, Check, CheckFunction, CheckResult, Verdict
+from everturn.evals.checks import DEFAULT_CHECKS, Check, CheckFunction, CheckOutcome, CheckResult
 from everturn.evals.dataset import Case
 from everturn.evals.recorded_world import Divergence, Emulator, Match, OnMiss, RecordedWorld, find_divergence
 from everturn.evals.report import SampleResult
@@ -37,7 +37,7 @@ from everturn.stores.memory import MemoryStore
 from everturn.stores.registry import get_store
 
 BROKEN: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-Judge = Callable[[Check, Trajectory, Trajectory, Path | None], Awaitable[Verdict]]
+Judge = Callable[[Check, Trajectory, Trajectory, Path | None], Awaitable[CheckOutcome]]
 
 
 class EvalSetup(Struct, frozen=True):

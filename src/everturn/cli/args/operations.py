@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from everturn.cli.args.parser import add_command
 from everturn.cli.args.server import FILE
-from everturn.core.signing_keys import KEY_NAMES
 
+SIGNED: Final = "callbacks, csrf, files, oidc, webhooks"  # core.signing_keys, which a parser does not import
 WHERE: Final = "store: a file such as talks.db, or a database URL"
 BACKUP: Final = """\
 Copy a store while it is in use, check a copy, or restore one into an empty place. A backup is a folder with everything
@@ -187,6 +187,6 @@ def _add_keys(kinds: Any, lines: tuple[str, ...], done: str) -> None:
         "--all", action="store_true", help="delete the newest key, too: the configuration has signing_keys"
     )
     for command in (listing, rotate, retire):
-        command.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(KEY_NAMES)} (default: all)")
+        command.add_argument("names", metavar="NAME", nargs="*", help=f"{SIGNED} (default: all)")
         command.add_argument("--store", metavar="FILE", default="", help=WHERE)
         command.add_argument("--config", metavar="FILE", help=FILE)

@@ -45,19 +45,21 @@ EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
         "traces to a collector",
         {"opentelemetry-sdk": "opentelemetry.sdk", "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter"},
     ),
+    "azure": ("Azure OpenAI with Microsoft Entra ID", {"azure-identity": "azure.identity"}),
+    "vertex": ("models of Vertex AI", {"google-auth": "google.auth"}),
     "pydantic-ai": ("models of pydantic-ai", {"pydantic-ai-slim": "pydantic_ai"}),
     "litellm": ("models of litellm", {"litellm": "litellm"}),
 }
 """Extra → its purpose, and its packages with the names by which they are imported."""
 
-BRIDGES: Final = frozenset({"pydantic-ai", "litellm"})
+NOT_IN_ALL: Final = frozenset({"azure", "vertex", "pydantic-ai", "litellm"})
 """Extras that `everturn[all]` does not include."""
 
 
 def check_extras(needed: Mapping[str, str]) -> list[DoctorCheck]:
     """Check every extra; one that is missing is broken if the configuration needs it, for the given reason."""
     checks = [check_extra(extra, needed.get(extra, "")) for extra in EXTRAS]
-    absent = [check for check in checks if check.state == "absent" and check.name not in BRIDGES]
+    absent = [check for check in checks if check.state == "absent" and check.name not in NOT_IN_ALL]
     if len(absent) > 1:
         checks.append(
             DoctorCheck("Extras", "all", "absent", f"{len(absent)} of those above at once", install_command("all"))

@@ -40,7 +40,7 @@ _AZURE: Final[dict[str, tuple[Format, bool]]] = {  # the format, and whether the
 }
 
 
-class Route(Struct, frozen=True):
+class ProviderRoute(Struct, frozen=True):
     """What a path says: the format, the model if it is in the path, and the cloud."""
 
     format: Format
@@ -49,20 +49,20 @@ class Route(Struct, frozen=True):
     needs_version: bool = False
 
 
-def find_route(path: str) -> Route | None:
+def find_route(path: str) -> ProviderRoute | None:
     """The route of a path."""
     if (format := PATHS.get(path)) is not None:
-        return Route(format)
+        return ProviderRoute(format)
     if path in _AZURE:
         format, needs_version = _AZURE[path]
-        return Route(format, cloud="azure", needs_version=needs_version)
+        return ProviderRoute(format, cloud="azure", needs_version=needs_version)
     for pattern, format, cloud in _NAMED:
         if (found := pattern.fullmatch(path)) is not None:
-            return Route(format, unquote(found[1]), cloud, needs_version=cloud == "azure")
+            return ProviderRoute(format, unquote(found[1]), cloud, needs_version=cloud == "azure")
     return None
 
 
-def check_route(route: Route, query: str, body: dict[str, Any]) -> dict[str, Any]:
+def check_route(route: ProviderRoute, query: str, body: dict[str, Any]) -> dict[str, Any]:
     """Refuse what only a cloud refuses; returns the body as the vendor's own API has it.
 
     Raises:

@@ -23,7 +23,7 @@ from everturn.testing.provider.faults import Format, Refused, error_body
 from everturn.testing.provider.library import ScriptLibrary
 from everturn.testing.provider.media import MediaMaker
 from everturn.testing.provider.media_request import MEDIA, Media, read_media_request
-from everturn.testing.provider.routes import Route, check_route, find_route
+from everturn.testing.provider.routes import ProviderRoute, check_route, find_route
 from everturn.testing.provider.script import Script, Step
 from everturn.testing.provider.strict import check, decode, model_of
 from everturn.testing.provider.strict_gemini import check_alt
@@ -155,7 +155,7 @@ class Provider:
         if request.method == "GET" and (file := self._studio.file(request.path)) is not None:
             return make_answer(200, file, {"content-type": "image/png"}), None
         media = MEDIA.get(request.path)
-        route = find_route(request.path) if media is None else Route("responses")
+        route = find_route(request.path) if media is None else ProviderRoute("responses")
         if route is None or request.method != "POST":
             where = Refused(f"Invalid URL ({request.method} {request.path})", status=404)
             return make_answer(404, error_body("chat", "", where)), None
@@ -205,7 +205,7 @@ class Provider:
         if not self._under_way:
             self._quiet.set()
 
-    def _check_key(self, route: Route, request: Request) -> None:
+    def _check_key(self, route: ProviderRoute, request: Request) -> None:
         headers, format = request.headers, route.format
         if self._key is not None and format == "gemini" and not route.cloud:
             return _check_google_key(self._key, request)
