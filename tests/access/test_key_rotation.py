@@ -13,12 +13,13 @@ from everturn import App
 from everturn.access.authentication import Authenticator
 from everturn.access.csrf import csrf_of
 from everturn.access.upload_handles import encode_handle
+from everturn.cli.args.operations import SIGNED
 from everturn.config.build import app_factory, signing_keys
 from everturn.config.check import unresolved_references
 from everturn.config.load import load_config
 from everturn.core.accounts import Principal
 from everturn.core.parts import FilePart
-from everturn.core.signing_keys import KeyName, derive_key
+from everturn.core.signing_keys import KEY_NAMES, KeyName, derive_key
 from everturn.core.webhooks import Webhook, sign_payload
 from everturn.errors import ConfigError, NotRecognised
 from everturn.stores.accounts import MemoryAccounts
@@ -197,3 +198,7 @@ async def test_the_configuration_gives_the_keys(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="by reference") as refused:
         load_config(str(file))
     assert "32 characters long" not in str(refused.value)
+
+
+def test_the_help_names_every_key() -> None:
+    assert tuple(SIGNED.split(", ")) == KEY_NAMES
