@@ -146,7 +146,7 @@ def test_one_turn_is_exported_by_its_id(store: str, capsys: pytest.CaptureFixtur
 def test_one_is_erased_only_when_that_is_wanted(
     store: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    assert "say --yes" in done(capsys, "sessions", "erase", "lunch", "--store", store, code=2)
+    assert "pass --yes" in done(capsys, "sessions", "erase", "lunch", "--store", store, code=2)
     with monkeypatch.context() as within:
         within.setattr(sessions, "confirm", lambda question, yes: False)
         assert "nothing was erased" in done(capsys, "sessions", "erase", "lunch", "--store", store, code=1)

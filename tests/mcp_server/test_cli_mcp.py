@@ -61,7 +61,7 @@ def test_where_there_is_nobody_to_ask_nothing_is_started(
     file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     assert _run("trust", file, "house", "--trust-file", tmp_path / "trust.json") == 2
-    assert "say --yes" in capsys.readouterr().err
+    assert "pass --yes" in capsys.readouterr().err
     assert not (tmp_path / "trust.json").exists()
 
 

@@ -161,7 +161,7 @@ MISTYPED = [
     (("serve", "--port", "70000"), "use 0 (any free port) to 65535"),
     (("serve", "--port", "0"), "stop that one first, or give this one a file of its own"),
     (("serve", "--port", "0", "--store", "what"), "there are: a file such as talks.db"),
-    (("serve", "--port", "0", "--store", "new.db", "--model", "gpt"), "it is vendor:model, and the vendors are"),
+    (("serve", "--port", "0", "--store", "new.db", "--model", "gpt"), "write vendor:model with one of the vendors"),
     (
         ("serve", "--port", "0", "--store", "new.db", "--model", "openai:x"),
         "set the environment variable OPENAI_API_KEY",
