@@ -24,6 +24,7 @@ from everturn.core.saved_prompts import MAX_PROMPT_ARGUMENTS, MAX_PROMPT_CHARS, 
 from everturn.core.schedules import CatchUp, Origin, Overlap, RunOutcome
 from everturn.core.state import Phase
 from everturn.core.stats import TurnStats
+from everturn.core.titles import MAX_LABEL, MAX_LABELS, MAX_TITLE
 from everturn.core.webhooks import DeliveryState, WebhookEvent
 
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -34,6 +35,9 @@ Busy = Literal["queue", "reject", "fork", "steer"]
 or it joins the turn between two steps. `Sent.turn` is then the turn that it will join; if that ends first, it waits.
 """
 
+
+Archived = Literal["exclude", "include", "only"]
+"""Whether a list has archived sessions."""
 
 MAX_INSTRUCTIONS = 16_000  # characters of the instructions of a tenant, a user or a session
 
@@ -112,6 +116,17 @@ class CompactSession(Body, frozen=True, kw_only=True):
     """Summarise the earlier part of the selected branch."""
 
     focus: Annotated[str, Meta(max_length=2_000)] = ""  # what the summary keeps above all
+
+
+class UpdateSession(Body, frozen=True, kw_only=True):
+    """Rename, pin, archive or label a session. A field that is left out stays as it is."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=MAX_TITLE)] | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    labels: (
+        Annotated[list[Annotated[str, Meta(min_length=1, max_length=MAX_LABEL)]], Meta(max_length=MAX_LABELS)] | None
+    ) = None  # all of them; [] removes them
 
 
 class SelectBranch(Body, frozen=True, kw_only=True):
@@ -436,6 +451,10 @@ class SessionView(View, frozen=True, kw_only=True):
     quarantined: str
     parent: str = ""
     awaited_agent: str = ""  # it waits for a process that knows this agent; "": it does not
+    pinned: bool = False
+    archived: bool = False
+    labels: list[str] = []
+    is_renamed: bool = False  # a person gave the title
 
 
 class SessionPage(View, frozen=True, kw_only=True):
@@ -444,6 +463,7 @@ class SessionPage(View, frozen=True, kw_only=True):
     sessions: list[SessionView]
     next: str = ""
     waiting: list[str] = []  # those of them with an open gate, in themselves or in a sub-agent run
+    pinned: list[SessionView] = []  # on the first page: all pinned sessions that fit, wherever they are in the list
 
 
 class MessageReceipt(View, frozen=True, kw_only=True):
@@ -578,6 +598,7 @@ class SearchHit(View, frozen=True, kw_only=True):
     session: str
     message: Message
     title: str = ""
+    updated: float = 0.0  # when something last happened in that session; 0: not known
 
 
 class SearchResults(View, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ BODIES: dict[str, Any] = {
     "asked": api.RegenerateAnswer(),
     "edited": api.EditMessage(text="again"),
     "selected": api.SelectBranch(),
+    "change": api.UpdateSession(title="Mine"),
     "switched": api.SwitchAgent(agent="assistant"),
     "cancelled": api.CancelTurn(),
     "answered": api.AnswerGate(hash="h", allow="once"),
@@ -126,14 +127,15 @@ def test_the_roles_are_those_that_were_agreed() -> None:
             "admin.explain admin.rules files.upload gates.claim gates.resolve memory.delete memory.write prompts.delete "
             "prompts.write prompts.write_instructions prompts.write_session_instructions "
             "schedules.create schedules.delete schedules.pause schedules.replace schedules.resume schedules.run_now "
-            "sessions.cancel_turn sessions.compact sessions.delete_message sessions.edit_message sessions.export "
+            "sessions.cancel_turn sessions.compact sessions.delete_message sessions.edit_message sessions.erase "
+            "sessions.export "
             "sessions.import_file sessions.rerun sessions.select_message sessions.send sessions.start "
-            "sessions.start_with_id sessions.switch_agent"
+            "sessions.start_with_id sessions.switch_agent sessions.update"
         ),
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
             "accounts.audit accounts.create_key accounts.keys accounts.put_user accounts.revoke_key accounts.users "
-            "hooks.list memory.erase_user sessions.erase webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
+            "hooks.list memory.erase_user webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
             "webhooks.list webhooks.replay webhooks.rotate_secret"
         ),
         "operator": (

@@ -115,6 +115,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "edit": {"text": "hello again"},
         "select": {"message": ids["message"]},
         "switch_agent": {"agent": "assistant"},
+        "update_session": {"title": "x"},
         "put_user": {"role": "viewer"},
         "write_memory": {"path": "a", "text": "x"},
         "write_prompt": {"name": "a", "text": "x"},

@@ -82,6 +82,7 @@ UNSEEN = {
     "InstructionsSet": "",
     "LeafSelected": "a session's, not a turn's, as are the rest",
     "MessageDeleted": "",
+    "SessionUpdated": "",
     "MessagesImported": "",
     "GrantRevoked": "",
     "RevertStarted": "",

@@ -89,6 +89,7 @@ BODIES: dict[Any, Any] = {
     api.ExplainCall: {"tool": "t"},
     api.TrustServer: {"hash": "h"},
     api.SwitchAgent: {"agent": "helper"},
+    api.UpdateSession: {"title": "x"},
     api.PutMemory: {"path": "a", "text": "x"},
     api.NewWebhook: {"url": "https://example.com/hook"},
     api.NewSchedule: {"text": "x", "cron": "0 9 * * *"},

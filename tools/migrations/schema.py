@@ -38,9 +38,30 @@ sessions = sa.Table(
     # every append: PostgreSQL would have to write to all indexes of the row then.
     sa.Column("moved", sa.Double, nullable=False, server_default="0"),
     sa.Column("awaited_agent", sa.Text, nullable=False, server_default=""),  # that its last driver did not know
+    # How people organize it: the fold of the `SessionUpdated` events.
+    sa.Column("renamed", sa.Boolean, nullable=False, server_default=sa.false()),  # a person gave the title
+    sa.Column("pinned", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("archived", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("labels", sa.Text, nullable=False, server_default=""),  # each between two line ends
+    sa.Column("organized", sa.Double, nullable=False, server_default="0"),  # the time of the last of these events
 )
 _is_listed = sa.and_(~sessions.c.erased, sessions.c.parent == "")
 sa.Index("sessions_listed", sessions.c.tenant, sessions.c.moved, sqlite_where=_is_listed, postgresql_where=_is_listed)
+sa.Index(
+    "sessions_pinned",
+    sessions.c.tenant,
+    sessions.c.moved,
+    sqlite_where=sessions.c.pinned,
+    postgresql_where=sessions.c.pinned,
+)
+_is_organized = sessions.c.organized > 0
+sa.Index(
+    "sessions_organized",
+    sessions.c.tenant,
+    sessions.c.organized,
+    sqlite_where=_is_organized,
+    postgresql_where=_is_organized,
+)
 _has_parent = sessions.c.parent != ""
 sa.Index("sessions_parent", sessions.c.parent, sqlite_where=_has_parent, postgresql_where=_has_parent)
 

@@ -59,9 +59,19 @@ class Server:
         """The tools of the server."""
         return (await self.node_client.get("/api/tools", api.ToolList)).tools
 
-    async def sessions(self, limit: int = 50, before: str = "") -> api.SessionPage:
-        """A page of sessions, last touched first."""
-        query = {"limit": str(limit), **({"before": before} if before else {})}
+    async def sessions(
+        self,
+        limit: int = 50,
+        before: str = "",
+        *,
+        archived: api.Archived = "exclude",
+        label: str = "",
+        agent: str = "",
+        since: float = 0.0,
+    ) -> api.SessionPage:
+        """A page of sessions, last touched first; without archived ones, unless they are asked for."""
+        filters = {"archived": archived, "label": label, "agent": agent, "since": str(since) if since else ""}
+        query = {"limit": str(limit), **_given({"before": before, **filters})}
         return await self.node_client.get("/api/sessions", api.SessionPage, query)
 
     async def open_folder(self, path: str, *, key: str = "") -> api.FolderView:
@@ -122,9 +132,22 @@ class Server:
         response = await self.node_client.ask("POST", "/api/files", data=data, kind=kind, query={"name": name})
         return decode_body(response, api.FileView)
 
-    async def search(self, text: str, limit: int = 50) -> list[api.SearchHit]:
-        """Messages with all these words."""
-        return (await self.node_client.get("/api/search", api.SearchResults, {"q": text, "limit": str(limit)})).results
+    async def search(
+        self,
+        text: str,
+        limit: int = 50,
+        *,
+        archived: api.Archived = "include",
+        label: str = "",
+        agent: str = "",
+        since: float = 0.0,
+        until: float = 0.0,
+    ) -> list[api.SearchHit]:
+        """Messages with all these words, in sessions that fit the filters."""
+        times = {name: str(time) if time else "" for name, time in (("since", since), ("until", until))}
+        filters = _given({"archived": archived, "label": label, "agent": agent, **times})
+        query = {"q": text, "limit": str(limit), **filters}
+        return (await self.node_client.get("/api/search", api.SearchResults, query)).results
 
     async def usage(self, since: float = 0.0) -> api.UsageView:
         """The usage of the tenant."""
@@ -305,6 +328,10 @@ class Server:
         return self.session(decode_body(response, api.SessionView).id)
 
 
+def _given(query: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in query.items() if value}
+
+
 def _webhook(id: str) -> str:
     return f"/api/webhooks/{quote(id, safe='')}"
 
@@ -378,6 +405,22 @@ class RemoteSession:
         body = api.SwitchAgent(agent=agent)
         response = await self._server.node_client.ask("POST", f"{self._path}/agent", body=body, key=key or "")
         return decode_body(response, api.SessionView)
+
+    async def update(
+        self,
+        *,
+        title: str | None = None,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        labels: Sequence[str] | None = None,
+        key: str | None = None,
+    ) -> api.SessionView:
+        """Rename, pin, archive or label the session; None leaves a field as it is."""
+        names = None if labels is None else list(labels)
+        body = api.UpdateSession(title=title, pinned=pinned, archived=archived, labels=names)
+        # Two attempts of one request are one change; a change to the same value later is another one.
+        key = key or f"cli_{secrets.token_hex(16)}"
+        return decode_body(await self._server.node_client.ask("PATCH", self._path, body=body, key=key), api.SessionView)
 
     async def instructions(self) -> api.InstructionsView:
         """The layers of instructions that the next turn would have."""

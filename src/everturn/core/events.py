@@ -445,6 +445,20 @@ class InstructionsSet(Event, frozen=True, gc=False, kw_only=True, tag=True, omit
     command: str = ""
 
 
+class SessionUpdated(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A person renamed, pinned, archived or labelled the session; None: that field was not changed.
+
+    A title that a person gave is not replaced by later `TitleSet` events.
+    """
+
+    title: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    labels: tuple[str, ...] | None = None
+    by: str = ""
+    command: str = ""
+
+
 class MessageDeleted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """A message and everything under it was hidden."""
 
@@ -543,6 +557,7 @@ LogEvent = (
     | LeafSelected
     | AgentSelected
     | InstructionsSet
+    | SessionUpdated
     | MessageDeleted
     | MessagesImported
     | GrantRevoked

@@ -68,6 +68,24 @@ class SessionInfo(Struct, frozen=True):
         0.0  # when a command arrived last, or a turn started, opened a gate, suspended or ended (see `is_shown`)
     )
     awaited_agent: str = ""  # it waits for a process that knows this agent: its last driver did not; "": it does not
+    is_renamed: bool = False  # a person gave the title
+    pinned: bool = False
+    archived: bool = False
+    labels: tuple[str, ...] = ()
+    organized: float = 0.0  # when a person last renamed, pinned, archived or labelled it; 0: never
+
+
+class SessionFilter(Struct, frozen=True):
+    """Which sessions a list has; the default is all of them."""
+
+    archived: bool | None = None  # only archived sessions, or only others
+    pinned: bool | None = None
+    label: str = ""  # sessions with this label
+    agent: str = ""  # sessions that this agent has
+    organized_since: float = 0.0  # sessions that a person organized at this time or later
+
+
+ANY_SESSION = SessionFilter()
 
 
 _SHOWN: frozenset[type[Event]] = frozenset(
@@ -324,12 +342,18 @@ class SessionDirectory(Protocol):
         ...
 
     async def session_page(
-        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+        self,
+        tenant: str,
+        *,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        since: float = 0.0,
+        where: SessionFilter = ANY_SESSION,
     ) -> list[SessionInfo]:
         """A page of a tenant's sessions, without sub-agent runs: last touched first, by (touched, id).
 
         `before` is that pair of the last row of the previous page; `since` leaves out sessions touched before that
-        time.
+        time. To organize a session (`UpdateSession`) does not touch it.
         """
         ...
 

@@ -28,6 +28,7 @@ from everturn.core.commands import (
     SelectAgent,
     Send,
     SetInstructions,
+    UpdateSession,
 )
 from everturn.core.events import (
     AgentSelected,
@@ -43,6 +44,7 @@ from everturn.core.events import (
     LimitReached,
     MessageDeleted,
     MessagesImported,
+    SessionUpdated,
     TitleSet,
     TurnFinishing,
     TurnStarted,
@@ -136,9 +138,23 @@ class CommandHandler:
                 return await self._import_messages(command)
             case SetInstructions(text=text, by=by, key=key):
                 await self._ledger.commit([InstructionsSet(at=self._now(), text=text, by=by, command=key)])
+            case UpdateSession():
+                await self._update_session(command)
             case Revoke(grant=grant, by=by, key=key):
                 await self._ledger.commit([GrantRevoked(at=self._now(), grant=grant, by=by, command=key)])
         return True
+
+    async def _update_session(self, command: UpdateSession) -> None:
+        changed = SessionUpdated(
+            at=self._now(),
+            title=command.title,
+            pinned=command.pinned,
+            archived=command.archived,
+            labels=command.labels,
+            by=command.by,
+            command=command.key,
+        )
+        await self._ledger.commit([changed])
 
     def steering_messages(self, turn: str) -> dict[str, Send]:
         """The steering messages that wait to join a turn, by the keys of their commands."""

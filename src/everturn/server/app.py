@@ -50,7 +50,7 @@ from everturn.telemetry.trace_context import caller_trace
 SEND_CHUNK: Final = 64 * 1024
 THREAD_DECODE_BYTES: Final = 128 * 1024  # bytes of JSON; longer bodies are decoded in a thread
 TENANT_SCOPE_KEY: Final = "everturn.tenant"  # key in the ASGI scope: the caller's tenant
-METHODS: Final = ("GET", "POST", "PUT", "DELETE")
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 IDEMPOTENCY_KEY_LIMIT: Final = 200
 GAUGE_INTERVAL: Final = (
     10.0  # minimum seconds between two queries of the service gauges, however often /metrics is scraped

@@ -26,6 +26,7 @@ from everturn.core.commands import (
     SelectAgent,
     Send,
     SetInstructions,
+    UpdateSession,
 )
 from everturn.core.event_index import EventIndex, index_key
 from everturn.core.events import (
@@ -52,6 +53,7 @@ from everturn.core.events import (
     MessagesImported,
     PermissionDecided,
     RequestRetried,
+    SessionUpdated,
     StepFinished,
     StepRestarted,
     StepStarted,
@@ -78,8 +80,10 @@ from everturn.core.session_claims import (
 )
 from everturn.core.state import TurnState
 from everturn.core.store_ports import (
+    ANY_SESSION,
     Receipt,
     SessionClaim,
+    SessionFilter,
     SessionInfo,
     StoreCounts,
     TurnSnapshot,
@@ -127,6 +131,7 @@ _ACTED_ON = frozenset(
         LeafSelected,
         AgentSelected,
         InstructionsSet,
+        SessionUpdated,
         MessageDeleted,
         MessagesImported,
         GrantRevoked,
@@ -166,6 +171,9 @@ class _MemorySession:
         self.parent: str = ""
         self.created: float = 0.0
         self.moved: float = 0.0
+        self.pinned = self.archived = False
+        self.labels: tuple[str, ...] = ()
+        self.organized: float = 0.0
         self.mentions: set[str] = set()  # blobs
         self.snapshots: dict[str, TurnSnapshot] = {}  # of long turns that are open
 
@@ -176,7 +184,8 @@ class _MemorySession:
         self.admitted[command.key] = self.inbox[command.key] = command
         self.tries, self.quarantined, self.touched = 0, "", max(self.touched, command.at)
         self.awaited_agent = ""
-        self.moved = max(self.moved, command.at)
+        if not isinstance(command, UpdateSession):
+            self.moved = max(self.moved, command.at)
         self.mentions.update(referenced_blobs(command))
         if isinstance(command, Send):
             if not self.turns and not self.created:
@@ -203,12 +212,30 @@ class _MemorySession:
             self.inbox.pop(cast("CommandDropped", event).command, None)
         if kind is CallClaimed:
             self._keep_claims()
+        elif kind is SessionUpdated:
+            self._organize(cast("SessionUpdated", event))
         elif kind in (FilesChanged, FilesReverted):
             root = cast("FilesChanged", event).root
             if (
                 not root or entry.seq > self.restored
             ):  # an imported log is untrusted: folders of this machine are not its own
                 self.roots[root] = cast("FilesChanged", event).after
+
+    def _organize(self, event: SessionUpdated) -> None:
+        self.pinned = self.pinned if event.pinned is None else event.pinned
+        self.archived = self.archived if event.archived is None else event.archived
+        self.labels = self.labels if event.labels is None else event.labels
+        self.organized = max(self.organized, event.at)
+
+    def is_listed(self, where: SessionFilter) -> bool:
+        """Return whether a list with this filter has the session."""
+        return (
+            where.archived in (None, self.archived)
+            and where.pinned in (None, self.pinned)
+            and (not where.label or where.label in self.labels)
+            and where.agent in ("", self.tree.agent or self.agent)
+            and self.organized >= where.organized_since
+        )
 
     def _index(self, entry: Entry) -> None:
         if (indexed := index_key(entry.event)) is not None:
@@ -381,8 +408,8 @@ class MemoryStore:
             case Revert(session=name):
                 if session.is_taken:
                     raise SessionBusy(REVERT_BUSY.format(session=name))
-            case SetInstructions():
-                pass  # for later messages, so a turn that runs does not matter
+            case SetInstructions() | UpdateSession():
+                pass  # a turn that runs does not matter
             case SelectAgent(session=name):
                 if session.open_turns:
                     raise SessionBusy(AGENT_BUSY.format(session=name))
@@ -608,14 +635,20 @@ class MemoryStore:
         return [info for info in matching if after is None or (info.created, info.id) > after][:limit]
 
     async def session_page(
-        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+        self,
+        tenant: str,
+        *,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        since: float = 0.0,
+        where: SessionFilter = ANY_SESSION,
     ) -> list[SessionInfo]:
         """Return a page of a tenant's sessions, last touched first."""
         infos = [
             _info(name, row)
             for name, row in self._sessions.items()
             if row.tenant == tenant and not row.parent and row.moved >= since
-            if before is None or (row.moved, name) < before
+            if (before is None or (row.moved, name) < before) and row.is_listed(where)
         ]
         return sorted(infos, key=lambda info: (info.touched, info.id), reverse=True)[: max(limit, 0)]
 
@@ -756,6 +789,7 @@ def _is_resting(row: _MemorySession, now: float) -> bool:
 
 def _info(name: str, row: _MemorySession) -> SessionInfo:
     metadata = (row.tree.agent or row.agent, row.by, row.parent, row.created, row.moved, row.awaited_agent)
+    organized = (row.tree.is_renamed, row.pinned, row.archived, row.labels, row.organized)
     return SessionInfo(
-        name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.quarantined, row.tenant, *metadata
+        name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.quarantined, row.tenant, *metadata, *organized
     )

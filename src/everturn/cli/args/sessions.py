@@ -24,6 +24,14 @@ IMPORT: Final = """\
 Create a conversation from a file that `everturn export` wrote. Nothing in it continues by itself: turns that were running
 are ended, and grants from there do not apply here.
 """
+CHANGES: Final = (
+    ("rename", "give a conversation another title; it is never replaced automatically", '"Trip to Lisbon"'),
+    ("pin", "list a conversation before the others", ""),
+    ("unpin", "list a conversation by its time again", ""),
+    ("archive", "leave a conversation out of lists; it is kept, and can be continued", ""),
+    ("unarchive", "list an archived conversation again", ""),
+    ("label", "set the labels of a conversation", "work travel"),
+)
 CODES: Final = "exit codes: 0 done, 2 no such session, store, file or server; nothing was changed"
 
 
@@ -71,12 +79,14 @@ def _add_sessions(commands: Any) -> None:
     sessions = add_command(
         commands,
         "sessions",
-        "list, search, show and erase conversations",
+        "list, search, show, rename, archive and erase conversations",
         SESSIONS,
         examples=(
             "everturn sessions",
             'everturn sessions --search "lunch at noon"',
             "everturn sessions show SESSION",
+            'everturn sessions rename SESSION "Trip to Lisbon"',
+            "everturn sessions archive SESSION",
             "everturn sessions erase SESSION --store talks.db",
             "everturn sessions --json | jq -r 'select(.state == \"waiting\").id'",
         ),
@@ -91,9 +101,11 @@ def _add_sessions(commands: Any) -> None:
     sessions.add_argument(
         "--before", metavar="CURSOR", default="", help="cursor of the next page, as the last page printed it"
     )
+    sessions.add_argument("--archived", action="store_true", help="list the archived conversations instead")
+    sessions.add_argument("--label", metavar="LABEL", default="", help="only conversations with this label")
     sessions.add_argument("--json", action="store_true", help="print JSON, one object per line")
     add_store_options(sessions)
-    kinds = sessions.add_subparsers(dest="about", metavar="show|erase")
+    kinds = sessions.add_subparsers(dest="about", metavar="show|rename|pin|unpin|archive|unarchive|label|erase")
     show = add_command(
         kinds,
         "show",
@@ -110,9 +122,15 @@ def _add_sessions(commands: Any) -> None:
         codes="exit codes: 0 erased, 1 you declined, 2 no such session, or a turn is running in it",
     )
     erase.add_argument("--yes", action="store_true", help="do not ask")
-    for command in (show, erase):
+    changes = [
+        add_command(kinds, name, about, examples=(f"everturn sessions {name} SESSION {words}".rstrip(),), codes=CODES)
+        for name, about, words in CHANGES
+    ]
+    for command in (show, erase, *changes):
         command.add_argument("session", metavar="SESSION", help="session id, as `everturn sessions` shows it")
         add_store_options(command, is_below=True)
+    changes[0].add_argument("title", metavar="TITLE", nargs="+", help="the new title")
+    changes[-1].add_argument("labels", metavar="LABEL", nargs="*", help="all labels of it; none: remove them")
 
 
 def add_store_options(command: argparse.ArgumentParser, *, is_below: bool = False) -> None:

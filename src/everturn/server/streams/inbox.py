@@ -14,6 +14,7 @@ from everturn.access.sessions import session_view
 from everturn.access.titles import with_title, with_titles
 from everturn.api import GateView, InboxItem, SessionView
 from everturn.core.accounts import Principal
+from everturn.core.store_ports import SessionFilter
 from everturn.errors import UnknownSession
 from everturn.server.streams.response import EventStreamResponse
 from everturn.server.streams.sse import encode_message
@@ -88,6 +89,9 @@ class InboxFeed:
         while len(page) == PAGE:
             page = await store.session_page(name, limit=PAGE, since=since, before=(page[-1].touched, page[-1].id))
             sessions = [*sessions, *page]
+        # To rename or to archive a session does not change its place in a list, and so not the time of that order.
+        organized = SessionFilter(organized_since=since)
+        sessions = [*sessions, *await store.session_page(name, limit=PAGE, where=organized)]
         views = {info.id: session_view(info) for info in await with_titles(store, sessions)}
         moved = {session for session, view in views.items() if tenant.sessions.get(session) != view}
         tenant.polls += 1

@@ -70,10 +70,10 @@ _IS_BUSY = Statement(
 _BURY = Statement(
     "erase_bury",
     "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
-    "awaited_agent = '', "
+    "awaited_agent = '', renamed = false, pinned = false, archived = false, labels = '', organized = 0, "
     "epoch = epoch + 1 WHERE id = ?",
     "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
-    "awaited_agent = '', "
+    "awaited_agent = '', renamed = false, pinned = false, archived = false, labels = '', organized = 0, "
     "epoch = s.epoch + 1 "
     "FROM unnest($1::text[]) AS given (id) WHERE s.id = given.id",
 )

@@ -45,8 +45,8 @@ _OF_TURN = f"""e.session = t.session AND e.turn = t.turn AND e.seq >= t.started
 
 SESSION = Statement(
     "session",
-    "SELECT head, leaf, title, token, epoch, erased, tenant, agent FROM sessions WHERE id = ?",
-    """SELECT p.n, s.head, s.leaf, s.title, s.token, s.epoch, s.erased, s.tenant, s.agent
+    "SELECT head, leaf, title, token, epoch, erased, tenant, agent, renamed FROM sessions WHERE id = ?",
+    """SELECT p.n, s.head, s.leaf, s.title, s.token, s.epoch, s.erased, s.tenant, s.agent, s.renamed
     FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n) JOIN sessions s ON s.id = p.id""",
     returns=True,
 )
@@ -62,7 +62,7 @@ HEADS = Statement(
 
 _INFO = (
     "s.id, s.title, s.leaf, {awake}, {due}, s.quarantined, s.tenant, s.agent, s.creator, s.parent, s.created, s.moved, "
-    "s.awaited_agent"
+    "s.awaited_agent, s.renamed, s.pinned, s.archived, s.labels, s.organized"
 )
 _INFO_LITE, _INFO_PG = _INFO.format(awake=_AWAKE, due=_DUE_LITE), _INFO.format(awake=_AWAKE, due=_DUE_PG)
 
@@ -102,20 +102,38 @@ INFOS = Statement(
     CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS j(id) JOIN sessions s ON s.id = j.id AND NOT s.erased""",
     returns=True,
 )
+
+
 # By (moved, id), the newest first; ids in code point order, whatever the collation of the database.
 # PostgreSQL would sort all of a tenant's sessions to order the ids of a page: it returns all ties of the last row.
-LIST_SESSIONS = Statement(
-    "listed",
-    f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.parent = ''
-        AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
-    f"""SELECT p.n, {_INFO_PG}
-    FROM unnest($1::text[], $2::float8[], $3::text[], $4::float8[], $5::bigint[]) WITH ORDINALITY
-        AS p(tenant, at, id, since, most, n)
+def _listed(name: str, lite: str, pg: str) -> Statement:
+    """Return a statement for a page of a tenant's sessions that fit a filter."""
+    return Statement(
+        name,
+        f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.parent = ''
+        AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 AND (?6 IS NULL OR s.archived = ?6)
+        AND (?7 = '' OR instr(s.labels, ?7)) AND ?8 IN ('', s.agent) AND {lite}
+        ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
+        f"""SELECT p.n, {_INFO_PG}
+    FROM unnest($1::text[], $2::float8[], $3::text[], $4::float8[], $5::bigint[], $6::boolean[], $7::text[], $8::text[],
+        $9::float8[]) WITH ORDINALITY AS p(tenant, at, id, since, most, archived, label, agent, organized, n)
     CROSS JOIN LATERAL (
         SELECT * FROM sessions l WHERE l.tenant = p.tenant AND NOT l.erased AND l.parent = '' AND l.moved <= p.at
             AND (l.moved < p.at OR l.id COLLATE "C" < p.id) AND l.moved >= p.since
+            AND (p.archived IS NULL OR l.archived = p.archived) AND strpos(l.labels, p.label) > 0
+            AND p.agent IN ('', l.agent) AND {pg}
         ORDER BY l.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) s""",
-    returns=True,
+        returns=True,
+    )
+
+
+LIST_SESSIONS = _listed("listed", "?9 = ?9", "true")
+LIST_PINNED = _listed("listed pinned", "s.pinned AND ?9 = ?9", "l.pinned")
+LIST_NOT_PINNED = _listed("listed not pinned", "NOT s.pinned AND ?9 = ?9", "NOT l.pinned")
+LIST_ORGANIZED = _listed(
+    "listed organized",
+    "s.organized > 0 AND s.organized >= ?9",
+    "l.organized > 0 AND l.organized >= p.organized",
 )
 # Whether a session exists; whether it, or a session of its sub-agent runs, references a blob.
 MENTIONS = Statement(
@@ -459,6 +477,12 @@ TOUCH = Statement(
         awaited_agent = ''
     FROM unnest($1::float8[], $2::text[]) AS p(at, id) WHERE s.id = p.id""",
 )
+TOUCH_UNLISTED = Statement(  # for a command that does not change the place of a session in a list
+    "touch unlisted",
+    "UPDATE sessions SET touched = max(touched, ?1), tries = 0, quarantined = '', awaited_agent = '' WHERE id = ?2",
+    """UPDATE sessions s SET touched = greatest(s.touched, p.at), tries = 0, quarantined = '', awaited_agent = ''
+    FROM unnest($1::float8[], $2::text[]) AS p(at, id) WHERE s.id = p.id""",
+)
 RECORD_ANSWER = Statement(
     "resolution",
     "UPDATE gates SET resolution = ? WHERE session = ? AND gate = ?",
@@ -593,6 +617,16 @@ LEAF = Statement(
     "UPDATE sessions SET leaf = ?, title = ?, agent = ? WHERE id = ?",
     """UPDATE sessions s SET leaf = p.leaf, title = p.title, agent = p.agent
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS p(leaf, title, agent, id) WHERE s.id = p.id""",
+)
+ORGANIZE = Statement(
+    "organize",
+    """UPDATE sessions SET renamed = max(renamed, ?), pinned = coalesce(?, pinned), archived = coalesce(?, archived),
+        labels = coalesce(?, labels), organized = max(organized, ?) WHERE id = ?""",
+    """UPDATE sessions s SET renamed = s.renamed OR p.renamed, pinned = coalesce(p.pinned, s.pinned),
+        archived = coalesce(p.archived, s.archived), labels = coalesce(p.labels, s.labels),
+        organized = greatest(s.organized, p.at)
+    FROM unnest($1::boolean[], $2::boolean[], $3::boolean[], $4::text[], $5::float8[], $6::text[])
+        AS p(renamed, pinned, archived, labels, at, id) WHERE s.id = p.id""",
 )
 ADD_EVENTS = Statement(
     "add events",

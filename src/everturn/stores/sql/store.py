@@ -25,7 +25,15 @@ from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
-from everturn.core.store_ports import Receipt, SessionClaim, SessionInfo, StoreCounts, TurnSnapshot
+from everturn.core.store_ports import (
+    ANY_SESSION,
+    Receipt,
+    SessionClaim,
+    SessionFilter,
+    SessionInfo,
+    StoreCounts,
+    TurnSnapshot,
+)
 from everturn.core.tree import MessageTree
 from everturn.errors import SessionQuarantined
 from everturn.stores.signing_keys import CachedSigningKeys
@@ -283,13 +291,19 @@ class SqlStore:
         return await self._database.read(lambda: queries.sessions(awake, quarantined, limit, after), is_long=True)
 
     async def session_page(
-        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+        self,
+        tenant: str,
+        *,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        since: float = 0.0,
+        where: SessionFilter = ANY_SESSION,
     ) -> list[SessionInfo]:
         """Return a page of a tenant's sessions, last touched first, without those of sub-agent runs."""
         if limit < 1:
             return []
         return await self._database.read(
-            lambda: queries.list_sessions(tenant, limit, before, since), is_long=limit > SHORT_READ
+            lambda: queries.list_sessions(tenant, limit, before, since, where), is_long=limit > SHORT_READ
         )
 
     async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:

@@ -23,6 +23,7 @@ pytest-asyncio in auto mode, or mark your class. For readable failures call
 - `grants`: grants (remembered answers)
 - `usage`: usage accounting
 - `directory`: lists of sessions, tenants, blobs
+- `organizing`: sessions that people rename, pin, archive and label
 - `pagination`: pages of gates, branches and sessions
 - `erasure`: erasure of sessions
 - `accounts`: accounts (tenants, users, credentials, audit log)
@@ -46,6 +47,7 @@ from everturn.testing.contracts.files import FilesContract, FilesDirectoryContra
 from everturn.testing.contracts.grants import GrantContract, GrantDirectoryContract
 from everturn.testing.contracts.log import BlobStoreContract, LogContract, LogDirectoryContract
 from everturn.testing.contracts.model import ModelContract, ProviderModelContract
+from everturn.testing.contracts.organizing import OrganizingContract
 from everturn.testing.contracts.pagination import PaginationContract
 from everturn.testing.contracts.schedules import ScheduleStoreContract
 from everturn.testing.contracts.usage import UsageContract, UsageDirectoryContract
@@ -63,6 +65,7 @@ class CommandInboxContract(AdmissionContract, ClientContract):
 
 class SessionDirectoryContract(
     DirectoryContract,
+    OrganizingContract,
     PaginationContract,
     ErasureContract,
     LogDirectoryContract,
