@@ -3,7 +3,7 @@
 EverturnError
 ├─ for the person        (the request cannot be done; nothing was changed)
 │  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate · UnknownFile · UnknownKey · UnknownServer · UnknownAgent
-│  ├─ UnknownSchedule · UnknownWebhook
+│  ├─ UnknownSchedule · UnknownWebhook · UnknownShare · UnknownLink
 │  ├─ HookRefused            a delivery to an inbound hook is not signed, or its timestamp is too old
 │  ├─ NotRecognised          the credentials are missing or invalid
 │  ├─ Forbidden              the role does not allow it
@@ -185,6 +185,14 @@ class UnknownSchedule(EverturnError):
 
 class UnknownWebhook(EverturnError):
     """There is no such webhook or delivery (or it belongs to another tenant, which looks the same)."""
+
+
+class UnknownShare(EverturnError):
+    """There is no such share of a conversation, or notice of one."""
+
+
+class UnknownLink(EverturnError):
+    """There is no such link to a conversation; it may have expired, been revoked, or be another tenant's."""
 
 
 class HookRefused(EverturnError):

@@ -20,6 +20,7 @@ from everturn.core.commands import AnyCommand, Send
 from everturn.core.events import Event
 from everturn.core.gate_rows import GateRow
 from everturn.core.options import Spent
+from everturn.core.sharing import Reader
 from everturn.core.store_ports import ANY_SESSION, Receipt, SessionFilter, SessionInfo, Store
 from everturn.errors import EverturnError
 from everturn.stores.accounts import MemoryAccounts
@@ -38,6 +39,7 @@ class ListsByName(MemoryStore):
         before: Before = None,
         since: float = 0.0,
         where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         return sorted(
             await super().session_page(tenant, limit=limit, before=before, since=since), key=lambda info: info.id
@@ -53,6 +55,7 @@ class PagesByTimeAlone(MemoryStore):
         before: Before = None,
         since: float = 0.0,
         where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         return await super().session_page(tenant, limit=limit, before=before and (before[0], ""), since=since)
 
@@ -66,6 +69,7 @@ class ListsSubTurns(MemoryStore):
         before: Before = None,
         since: float = 0.0,
         where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         return [info for info in await self.sessions() if info.tenant == tenant]
 

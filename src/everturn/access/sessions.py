@@ -40,6 +40,7 @@ from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import PermissionMode, TurnOptions
 from everturn.core.parts import ContextPart, FilePart, TextPart
+from everturn.core.sharing import TEMPORARY_SECONDS
 from everturn.core.state import Phase, TurnState, fold
 from everturn.core.stats import stats_of
 from everturn.core.store_ports import SessionFilter, SessionInfo
@@ -86,19 +87,23 @@ class SessionAccess:
         agent: str = "",
         since: float = 0.0,
     ) -> api.SessionPage:
-        """A page of the tenant's sessions, the most recently changed first; without archived ones, unless they are
-        asked for.
+        """A page of the sessions that the caller may see, the most recently changed first; without archived ones, unless
+        they are asked for.
         """
         limit, tenant = max(1, min(limit, MOST_LISTED)), self.scope.principal.tenant
         where = SessionFilter(archived=ARCHIVED[archived], label=label, agent=agent)
         with self.scope.tenant_scope():
             infos = await self.scope.store.session_page(
-                tenant, limit=limit, before=_parse_cursor(before), since=since, where=where
+                tenant, limit=limit, before=_parse_cursor(before), since=since, where=where, reader=self.scope.reader
             )
             pinned: Sequence[SessionInfo] = ()
             if not before:
                 pinned = await self.scope.store.session_page(
-                    tenant, limit=MOST_PINNED, since=since, where=replace(where, pinned=True)
+                    tenant,
+                    limit=MOST_PINNED,
+                    since=since,
+                    where=replace(where, pinned=True),
+                    reader=self.scope.reader,
                 )
             shown = dict.fromkeys(info.id for info in (*infos, *pinned))
             waiting = await self.scope.store.sessions_with_open_gates(list(shown))
@@ -116,8 +121,12 @@ class SessionAccess:
     @needs("member")
     async def start(self, request: api.NewSession, key: str = "") -> api.MessageReceipt:
         """Start a session with its first message."""
+        session = await self.scope.new_session_id(key)
+        if request.temporary:  # before its first message: it must never be in a list
+            until = self.scope.server_context.app.clock.now() + TEMPORARY_SECONDS
+            await self.scope.store.sharing.set_temporary(self.scope.principal.tenant, session, until)
         try:
-            return await self._send(await self.scope.new_session_id(key), request, key, request.agent)
+            return await self._send(session, request, key, request.agent)
         except UnknownSession as error:
             if not error.is_erased:
                 raise
@@ -157,10 +166,8 @@ class SessionAccess:
 
     @needs("member")
     async def erase(self, session: str) -> None:
-        """Erase a session and those of its sub-agents. Who did not start it needs the role of an owner."""
-        info = await self.scope.own_root_session(session)
-        if info.by != self.scope.principal.user:
-            require_role(self.scope.principal, "owner", "to erase a session that another user started")
+        """Erase a session of the caller and those of its sub-agents. An owner may erase what they cannot see."""
+        await self.scope.private_root_session(session)
         await self.scope.audit_action(
             "session.erase", session
         )  # first: an erased session can no longer say that it existed
@@ -423,7 +430,7 @@ class SessionAccess:
     @needs("member")
     async def cancel_turn(self, session: str, turn: str, cancelled: api.CancelTurn, key: str = "") -> None:
         """Cancel a turn; `hard` also cancels its tools."""
-        await self.scope.own_session(session)
+        await self.scope.own_session(session, "write")
         if not is_id(turn):
             raise UnknownTurn("there is no such turn")
         with self.scope.key_conflicts(key):
@@ -442,7 +449,7 @@ class SessionAccess:
         since: float = 0.0,
         until: float = 0.0,
     ) -> api.SearchResults:
-        """Messages of the tenant that contain these words, in sessions that fit the filters.
+        """Messages that contain these words, in the sessions that the caller may see and that fit the filters.
 
         With a filter, the newest `SEARCH_FILTERED` messages with these words are looked at.
         """
@@ -450,7 +457,7 @@ class SessionAccess:
         is_filtered = archived != "include" or bool(label or agent or since or until)
         with self.scope.tenant_scope():
             most = SEARCH_FILTERED if is_filtered else limit
-            matches = await self.scope.store.search(text, self.scope.principal.tenant, most)
+            matches = await self.scope.store.search(text, self.scope.principal.tenant, most, reader=self.scope.reader)
         hidden = await self._hidden({session for session, _ in matches})
         matches = [(session, message) for session, message in matches if session not in hidden]
         if is_filtered:
@@ -485,7 +492,7 @@ class SessionAccess:
     @needs("member")
     async def export(self, session: str, file: Path) -> None:
         """Write a session to a file, with everything in it."""
-        await self.scope.own_root_session(session)
+        await self.scope.own_root_session(session, "read")
         if self.scope.is_redacted and any(
             is_for_approvers(entry) for entry in await self.scope.readable_events(session)
         ):

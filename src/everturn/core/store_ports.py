@@ -35,6 +35,7 @@ from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.schedules import ScheduleStore
+from everturn.core.sharing import Reader, SharingStore
 from everturn.core.state import TurnState, fold
 from everturn.core.tree import MessageTree
 from everturn.core.user_memory import UserMemory
@@ -349,11 +350,13 @@ class SessionDirectory(Protocol):
         before: tuple[float, str] | None = None,
         since: float = 0.0,
         where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         """A page of a tenant's sessions, without sub-agent runs: last touched first, by (touched, id).
 
         `before` is that pair of the last row of the previous page; `since` leaves out sessions touched before that
-        time. To organize a session (`UpdateSession`) does not touch it.
+        time. To organize a session (`UpdateSession`) does not touch it. `reader`: only the sessions that
+        this reader may see, without temporary ones.
         """
         ...
 
@@ -395,12 +398,19 @@ class SessionDirectory(Protocol):
         ...
 
     async def search(
-        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+        self,
+        text: str,
+        tenant: str | None = None,
+        limit: int = 50,
+        *,
+        by: str | None = None,
+        reader: Reader | None = None,
     ) -> list[tuple[str, Message]]:
         """Messages with all these words (or words with these prefixes), newest first, with their sessions.
 
         An answer is found once its turn is over; deleted and hidden messages are not. `by`: only in the sessions that
-        this user started, without those of sub-agents.
+        this user started, without those of sub-agents. `reader`: only in the sessions that this reader may see. Both
+        leave temporary sessions out.
         """
         ...
 
@@ -424,8 +434,10 @@ class SessionDirectory(Protocol):
         """
         ...
 
-    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
-        """A context in which reads are this tenant's: with row-level security, rows of other tenants are invisible."""
+    def restrict_to_tenant(self, tenant: str, reader: Reader | None = None) -> AbstractContextManager[None]:
+        """A context in which reads are this tenant's, and one reader's: with row-level security, rows of other tenants
+        and sessions that are private to others are invisible.
+        """
         ...
 
 
@@ -465,6 +477,11 @@ class Store(TurnStore, SessionDirectory, BlobStore, Protocol):
     @property
     def schedules(self) -> ScheduleStore:
         """The schedules, stored beside the sessions."""
+        ...
+
+    @property
+    def sharing(self) -> SharingStore:
+        """With whom conversations are shared, stored beside the sessions."""
         ...
 
     @property

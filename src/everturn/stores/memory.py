@@ -78,6 +78,7 @@ from everturn.core.session_claims import (
     is_quarantined,
     retry_pause,
 )
+from everturn.core.sharing import Reader
 from everturn.core.state import TurnState
 from everturn.core.store_ports import (
     ANY_SESSION,
@@ -114,6 +115,7 @@ from everturn.stores.import_check import (
 from everturn.stores.memory_usage import UsageTotals
 from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.stores.schedules import DictSchedules
+from everturn.stores.sharing import DictSharing
 from everturn.stores.user_memory import DictUserMemory
 from everturn.stores.webhooks import DictWebhooks
 from everturn.turn_snapshot import load_snapshot
@@ -329,6 +331,7 @@ class MemoryStore:
         self._accounts = MemoryAccounts()
         self._user_memory = DictUserMemory()
         self._schedules = DictSchedules()
+        self._sharing = DictSharing(self._author_of)
         self.rate_limits = MemoryRateLimits()
         self._webhooks = DictWebhooks()
 
@@ -642,6 +645,7 @@ class MemoryStore:
         before: tuple[float, str] | None = None,
         since: float = 0.0,
         where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         """Return a page of a tenant's sessions, last touched first."""
         infos = [
@@ -649,8 +653,19 @@ class MemoryStore:
             for name, row in self._sessions.items()
             if row.tenant == tenant and not row.parent and row.moved >= since
             if (before is None or (row.moved, name) < before) and row.is_listed(where)
+            if reader is None or self._is_listed(name, reader)
         ]
         return sorted(infos, key=lambda info: (info.touched, info.id), reverse=True)[: max(limit, 0)]
+
+    def _is_listed(self, session: str, reader: Reader) -> bool:
+        """Return whether a session is in the lists of a reader; that of a sub-agent run follows its root session."""
+        seen = {session}
+        while (parent := self._sessions[session].parent) and parent in self._sessions and parent not in seen:
+            session = parent
+            seen.add(session)
+        row = self._sessions[session]
+        is_readable = not row.parent and self._sharing.is_readable(reader, session, row.by)
+        return is_readable and not self._sharing.is_temporary(session)
 
     async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
         """Return the usage of a tenant's turns by day and agent."""
@@ -691,7 +706,13 @@ class MemoryStore:
         return {name: _info(name, self._sessions[name]) for name in sessions if name in self._sessions}
 
     async def search(
-        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+        self,
+        text: str,
+        tenant: str | None = None,
+        limit: int = 50,
+        *,
+        by: str | None = None,
+        reader: Reader | None = None,
     ) -> list[tuple[str, Message]]:
         """Return messages with these terms and their sessions, newest first; answers only after their turn is over."""
         terms = query_terms(text)
@@ -699,6 +720,8 @@ class MemoryStore:
             (name, message)
             for name, row in self._sessions.items()
             if tenant in (None, row.tenant) and (by is None or (row.by == by and not row.parent))
+            if by is None or not self._sharing.is_temporary(name)
+            if reader is None or self._is_listed(name, reader)
             for message in row.tree.messages.values()
             if message.id not in row.tree.deleted and not message.hidden and not message.refused
             if matches(terms, message.text)
@@ -753,6 +776,7 @@ class MemoryStore:
             self._totals.erase(name)
             self._accounts.forget(name)
             self._user_memory.forget_session(name)
+            self._sharing.forget_session(name)
 
     @property
     def accounts(self) -> MemoryAccounts:
@@ -774,7 +798,16 @@ class MemoryStore:
         """The webhooks and their outbox."""
         return self._webhooks
 
-    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
+    @property
+    def sharing(self) -> DictSharing:
+        """The shares of conversations."""
+        return self._sharing
+
+    def _author_of(self, session: str) -> str | None:
+        row = self._sessions.get(session)
+        return None if row is None else row.by
+
+    def restrict_to_tenant(self, tenant: str, reader: Reader | None = None) -> AbstractContextManager[None]:
         """Do nothing: this store has no row security; each query restricts itself to its tenant."""
         return nullcontext()
 

@@ -22,7 +22,7 @@ from everturn.chat.session_update import build_update
 from everturn.cli.config_options import OPERATOR, require_existing_store, resolve_store
 from everturn.cli.connect_token import load_connect_token
 from everturn.client import Server
-from everturn.core.accounts import AuditRecord
+from everturn.core.accounts import LOCAL, AuditRecord
 from everturn.core.events import SessionUpdated, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.store_ports import SessionFilter, SessionInfo, Store
@@ -33,6 +33,11 @@ from everturn.stores.registry import get_store, without_password
 
 SessionState = Literal["running", "waiting", "quarantined", "idle"]
 SUB_TURN: Final = "this is the session of a sub-agent run; import that of its parent turn"
+
+
+def _author(tenant: str) -> str:
+    """Whose conversation an imported one is: the local user's; in another tenant, that of its owners."""
+    return LOCAL if tenant == LOCAL else ""
 
 
 class SessionRow(Struct, frozen=True):
@@ -196,7 +201,7 @@ class StoreBackend:
         await export_session(self.store, session, file)
 
     async def import_session(self, file: Path, session: str) -> str:
-        name = await import_session(self.store, file, session or None, self._tenant, by=OPERATOR)
+        name = await import_session(self.store, file, session or None, self._tenant, by=_author(self._tenant))
         starts = (entry.event for entry in await self.store.events(name) if isinstance(entry.event, TurnStarted))
         if any(event.options.lineage is not None for event in starts):
             await self.store.erase(name)

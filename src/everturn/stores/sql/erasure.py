@@ -34,6 +34,8 @@ _DELETE_ROWS = [
             "events",
             "marks",
             "memory_writes",
+            "session_shares",
+            "temporary_sessions",
         ),
     ),
     Statement(

@@ -13,6 +13,7 @@ from everturn.core.events import Entry
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
+from everturn.core.sharing import Reader
 from everturn.core.store_ports import SessionFilter, SessionInfo, StoreCounts
 from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
@@ -271,16 +272,27 @@ def sessions(
 
 
 def list_sessions(
-    tenant: str, limit: int, before: tuple[float, str] | None, since: float, where: SessionFilter
+    tenant: str,
+    limit: int,
+    before: tuple[float, str] | None,
+    since: float,
+    where: SessionFilter,
+    reader: Reader | None = None,
 ) -> Operation[list[SessionInfo]]:
-    """Return a page of a tenant's sessions, last touched first."""
+    """Return a page of a tenant's sessions, or of those that a reader may see, last touched first."""
     at, name = (say.NEVER, "") if before is None else before
-    statement = say.LIST_ORGANIZED if where.organized_since > 0 else say.LIST_SESSIONS
-    if where.pinned is not None:
-        statement = say.LIST_PINNED if where.pinned else say.LIST_NOT_PINNED
     label = encode_labels((remove_nul(where.label),)) if where.label else ""
-    filters = (where.archived, label, remove_nul(where.agent), where.organized_since)
-    rows = yield Query(statement, (tenant, at, name, since, limit, *filters))
+    filters = (where.archived, label, remove_nul(where.agent))
+    if reader is None:
+        statement = say.LIST_ORGANIZED if where.organized_since > 0 else say.LIST_SESSIONS
+        if where.pinned is not None:
+            statement = say.LIST_PINNED if where.pinned else say.LIST_NOT_PINNED
+        rows = yield Query(statement, (tenant, at, name, since, limit, *filters, where.organized_since))
+    else:
+        statement = say.LIST_READABLE
+        if where.pinned is not None:
+            statement = say.LIST_READABLE_PINNED if where.pinned else say.LIST_READABLE_NOT_PINNED
+        rows = yield Query(statement, (tenant, at, name, since, limit, *filters, reader.as_json(), reader.now))
     return sorted(map(decode_info, rows), key=lambda info: (info.touched, info.id), reverse=True)[:limit]
 
 

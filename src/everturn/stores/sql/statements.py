@@ -135,6 +135,52 @@ LIST_ORGANIZED = _listed(
     "s.organized > 0 AND s.organized >= ?9",
     "l.organized > 0 AND l.organized >= p.organized",
 )
+# The same for one reader: their own sessions, by an index of authors, and those that are shared with them. The temporary
+# ones are in no list. `reader` is JSON (core.sharing.Reader).
+_IS_TEMPORARY = "EXISTS (SELECT 1 FROM temporary_sessions t WHERE t.session = {id})"
+
+
+def _readable(name: str, lite: str, pg: str) -> Statement:
+    """Return a statement for a page of a reader's sessions that fit a filter; `pg` has {t} for the table."""
+
+    def fits(table: str) -> str:
+        return f"""{table}.tenant = p.tenant AND NOT {table}.erased AND {table}.parent = '' AND {table}.moved <= p.at
+                AND ({table}.moved < p.at OR {table}.id COLLATE "C" < p.id) AND {table}.moved >= p.since
+                AND (p.archived IS NULL OR {table}.archived = p.archived) AND strpos({table}.labels, p.label) > 0
+                AND p.agent IN ('', {table}.agent) AND {pg.format(t=table)}
+                AND NOT {_IS_TEMPORARY.format(id=f"{table}.id")}"""
+
+    return Statement(
+        name,
+        f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.parent = ''
+        AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 AND (?6 IS NULL OR s.archived = ?6)
+        AND (?7 = '' OR instr(s.labels, ?7)) AND ?8 IN ('', s.agent) AND {lite}
+        AND (s.creator IN (SELECT value FROM json_each(?9, '$.creators')) OR s.id IN (
+            SELECT h.session FROM session_shares h WHERE h.tenant = ?1 AND h.kind != 'link' AND h.revoked = 0
+            AND (h.expires = 0 OR h.expires > ?10) AND h.subject IN (SELECT value FROM json_each(?9, '$.subjects'))))
+        AND NOT {_IS_TEMPORARY.format(id="s.id")}
+        ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
+        f"""SELECT p.n, {_INFO_PG}
+    FROM unnest($1::text[], $2::float8[], $3::text[], $4::float8[], $5::bigint[], $6::boolean[], $7::text[], $8::text[],
+        $9::text[], $10::float8[])
+        WITH ORDINALITY AS p(tenant, at, id, since, most, archived, label, agent, reader, now, n)
+    CROSS JOIN LATERAL (
+        SELECT * FROM sessions l WHERE l.id IN (
+            SELECT o.id FROM json_array_elements_text(p.reader::json -> 'creators') AS c(creator) CROSS JOIN LATERAL (
+                SELECT m.id FROM sessions m WHERE m.creator = c.creator AND {fits("m")}
+                ORDER BY m.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) o
+            UNION SELECT h.session FROM session_shares h WHERE h.tenant = p.tenant AND h.kind != 'link'
+                AND h.revoked = 0 AND (h.expires = 0 OR h.expires > p.now)
+                AND h.subject IN (SELECT json_array_elements_text(p.reader::json -> 'subjects')))
+            AND {fits("l")}
+        ORDER BY l.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) s""",
+        returns=True,
+    )
+
+
+LIST_READABLE = _readable("listed for a reader", "true", "true")
+LIST_READABLE_PINNED = _readable("listed pinned for a reader", "s.pinned", "{t}.pinned")
+LIST_READABLE_NOT_PINNED = _readable("listed not pinned for a reader", "NOT s.pinned", "NOT {t}.pinned")
 # Whether a session exists; whether it, or a session of its sub-agent runs, references a blob.
 MENTIONS = Statement(
     "mentions",

@@ -25,6 +25,7 @@ from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
+from everturn.core.sharing import Reader
 from everturn.core.store_ports import (
     ANY_SESSION,
     Receipt,
@@ -45,6 +46,7 @@ from everturn.stores.sql.database import Database, Operation
 from everturn.stores.sql.projections import SessionProjection
 from everturn.stores.sql.rate_limits import SqlRateLimits
 from everturn.stores.sql.schedules import SqlSchedules
+from everturn.stores.sql.sharing import SqlSharing
 from everturn.stores.sql.signing_keys import SqlKeyTable
 from everturn.stores.sql.user_memory import SqlUserMemory
 from everturn.stores.sql.webhooks import SqlWebhooks
@@ -78,6 +80,7 @@ class SqlStore:
         self._accounts = SqlAccounts(database, CachedSigningKeys(SqlKeyTable(database)))
         self._user_memory = SqlUserMemory(database)
         self._schedules = SqlSchedules(database)
+        self._sharing = SqlSharing(database)
         self.rate_limits = SqlRateLimits(database)
         self._webhooks = SqlWebhooks(database)
         self._projections: dict[str, SessionProjection] = {}  # least recently used first
@@ -298,12 +301,13 @@ class SqlStore:
         before: tuple[float, str] | None = None,
         since: float = 0.0,
         where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         """Return a page of a tenant's sessions, last touched first, without those of sub-agent runs."""
         if limit < 1:
             return []
         return await self._database.read(
-            lambda: queries.list_sessions(tenant, limit, before, since, where), is_long=limit > SHORT_READ
+            lambda: queries.list_sessions(tenant, limit, before, since, where, reader), is_long=limit > SHORT_READ
         )
 
     async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
@@ -327,10 +331,16 @@ class SqlStore:
         return await self._database.read(lambda: usage.usage(session, tenant, since))
 
     async def search(
-        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+        self,
+        text: str,
+        tenant: str | None = None,
+        limit: int = 50,
+        *,
+        by: str | None = None,
+        reader: Reader | None = None,
     ) -> list[tuple[str, Message]]:
         """Return messages with these terms and their sessions, newest first; answers only after their turn is over."""
-        return await search.search(self._database, text, tenant, limit, by)
+        return await search.search(self._database, text, tenant, limit, by, reader)
 
     # Blobs, erasure and retention ----------------------------------------------------------------------------------
 
@@ -399,9 +409,14 @@ class SqlStore:
         """The webhooks and their outbox in the same database."""
         return self._webhooks
 
-    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
-        """Restrict reads to this tenant: on PostgreSQL, by row-level security (row_security.py)."""
-        return row_security.restrict_to_tenant(tenant)
+    @property
+    def sharing(self) -> SqlSharing:
+        """The shares of conversations in the same database."""
+        return self._sharing
+
+    def restrict_to_tenant(self, tenant: str, reader: Reader | None = None) -> AbstractContextManager[None]:
+        """Restrict reads to this tenant and reader: on PostgreSQL, by row-level security (row_security.py)."""
+        return row_security.restrict_to_tenant(tenant, reader)
 
     async def aclose(self) -> None:
         """Close the database. Acknowledged writes are durable."""

@@ -29,6 +29,7 @@ pytest-asyncio in auto mode, or mark your class. For readable failures call
 - `accounts`: accounts (tenants, users, credentials, audit log)
 - `user_memory`: memory files of users
 - `schedules`: schedules
+- `sharing`: shares of conversations
 - `webhooks`: webhooks and their outbox
 - `bus`: bus
 - `engine`: engine
@@ -50,6 +51,7 @@ from everturn.testing.contracts.model import ModelContract, ProviderModelContrac
 from everturn.testing.contracts.organizing import OrganizingContract
 from everturn.testing.contracts.pagination import PaginationContract
 from everturn.testing.contracts.schedules import ScheduleStoreContract
+from everturn.testing.contracts.sharing import SharingStoreContract
 from everturn.testing.contracts.usage import UsageContract, UsageDirectoryContract
 from everturn.testing.contracts.user_memory import UserMemoryContract
 from everturn.testing.contracts.webhooks import WebhookStoreContract
@@ -97,6 +99,7 @@ __all__ = [
     "ProviderModelContract",
     "ScheduleStoreContract",
     "SessionDirectoryContract",
+    "SharingStoreContract",
     "StoreContract",
     "TurnStoreContract",
     "UserMemoryContract",

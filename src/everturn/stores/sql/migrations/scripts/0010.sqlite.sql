@@ -1,0 +1,38 @@
+-- Running upgrade 0008 -> 0010
+
+CREATE TABLE session_shares (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    session TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    via TEXT NOT NULL,
+    created DOUBLE NOT NULL,
+    expires DOUBLE NOT NULL,
+    revoked DOUBLE NOT NULL,
+    seen DOUBLE NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+
+CREATE INDEX session_shares_session ON session_shares (session);
+
+CREATE INDEX session_shares_subject ON session_shares (tenant, subject);
+
+CREATE INDEX session_shares_hash ON session_shares (tenant, hash) WHERE hash != '';
+
+CREATE INDEX session_shares_notice ON session_shares (tenant) WHERE kind = 'admin' AND seen = 0;
+
+CREATE TABLE temporary_sessions (
+    session TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    until DOUBLE NOT NULL,
+    PRIMARY KEY (session)
+);
+
+CREATE INDEX temporary_sessions_until ON temporary_sessions (until);
+
+CREATE INDEX sessions_creator ON sessions (tenant, creator, moved) WHERE erased = 0 AND parent = '';
+
+UPDATE everturn_schema SET version_num='0010' WHERE everturn_schema.version_num = '0008';
