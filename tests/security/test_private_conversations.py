@@ -18,6 +18,7 @@ from everturn.access.scope import ScopedAccess
 from everturn.access.sessions import SessionAccess
 from everturn.access.sharing import SharingAccess
 from everturn.core.sharing import Reader, reader_of
+from everturn.errors import UnknownSession
 from tests.helpers.private_world import (
     CONVERSATION,
     OTHER,
@@ -32,6 +33,7 @@ from tests.helpers.private_world import (
 )
 from tests.helpers.route_matrix import state_of
 from tests.security.test_fuzz_ids import fuzz
+from tests.stores.test_postgres import Place
 
 WITHOUT_EFFECT = [name for name, person in PEOPLE.items() if person.level in (None, "read")]
 """Those who may change nothing, so that one world serves all routes; an approver's answer is the exception."""
@@ -167,6 +169,38 @@ def remove_check(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> Non
 
     monkeypatch.setattr(ScopedAccess, "reader", property(reader))
     monkeypatch.setattr(owner, name, unchecked)
+
+
+# PostgreSQL -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.live
+async def test_without_the_check_of_the_access_layer_the_database_hides_it_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def let_all_in(self: ScopedAccess, info: Any) -> str:
+        return "manage"
+
+    place = Place()
+    try:
+        async with a_private_world(place.store()) as private:
+            stranger, session = access_of(private.world, "stranger"), private.things.session
+            assert await find_leaks(private, PEOPLE["stranger"]) == []
+            monkeypatch.setattr(ScopedAccess, "session_level", let_all_in)
+            for read in (
+                stranger.sessions.get(session),
+                stranger.sessions.messages(session),
+                stranger.sessions.tree(session),
+                stranger.log.page(session),
+                stranger.log.tail(session),
+                stranger.files.read(session, private.things.blob),
+            ):
+                with pytest.raises(UnknownSession):
+                    await read
+            friend = access_of(private.world, "friend")
+            assert SECRET in repr(await friend.sessions.messages(session))
+    finally:
+        await place.aclose()
 
 
 # Ids ------------------------------------------------------------------------------------------------------------------
