@@ -1,11 +1,13 @@
-"""Shares of private conversations, temporary chats, and row-level security for readers (core/sharing.py)."""
+"""Shares of private conversations, temporary chats, and row-level security for readers (core/sharing.py); and how people
+organize sessions: renamed, pinned, archived, labels.
+"""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
+revision = "0009"
 down_revision = "0008"
 
 _INSIDE = "current_setting('everturn.tenant', true)"
@@ -53,6 +55,7 @@ def _fix_search_path(function: str) -> str:
 
 def upgrade() -> None:
     """Upgrade from the schema before. There is no downgrade: restore a backup."""
+    _organize()
     op.create_table(
         "session_shares",
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -117,4 +120,17 @@ def upgrade() -> None:
     op.execute(
         "CREATE POLICY private ON grants AS RESTRICTIVE FOR SELECT USING "
         f"({_NO_READER} OR session = '' OR everturn_is_readable(session))"
+    )
+
+
+def _organize() -> None:
+    """Add columns with constant defaults, which rewrites no rows."""
+    for name in ("renamed", "pinned", "archived"):
+        op.add_column("sessions", sa.Column(name, sa.Boolean(), server_default=sa.false(), nullable=False))
+    op.add_column("sessions", sa.Column("labels", sa.Text(), server_default="", nullable=False))
+    op.add_column("sessions", sa.Column("organized", sa.Double(), server_default="0", nullable=False))
+    pinned, organized = sa.text("pinned"), sa.text("organized > 0")
+    op.create_index("sessions_pinned", "sessions", ["tenant", "moved"], sqlite_where=pinned, postgresql_where=pinned)
+    op.create_index(
+        "sessions_organized", "sessions", ["tenant", "organized"], sqlite_where=organized, postgresql_where=organized
     )

@@ -1,4 +1,18 @@
--- Running upgrade 0008 -> 0010
+-- Running upgrade 0008 -> 0009
+
+ALTER TABLE sessions ADD COLUMN renamed BOOLEAN DEFAULT 0 NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN pinned BOOLEAN DEFAULT 0 NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN archived BOOLEAN DEFAULT 0 NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN labels TEXT DEFAULT '' NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN organized DOUBLE DEFAULT '0' NOT NULL;
+
+CREATE INDEX sessions_pinned ON sessions (tenant, moved) WHERE pinned;
+
+CREATE INDEX sessions_organized ON sessions (tenant, organized) WHERE organized > 0;
 
 CREATE TABLE session_shares (
     tenant TEXT NOT NULL,
@@ -35,4 +49,4 @@ CREATE INDEX temporary_sessions_until ON temporary_sessions (until);
 
 CREATE INDEX sessions_creator ON sessions (tenant, creator, moved) WHERE erased = 0 AND parent = '';
 
-UPDATE everturn_schema SET version_num='0010' WHERE everturn_schema.version_num = '0008';
+UPDATE everturn_schema SET version_num='0009' WHERE everturn_schema.version_num = '0008';

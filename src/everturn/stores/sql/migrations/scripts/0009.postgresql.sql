@@ -1,4 +1,18 @@
--- Running upgrade 0008 -> 0010
+-- Running upgrade 0008 -> 0009
+
+ALTER TABLE sessions ADD COLUMN renamed BOOLEAN DEFAULT false NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN pinned BOOLEAN DEFAULT false NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN archived BOOLEAN DEFAULT false NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN labels TEXT DEFAULT '' NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN organized DOUBLE PRECISION DEFAULT '0' NOT NULL;
+
+CREATE INDEX sessions_pinned ON sessions (tenant, moved) WHERE pinned;
+
+CREATE INDEX sessions_organized ON sessions (tenant, organized) WHERE organized > 0;
 
 CREATE TABLE session_shares (
     tenant TEXT NOT NULL,
@@ -92,4 +106,4 @@ CREATE POLICY private ON temporary_sessions AS RESTRICTIVE FOR SELECT USING (coa
 
 CREATE POLICY private ON grants AS RESTRICTIVE FOR SELECT USING (coalesce(current_setting('everturn.viewer', true), '') = '' OR session = '' OR everturn_is_readable(session));
 
-UPDATE everturn_schema SET version_num='0010' WHERE everturn_schema.version_num = '0008';
+UPDATE everturn_schema SET version_num='0009' WHERE everturn_schema.version_num = '0008';
