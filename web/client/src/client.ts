@@ -2,7 +2,7 @@
 import type {
   AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LogPage, LogTail, Me,
   MessageList, NewMessage, NewSession, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ToolList,
-  TreeView, TurnView, UsageView,
+  TreeView, TurnView, UpdateSession, UsageView,
 } from "./types.gen.js";
 import { ServerError } from "./errors.js";
 import { follow, sleep, type FollowOptions } from "./stream.js";
@@ -25,7 +25,7 @@ export interface ClientOptions {
 
 const MAX_ATTEMPTS = 4; // attempts of a send with an idempotency key
 
-type Method = "GET" | "POST" | "PUT" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 type Query = Record<string, string | number | undefined>;
 
 export class Everturn {
@@ -54,8 +54,11 @@ export class Everturn {
 
   agents = () => this.get<AgentList>("/api/agents");
   tools = () => this.get<ToolList>("/api/tools");
-  sessions = (limit = 50, before = "") => this.get<SessionPage>("/api/sessions", { limit, before: before || undefined });
+  sessions = (limit = 50, before = "", archived: "exclude" | "include" | "only" = "exclude") =>
+    this.get<SessionPage>("/api/sessions", { limit, before: before || undefined, archived });
   session = (session: string) => this.get<SessionView>(sessionPath(session));
+  /** Rename, pin, archive or label a session; a field that is left out stays as it is. */
+  update = (session: string, change: UpdateSession, key = newKey()) => this.send<SessionView>("PATCH", sessionPath(session), change, key);
   erase = (session: string) => this.send<void>("DELETE", sessionPath(session));
   startSession = (session: NewSession, key = newKey()) => this.send<MessageReceipt>("POST", "/api/sessions", session, key);
   sendMessage = (session: string, message: NewMessage, key = newKey()) => this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages`, message, key);
