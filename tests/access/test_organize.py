@@ -81,7 +81,7 @@ async def test_who_started_a_session_may_delete_it_and_otherwise_an_owner() -> N
         ada, bob = Access(house, somebody(user="ada")), Access(house, somebody(user="bob"))
         sent = await said(ada, "hello")
         await over(ada, sent)
-        with pytest.raises(Forbidden, match="another user"):
+        with pytest.raises(Forbidden, match="only the author"):
             await bob.sessions.erase(sent.session)
         await ada.sessions.erase(sent.session)
         with pytest.raises(UnknownSession):

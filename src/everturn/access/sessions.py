@@ -14,7 +14,7 @@ from everturn import api
 from everturn.access.agents import AgentSpec
 from everturn.access.prompts import read_caller_layers
 from everturn.access.role_redaction import redact_problem
-from everturn.access.roles import needs, require_role
+from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
 from everturn.access.session_archive import is_for_approvers, is_subagent_turn, refuse_incomplete
 from everturn.access.titles import with_title, with_titles

@@ -780,6 +780,12 @@ export interface Lineage {
   readonly is_detached?: boolean;
 }
 
+/** A new link. `link` is its secret, which is shown once. */
+export interface LinkView {
+  readonly share: ShareView;
+  readonly link: string;
+}
+
 /** An event at its position in the log. */
 export interface LogItem {
   readonly seq: number;
@@ -994,6 +1000,11 @@ export interface NewKeyView {
   readonly secret: string;
 }
 
+/** Create a read-only link to a session, for the users of the tenant. */
+export interface NewLink {
+  readonly expires?: number;
+}
+
 /** A message at the end of the selected branch, or `after` another message. */
 export interface NewMessage {
   readonly text?: string;
@@ -1050,6 +1061,15 @@ export interface NewSession {
   readonly busy?: "fork" | "queue" | "reject" | "steer";
   readonly priority?: "background" | "interactive" | null;
   readonly at?: number;
+  readonly temporary?: boolean;
+}
+
+/** Share a session with a user, or with everybody who has at least a role. */
+export interface NewShare {
+  readonly user?: string;
+  readonly role?: Role | null;
+  readonly level?: "read" | "write";
+  readonly expires?: number;
 }
 
 /** A URL that is to be told of events; without `events`, of all. */
@@ -1057,6 +1077,11 @@ export interface NewWebhook {
   readonly url: string;
   readonly events?: readonly ("gate.opened" | "gate.resolved" | "turn.cancelled" | "turn.completed" | "turn.failed")[];
   readonly description?: string;
+}
+
+/** The notices that the caller has not dismissed, oldest first. */
+export interface NoticeList {
+  readonly notices: readonly (NoticeView)[];
 }
 
 /** A message of the runtime or a plugin to the model; never a person's text. */
@@ -1067,16 +1092,43 @@ export interface NoticePart {
   readonly untrusted?: boolean;
 }
 
+/** An administrator opened a conversation of the caller. */
+export interface NoticeView {
+  readonly id: string;
+  readonly session: string;
+  readonly title: string;
+  readonly by: string;
+  readonly reason: string;
+  readonly at: number;
+  readonly expires: number;
+}
+
 /** A provider's opaque payload (a signature, encrypted reasoning), to be replayed to its issuer only. */
 export interface Opaque {
   readonly issuer: string;
   readonly data: string;
 }
 
+/** Read a private session for a short time; its author is told the reason. */
+export interface OpenAsAdministrator {
+  readonly reason: string;
+  readonly minutes?: number;
+}
+
 /** Open a folder of this machine: its agent works there. */
 export interface OpenFolder {
   readonly path: string;
   readonly key?: string;
+}
+
+/** Open a link. */
+export interface OpenLink {
+  readonly link: string;
+}
+
+/** The session that a link leads to. */
+export interface OpenedLink {
+  readonly session: string;
 }
 
 /** The result of a call. `text` is exactly what the model reads; `blob` holds the whole if `text` is an excerpt. */
@@ -1104,6 +1156,11 @@ export interface OutputRejected {
   readonly problem: string;
 }
 
+/** The users of the tenant, by id. */
+export interface PeopleList {
+  readonly people: readonly (PersonView)[];
+}
+
 /** The rules, or a person at a gate, decided about a call. It precedes every `CallStarted`, in the same append. */
 export interface PermissionDecided {
   readonly type: "PermissionDecided";
@@ -1118,6 +1175,12 @@ export interface PermissionDecided {
   readonly rule?: Rule | null;
   readonly gate?: string;
   readonly fingerprint?: string;
+}
+
+/** A user whom a conversation can be shared with. */
+export interface PersonView {
+  readonly id: string;
+  readonly name: string;
 }
 
 /** The phase of a turn, as clients see it. Each phase is announced before its work starts. */
@@ -1390,6 +1453,7 @@ export interface SearchHit {
   readonly session: string;
   readonly message: Message;
   readonly title: string;
+  readonly updated: number;
 }
 
 /** Search hits, newest first. */
@@ -1412,6 +1476,19 @@ export interface SessionPage {
   readonly sessions: readonly (SessionView)[];
   readonly next: string;
   readonly waiting: readonly (string)[];
+  readonly pinned: readonly (SessionView)[];
+}
+
+/** A person renamed, pinned, archived or labelled the session; None: that field was not changed. */
+export interface SessionUpdated {
+  readonly type: "SessionUpdated";
+  readonly at?: number;
+  readonly title?: string | null;
+  readonly pinned?: boolean | null;
+  readonly archived?: boolean | null;
+  readonly labels?: readonly (string)[] | null;
+  readonly by?: string;
+  readonly command?: string;
 }
 
 /** A session in a list. */
@@ -1427,6 +1504,11 @@ export interface SessionView {
   readonly quarantined: string;
   readonly parent: string;
   readonly awaited_agent: string;
+  readonly pinned: boolean;
+  readonly archived: boolean;
+  readonly labels: readonly (string)[];
+  readonly is_renamed: boolean;
+  readonly is_listed: boolean;
 }
 
 /** The configured model, and the other available model sources. */
@@ -1438,6 +1520,27 @@ export interface SetupView {
   readonly has_file: boolean;
   readonly has_agent: boolean;
   readonly options: readonly (ModelSource)[];
+}
+
+/** A permission to see a session: of a user, a role, a link, or an administrator who opened it. */
+export interface ShareView {
+  readonly id: string;
+  readonly kind: "admin" | "link" | "role" | "user";
+  readonly name: string;
+  readonly level: "read" | "write";
+  readonly by: string;
+  readonly created: number;
+  readonly expires: number;
+  readonly reason: string;
+  readonly via: string;
+}
+
+/** Who may see a session. `shares` is shown to its author only. */
+export interface SharingView {
+  readonly author: string;
+  readonly level: "manage" | "read" | "write";
+  readonly shares: readonly (ShareView)[];
+  readonly temporary_until: number;
 }
 
 /** Steps, calls and tokens that turns have used. */
@@ -1796,6 +1899,14 @@ export interface TurnView {
   readonly stats: TurnStats;
 }
 
+/** Rename, pin, archive or label a session. A field that is left out stays as it is. */
+export interface UpdateSession {
+  readonly title?: string | null;
+  readonly pinned?: boolean | null;
+  readonly archived?: boolean | null;
+  readonly labels?: readonly (string)[] | null;
+}
+
 /** Token usage of a request, as the provider counted it, and its cost. */
 export interface Usage {
   readonly input?: number;
@@ -1873,7 +1984,7 @@ export interface WebhookWithSecret {
   readonly secret: string;
 }
 
-export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
+export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | SessionUpdated | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
 
 export type Terminal = TurnCompleted | TurnFailed | TurnCancelled;
 
