@@ -96,6 +96,7 @@ class IgnoresFilters(MemoryStore):
         before: Before = None,
         since: float = 0.0,
         where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         where = SessionFilter(archived=where.archived, organized_since=where.organized_since)
         return await super().session_page(tenant, limit=limit, before=before, since=since, where=where)

@@ -107,7 +107,7 @@ export class SessionList {
     const found: SessionView[] = [];
     for (const id of all) {
       const session = this.get(id);
-      if (session && !session.parent && !this.erased.has(id)) found.push(session);
+      if (session?.is_listed && !session.parent && !this.erased.has(id)) found.push(session);
     }
     found.sort((a, b) => b.updated - a.updated || (a.id < b.id ? 1 : -1));
     this.visible.set(found.filter((session) => !session.archived));

@@ -50,7 +50,7 @@ describe("what was found", () => {
   });
 });
 
-const session = (id: string, updated: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, updated, leaf: null, is_awake: false, quarantined: "", parent: "", awaited_agent: "", pinned: false, archived: false, labels: [], is_renamed: false, ...more });
+const session = (id: string, updated: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, updated, leaf: null, is_awake: false, quarantined: "", parent: "", awaited_agent: "", pinned: false, archived: false, labels: [], is_renamed: false, is_listed: true, ...more });
 
 function listOf(pages: SessionPage[]) {
   const inbox = { sessions: new Map<string, SessionView>(), isOpen: true, listeners: [] as (() => void)[], subscribe(_: string, listener: () => void) { this.listeners.push(listener); return () => {}; } };
@@ -61,6 +61,12 @@ function listOf(pages: SessionPage[]) {
 const shown = (list: SessionList) => list.visible.value.map((session) => session.id).join(" ");
 
 describe("the list of sessions", () => {
+  it("leaves out a conversation of which only the open questions are seen", () => {
+    const { list, tell } = listOf([]);
+    tell(session("theirs", 2, { is_listed: false }));
+    tell(session("mine", 1));
+    expect(list.visible.value.map((one) => one.id)).toEqual(["mine"]);
+  });
   it("groups by local day, pinned ones first", () => {
     const now = new Date(2026, 10, 18, 9);
     const at = (day: number, hour = 12) => new Date(2026, 10, day, hour).getTime() / 1000;
