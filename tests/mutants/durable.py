@@ -53,8 +53,8 @@ DURABLE_MUTANTS = [
     Mutant(
         "a callback token is not checked",
         "calls/callbacks.py",
-        "if not hmac.compare_digest(given, expected):",
-        "if False:",
+        "if hmac.compare_digest(token.encode(), _sign(key, tenant, session, turn, wait, hook).encode()):",
+        "if True:",
         f"{STEPS}test_wrong_tokens_are_unknown",
     ),
     Mutant(
