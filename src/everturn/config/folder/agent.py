@@ -16,7 +16,7 @@ from everturn.agents.definition import AgentDefinition
 from everturn.base_app import BaseApp
 from everturn.config.agents import AgentExtras, agent_tables, make_agent
 from everturn.config.folder.extension_tools import make_extensions
-from everturn.config.folder.git_access import GIT_WRITES, make_git_access
+from everturn.config.folder.git_access import GIT_READS, GIT_WRITES, make_git_access
 from everturn.config.folder.project import Project
 from everturn.config.folder.prompt import ASSISTANT, FolderInstructions
 from everturn.config.folder.trust import FolderTrust
@@ -27,6 +27,7 @@ from everturn.core.ports import Model
 from everturn.core.rules.globs import escape_glob
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError, EverturnError
+from everturn.running.permissions import READ_ONLY_PROGRAMS
 from everturn.tools.todo_tool import todos
 
 NO_SHELL: Final = "there is no shell: {why}"
@@ -149,6 +150,10 @@ def _add_shell(project: Project, settings: AssistantTable, made: FolderTools) ->
         made.notes.append(NO_SHELL.format(why=error))
         return
     made.tools.append(tool)
+    made.rules += [
+        Rule(tool.spec.name, "allow", {"command": f"{command} *"}, source="read-only commands")
+        for command in (*sorted(READ_ONLY_PROGRAMS), *(f"git {word}" for word in GIT_READS))
+    ]
     if can_commit and settings.git == "ask":
         made.rules += [
             Rule(tool.spec.name, "ask", {"command": f"git {word}{rest}"}, source="assistant.git")
