@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from everturn.core.parts import Finish, Opaque, Usage
+from everturn.core.parts import Citation, Finish, Opaque, ProviderToolPart, Usage
 
 MAX_CALLS_PER_STEP = 128  # calls that one step may run: more would block the event loop for too long
 TOO_MANY_CALLS = f"at most {MAX_CALLS_PER_STEP} calls in one step; this one was not run. Make the others in the next"
@@ -48,6 +48,22 @@ class OpaqueChunk(Struct, frozen=True, gc=False):
     slot: int = 0
 
 
+class TextEndChunk(Struct, frozen=True, gc=False):
+    """The end of a text part: text that follows begins another, as the provider has it."""
+
+
+class CitationChunk(Struct, frozen=True, gc=False):
+    """A source of the text part that was streamed last."""
+
+    citation: Citation
+
+
+class ProviderToolChunk(Struct, frozen=True, gc=False):
+    """A whole call or result of a tool that the provider runs."""
+
+    part: ProviderToolPart
+
+
 class FileChunk(Struct, frozen=True, gc=False):
     """A whole file that the model generated: it is stored as a blob, and its part holds no bytes."""
 
@@ -70,8 +86,9 @@ class FinishChunk(Struct, frozen=True, gc=False):
 
 
 class RetryChunk(Struct, frozen=True, gc=False):
-    """The request failed before any content arrived, and is about to be sent again: what a wrapper such as `RetryModel`
-    yields before it waits. The turn writes it as `RequestRetried`.
+    """The request failed before any content arrived, and is about to be sent again.
+
+    A wrapper such as `RetryModel` yields it before it waits. The turn writes it as `RequestRetried`.
     """
 
     attempt: int  # the number of the attempt that follows
@@ -93,7 +110,18 @@ class WaitChunk(Struct, frozen=True, gc=False):
 
 
 Chunk = (
-    TextChunk | ReasoningChunk | CallChunk | FileChunk | OpaqueChunk | UsageChunk | RetryChunk | WaitChunk | FinishChunk
+    TextChunk
+    | ReasoningChunk
+    | CallChunk
+    | FileChunk
+    | OpaqueChunk
+    | TextEndChunk
+    | CitationChunk
+    | ProviderToolChunk
+    | UsageChunk
+    | RetryChunk
+    | WaitChunk
+    | FinishChunk
 )
 
 

@@ -104,6 +104,16 @@ class SetInstructions(Command, frozen=True, gc=False, kw_only=True, tag=True, om
     by: str = ""
 
 
+class UpdateSession(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Change how a session is listed; None leaves a field as it is."""
+
+    title: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    labels: tuple[str, ...] | None = None
+    by: str = ""
+
+
 class Delete(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """Hide a message and everything under it."""
 
@@ -182,6 +192,7 @@ AnyCommand = (
     | Select
     | SelectAgent
     | SetInstructions
+    | UpdateSession
     | Delete
     | LateResult
     | Revoke

@@ -20,6 +20,7 @@ from everturn.core.parts import (
     FilesPart,
     NoticePart,
     Part,
+    ProviderToolPart,
     Quote,
     StepPart,
     SummaryPart,
@@ -293,6 +294,8 @@ def taint_of_parts(parts: Iterable[Part]) -> tuple[bool, bool]:
                     private |= bool(output.private) or output.sensitive
         elif kind is NoticePart or kind is ContextPart:
             untrusted |= cast("NoticePart | ContextPart", part).untrusted
+        elif kind is ProviderToolPart:
+            untrusted = True  # its results are the text of third parties
         elif kind is SummaryPart:
             untrusted |= cast("SummaryPart", part).untrusted
             private |= cast("SummaryPart", part).private

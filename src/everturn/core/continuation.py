@@ -7,10 +7,12 @@ format whose server continues the last message of a request gets that; every oth
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import Final
+from typing import Final, cast
+
+from msgspec.structs import replace
 
 from everturn.core.chunks import Chunk, TextChunk
-from everturn.core.parts import NoticePart, Part, StepPart, TextPart, ToolPart
+from everturn.core.parts import NoticePart, Part, ProviderToolPart, StepPart, TextPart, ToolPart
 from everturn.core.requests import ModelRequest, RequestMessage
 
 MAX_CONTINUATIONS: Final = 2  # of a turn
@@ -34,7 +36,8 @@ def is_continued(part: Part) -> bool:
 
 
 def join_continued(parts: Sequence[Part]) -> tuple[list[Part | None], int]:
-    """The parts of an answer with each text that was cut and its continuation as one, in the place of the first.
+    """The parts of an answer as they are shown: a text that was cut and its continuation are one, and so are texts side
+    by side, and a call of a provider's tool and its result, each in the place of the first.
 
     None takes the place of what is shown elsewhere. The number is that of the text that the next step continues; -1:
     there is none.
@@ -44,7 +47,15 @@ def join_continued(parts: Sequence[Part]) -> tuple[list[Part | None], int]:
     for index, part in enumerate(parts):
         first = shown[into] if into >= 0 else None
         if type(part) is TextPart and type(first) is TextPart:
-            shown[into], shown[index] = TextPart(first.text + part.text), None
+            shown[into], shown[index] = _join(first, part), None
+        elif type(part) is TextPart and last >= 0 and last == index - 1 - _joined_before(shown, index):
+            before = shown[last]
+            assert isinstance(before, TextPart)
+            shown[last], shown[index] = _join(before, part), None
+        elif type(part) is ProviderToolPart and part.state != "called":
+            call = next((at for at in range(index) if _is_call_of(shown[at], part)), -1)
+            if call >= 0:
+                shown[call], shown[index] = replace(part, title=cast("ProviderToolPart", shown[call]).title), None
         elif type(part) is TextPart:
             last = index
         elif type(part) is ToolPart:
@@ -53,6 +64,39 @@ def join_continued(parts: Sequence[Part]) -> tuple[list[Part | None], int]:
             shown[index] = None if part.continues else part
             into = last = max(into, last) if part.continues else -1
     return shown, into
+
+
+def _join(first: TextPart, second: TextPart) -> TextPart:
+    size = len(first.text)
+    moved = (replace(each, start=each.start + size, end=each.end + size) for each in second.citations)
+    return TextPart(first.text + second.text, citations=(*first.citations, *moved))
+
+
+def _joined_before(shown: Sequence[Part | None], index: int) -> int:
+    """How many parts in a row before this one are shown elsewhere."""
+    count = 0
+    while count < index and shown[index - 1 - count] is None:
+        count += 1
+    return count
+
+
+def _is_call_of(shown: Part | None, result: ProviderToolPart) -> bool:
+    return type(shown) is ProviderToolPart and shown.state == "called" and bool(shown.id) and shown.id == result.id
+
+
+def with_footnotes(part: TextPart) -> str:
+    """A text with the numbers of its sources behind what they are for, and the sources under it."""
+    sources: dict[tuple[str, str], int] = {}
+    marks: dict[int, list[int]] = {}
+    for citation in part.citations:
+        number = sources.setdefault((citation.title, citation.source), len(sources) + 1)
+        if number not in marks.setdefault(citation.end, []):
+            marks[citation.end].append(number)
+    text = part.text
+    for end in sorted(marks, reverse=True):
+        text = text[:end] + "".join(f"[{number}]" for number in marks[end]) + text[end:]
+    notes = [f"[{n}] {' '.join(f'{title} {source}'.split())}" for (title, source), n in sources.items()]
+    return "\n\n".join([text, *notes]) if notes else text
 
 
 def continued_text(request: ModelRequest) -> str | None:

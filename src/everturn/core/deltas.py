@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.events import Entry, Event, RequestRetried, StepFinished, StepInterrupted, StepRestarted, StepStarted
-from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart
+from everturn.core.parts import FilePart, ProviderToolPart, ReasoningPart, StreamedPart, TextPart
 
 CURSOR_LIMIT = 65_536  # characters of a cursor
 PARTS_LIMIT = 256
@@ -146,7 +146,7 @@ def missing_deltas(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Seq
             case ReasoningPart(text=text):
                 if have < len(text):
                     yield ReasoningDelta(turn, seq, index, have, text[have:])
-            case FilePart():
+            case FilePart() | ProviderToolPart():
                 pass  # the event that ends its step shows it whole
             case _:
                 if have < len(part.arguments) or shown == UNSEEN:

@@ -90,7 +90,7 @@ class MessageAdded(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
 
 
 class InputRefused(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A plugin refused what a person said: no model reads this message, now or later.
+    """A plugin refused a message of the user: no model reads this message, now or later.
 
     If it is the message that the turn answers, `text` is the answer. Written before anything else is done with it.
     """
@@ -109,7 +109,7 @@ class StepStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
 
 
 class StepRestarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A step whose driver died starts again; readers drop what they saw of it."""
+    """A step whose driver died starts again; readers drop the text that they have shown of it."""
 
     step: int
 
@@ -155,7 +155,8 @@ class StepInterrupted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, 
 
 
 class OutputRejected(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The answer of a step is not a valid output: the step then finishes without parts, and the model is asked again.
+    """The answer of a step is not a valid output: the step finishes without parts, and the next step
+    asks the model to correct it.
 
     The attempt is in the log and not in the conversation.
     """
@@ -166,7 +167,7 @@ class OutputRejected(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, o
 
 
 class CompactionStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A model is about to be asked for a summary of everything above `kept`; a driver that takes over asks again."""
+    """The driver is about to request a summary of everything above `kept`; a driver that takes over repeats the request."""
 
     number: int  # among those of the turn, from 1
     why: CompactionReason = "limit"
@@ -445,6 +446,20 @@ class InstructionsSet(Event, frozen=True, gc=False, kw_only=True, tag=True, omit
     command: str = ""
 
 
+class SessionUpdated(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A person renamed, pinned, archived or labelled the session; None: that field was not changed.
+
+    A title that a person gave is not replaced by later `TitleSet` events.
+    """
+
+    title: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    labels: tuple[str, ...] | None = None
+    by: str = ""
+    command: str = ""
+
+
 class MessageDeleted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """A message and everything under it was hidden."""
 
@@ -543,6 +558,7 @@ LogEvent = (
     | LeafSelected
     | AgentSelected
     | InstructionsSet
+    | SessionUpdated
     | MessageDeleted
     | MessagesImported
     | GrantRevoked

@@ -20,6 +20,7 @@ from everturn.core.parts import (
     FilePart,
     FilesPart,
     NoticePart,
+    ProviderToolPart,
     ReasoningPart,
     StepPart,
     SummaryPart,
@@ -143,7 +144,8 @@ def _render_full(
         match part:
             case None | StepPart():
                 if parts:
-                    yield RequestMessage("assistant", tuple(parts))
+                    is_paused = part is not None and part.finish == "paused"
+                    yield RequestMessage("assistant", tuple(parts), paused=is_paused)
                 if results:
                     yield RequestMessage("tool", tuple(results))
                 parts, results = [], []
@@ -161,7 +163,7 @@ def _render_full(
             case TextPart(text=text) | ReasoningPart(text=text):
                 if text or part.opaque:
                     parts.append(part)
-            case FilePart():
+            case FilePart() | ProviderToolPart():
                 parts.append(part)
             case NoticePart() | FilesPart() | SummaryPart() | ClearedPart() | ContextPart():
                 pass

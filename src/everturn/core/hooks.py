@@ -29,7 +29,7 @@ from everturn.errors import ModelError
 
 
 class Suspend(Enum):
-    """What `on_after_request` returns when it is not done with the step."""
+    """The value that `on_after_request` returns while the plugin is not done with the step."""
 
     SUSPEND = "suspend"
 
@@ -42,7 +42,7 @@ MaybeAwaitable: TypeAlias = Awaitable[None] | None
 
 
 class TurnContext(Protocol):
-    """What every hook can read."""
+    """The attributes that every hook can read."""
 
     session: str
     turn: str
@@ -89,7 +89,7 @@ class InputContext(TurnContext, Protocol):
 
 
 class OutputContext(TurnContext, Protocol):
-    """A piece of what the model wrote, before it is committed: a whole part or, if it streams, a sentence."""
+    """A piece of the model's output before it is committed: a whole part or, if it streams, a sentence."""
 
     step: int
     kind: OutputKind
@@ -125,7 +125,10 @@ class OverflowContext(RequestContext, Protocol):
 
 
 class CompactContext(TurnContext, Protocol):
-    """A summary that is about to be asked for. Assign to `instructions` to change what the model is told to write."""
+    """The context of `on_compact`: a summary that is about to be requested.
+
+    Assign to `instructions` to change the instructions for the summary.
+    """
 
     why: CompactionReason
     replaced: list[Message]  # the messages that the summary replaces, as a whole or in part

@@ -13,7 +13,7 @@ Role = Literal["user", "assistant", "notice"]
 
 
 class Message(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A message of a conversation: what a user wrote, what a model answered, or what a plugin appended.
+    """A message of a conversation: a message of a user, an answer of a model, or a message that a plugin appended.
 
     An answer starts as a placeholder, a message without parts, so that a UI can show the model's name at once.
     """

@@ -32,6 +32,11 @@ def modality_of(model: object) -> Modality:
     return getattr(model, "modality", "chat")
 
 
+def provider_tools_of(model: object) -> frozenset[str]:
+    """The tools that the provider of a model runs itself; none if it declares none."""
+    return getattr(model, "provider_tools", frozenset())
+
+
 def explain_missing_input(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> str:
     """Why a model of this type cannot answer a message, as a text for its author; "" if it can."""
     if problem := explain_invalid_message(modality, said):

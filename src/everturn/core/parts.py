@@ -24,8 +24,9 @@ CallState = Literal[
 ]
 """The states of a call, as a tool part shows them. `core.calls` has the transitions."""
 
-Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "other", "cancelled", "error"]
-"""Why a step's stream ended. The last two are Everturn's: the turn was cancelled, or the stream broke."""
+Finish = Literal["stop", "tool_calls", "paused", "length", "content_filter", "refusal", "other", "cancelled", "error"]
+"""Why a step's stream ended. `paused`: the provider stopped amid its own tools, and the next request continues there. The
+last two are Everturn's: the turn was cancelled, or the stream broke."""
 
 
 MAX_USAGE_COUNT = 2**53  # upper bound of every count: beyond it JSON numbers lose precision
@@ -44,6 +45,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     written: int = 0
     cost: float | None = None  # in US dollars; None if no price is known
     estimated: bool = False  # the provider reported no usage, so some of it is estimated
+    provider_calls: int = 0  # calls of tools that the provider ran, as far as it reports them
 
     def __add__(self, other: Usage) -> Usage:
         """Sum two requests. The cost covers those whose price is known."""
@@ -55,6 +57,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             _tokens(self.written + other.written),
             other.cost if self.cost is None else self.cost if other.cost is None else _cost(self.cost + other.cost),
             self.estimated or other.estimated,
+            _tokens(self.provider_calls + other.provider_calls),
         )
 
     def clamped(self) -> Usage:
@@ -67,6 +70,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             _tokens(self.written),
             _cost(self.cost),
             self.estimated is True,
+            _tokens(self.provider_calls),
         )
 
 
@@ -91,17 +95,45 @@ class Opaque(Struct, frozen=True, gc=False):
     data: str
 
 
+class Citation(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A source that a model names for the characters from `start` to `end` of a text part."""
+
+    start: int
+    end: int
+    source: str = ""  # a URL, or the id of a file
+    title: str = ""
+    quote: str = ""  # what the source says, as the provider quotes it
+
+
 class TextPart(Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
     """Text in a message, of a user or a model."""
 
     text: str
     opaque: Opaque | None = None
+    citations: tuple[Citation, ...] = ()
 
 
 class ReasoningPart(Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
     """The model's reasoning."""
 
     text: str
+    opaque: Opaque | None = None
+
+
+ProviderToolState = Literal["called", "completed", "failed"]
+
+
+class ProviderToolPart(Struct, frozen=True, gc=False, tag="provider_tool", omit_defaults=True):
+    """A call of a tool that the provider ran, its result, or both in one, as the provider sent it.
+
+    `opaque` is sent back unchanged to its issuer. Every other model reads `title` and `text`, and so does a person.
+    """
+
+    name: str  # such as web_search
+    state: ProviderToolState = "completed"
+    id: str = ""  # the provider's; a call and its result have the same
+    title: str = ""  # what it was asked: a query, a URL, code
+    text: str = ""  # what it returned: sources, output, or why it failed
     opaque: Opaque | None = None
 
 
@@ -282,8 +314,19 @@ Part = (
     | SummaryPart
     | ClearedPart
     | ContextPart
+    | ProviderToolPart
 )
-StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart
+StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart | ProviderToolPart
+
+
+MAX_NOTE = 4000  # characters of a result in a note
+
+
+def provider_tool_note(part: ProviderToolPart) -> str:
+    """A call or result of a provider's tool as text, for models of other vendors and for summaries."""
+    text = part.text if len(part.text) <= MAX_NOTE else f"{part.text[:MAX_NOTE]}…"
+    head = " ".join(word for word in (part.name, part.title) if word)
+    return f"[{head}: {part.state}]" + (f"\n{text}" if text else "")
 
 
 def join_text(parts: tuple[Part, ...]) -> str:

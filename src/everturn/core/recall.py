@@ -13,7 +13,16 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, NoticePart, Output, SummaryPart, TextPart, ToolPart
+from everturn.core.parts import (
+    FilePart,
+    NoticePart,
+    Output,
+    ProviderToolPart,
+    SummaryPart,
+    TextPart,
+    ToolPart,
+    provider_tool_note,
+)
 from everturn.core.search_terms import query_terms, text_terms
 
 EXCERPT_LENGTH = 400  # characters around the first term that was found
@@ -63,6 +72,8 @@ def recall_messages(
             if isinstance(part, NoticePart | SummaryPart):
                 untrusted |= part.untrusted
                 sensitive |= isinstance(part, SummaryPart) and part.private
+            elif isinstance(part, ProviderToolPart):
+                untrusted = True
             elif isinstance(part, ToolPart):
                 for output in (part.output, part.late):
                     if output is not None:
@@ -83,6 +94,8 @@ def _text(message: Message, results: Mapping[str, Output] | None) -> str:
                 pieces.append(part.text)
             case FilePart():
                 pieces.append(f"[file {part.name or part.media_type}]")
+            case ProviderToolPart():
+                pieces.append(provider_tool_note(part))
             case ToolPart():
                 pieces += _call(part, results)
             case _:

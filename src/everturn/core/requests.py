@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject, hash_values
 from everturn.core.options import Approval, Review
-from everturn.core.parts import CallState, FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.core.parts import CallState, FilePart, NoticePart, Opaque, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.rate_limits import Sender
 from everturn.core.rules.policy import SubjectKind
 from everturn.errors import ConfigError
@@ -36,6 +36,7 @@ class ToolSpec(Struct, frozen=True, gc=False):
     manual: bool = False  # a person runs its calls by hand
     echoes: bool = False  # its result may repeat its arguments in any form: it gets no private values
     resumable: bool = False  # it can be suspended: run again with its recorded answers, it repeats no effect
+    provider: JsonObject | None = None  # the provider of the model runs it: its options by vendor
 
     @property
     def at_most_once(self) -> bool:
@@ -69,16 +70,20 @@ class RequestResult(Struct, frozen=True, gc=False, tag="result"):
     state: CallState = "completed"  # the final state of the call
 
 
-RequestPart = TextPart | ReasoningPart | FilePart | NoticePart | RequestCall | RequestResult
+RequestPart = TextPart | ReasoningPart | FilePart | NoticePart | ProviderToolPart | RequestCall | RequestResult
 
 
 class RequestMessage(Struct, frozen=True, gc=False):
-    """One message of a request. `hint_size` is the length of the digest of tool calls in front of its text."""
+    """One message of a request. `hint_size` is the length of the digest of tool calls in front of its text.
+
+    A `paused` answer is continued by its provider where it stopped, if nothing follows it.
+    """
 
     role: Literal["user", "assistant", "tool"]
     parts: tuple[RequestPart, ...]
     name: str = ""
     hint_size: int = 0
+    paused: bool = False
 
     @property
     def text(self) -> str:
@@ -102,6 +107,7 @@ class ModelRequest(Struct):
         str, Any
     ] = {}  # a cache that a model adapter may use across the requests of a turn; lost with the process
     sender: Sender | None = None  # who sends it, for rate limits; None: nothing limits it
+    provider_tools: list[ToolSpec] = []  # tools that the provider of the model runs
 
 
 def build_request_message(source: RequestMessage | Mapping[str, Any], fields: Iterable[str]) -> RequestMessage:

@@ -67,9 +67,22 @@ from everturn.core.gate_rows import gate_deadline
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, CallClaim, Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
-from everturn.core.parts import CompactionPart, ContextPart, Finish, NoticePart, SummaryPart, ToolPart, Usage, join_text
+from everturn.core.parts import (
+    CompactionPart,
+    ContextPart,
+    Finish,
+    NoticePart,
+    ProviderToolPart,
+    StreamedPart,
+    SummaryPart,
+    ToolPart,
+    Usage,
+    join_text,
+)
 from everturn.core.tree import CallEvent, call_of_event, with_call, with_files, with_nested_call, with_step
 from everturn.errors import InvalidEvent
+
+MAX_PAUSES: Final = 10  # steps in a row that continue a paused one; then the model is asked for a closing answer
 
 
 class Phase(StrEnum):
@@ -211,6 +224,9 @@ class StepState(Struct):
     continues: bool = False  # its text was cut at the output limit, and the next step continues it
     is_continuation: bool = False  # it continues the text of the step before
     loops: bool = False  # the model repeats itself: no plugin may ask for another step
+    awaits_provider: bool = (
+        False  # a call of a provider's tool has no result yet: nothing may join before the next step
+    )
 
     @property
     def is_open(self) -> bool:
@@ -258,6 +274,7 @@ class TurnState(Struct):
     has_private: bool = False
     has_untrusted: bool = False
     continuations: int = 0  # steps that continue a text that was cut
+    pauses: int = 0  # steps in a row, up to this one, that continue one that the provider paused
     compaction: CompactionStarted | None = None  # the summary that a model is asked for
     compaction_number: int = 0  # of the last one
     compaction_problem: Problem | None = None  # why the last one failed, until the person says something
@@ -300,7 +317,7 @@ class TurnState(Struct):
     def own_usage(self) -> Spent:
         """Usage so far, without sub-agent runs."""
         steps = 0 if self.step is None else self.step.number - self.step.is_open
-        return Spent(steps, self.calls_started, self.usage)
+        return Spent(steps, self.calls_started + self.usage.provider_calls, self.usage)
 
     def is_gate_open(self, gate: str) -> bool:
         """Whether a gate still waits: it has no answer, and its call was not finished without one."""
@@ -448,6 +465,8 @@ class TurnState(Struct):
             raise InvalidEvent(f"step {number} cannot follow step {last}")
         is_continuation = self.step is not None and self.step.continues and not event.closing
         self.continuations += is_continuation
+        is_after_pause = self.step is not None and self.step.finish == "paused"
+        self.pauses = self.pauses + 1 if is_after_pause else 0
         self.step = StepState(number, event.closing, event.instructions, is_continuation=is_continuation)
 
     def _last_finished_step(self) -> int:
@@ -497,11 +516,13 @@ class TurnState(Struct):
             self.calls[part.call] = call
             step.calls.append(call)
         self.messages[self.answer] = with_step(self.messages[self.answer], event)
+        self.has_untrusted |= any(type(part) is ProviderToolPart for part in event.parts)
         self.usage = self.usage + event.usage
         if self.judged_limit and event.usage.input:
             self.strikes += event.usage.input > self.judged_limit * SUMMARIZE_AT
             self.judged_limit = 0
         step.finish = event.finish
+        step.awaits_provider = event.finish == "paused" or _has_open_provider_call(event.parts)
         if event.step in self.rejected:
             if event.parts:  # the step was restarted, and this is another answer
                 del self.rejected[event.step]
@@ -785,6 +806,13 @@ def decide(state: TurnState, plugins: Sequence[str] = ()) -> TurnAction:
     return _decide_after_stream(state, step, plugins)
 
 
+def _has_open_provider_call(parts: Sequence[StreamedPart]) -> bool:
+    """Whether a provider's tool was called and its result is still to come: its own calls wait for those of others."""
+    made = [part for part in parts if type(part) is ProviderToolPart]
+    finished = {part.id for part in made if part.state != "called"}
+    return any(part.state == "called" and part.id not in finished for part in made)
+
+
 def _has_untrusted_text(message: Message) -> bool:
     """Whether a notice or attached context in a message quotes text of third parties."""
     return any(isinstance(part, NoticePart | ContextPart) and part.untrusted for part in message.parts)
@@ -803,6 +831,7 @@ def _decide_after_stream(state: TurnState, step: StepState, plugins: Sequence[st
         return Finalize("completed")
     limit = state.limit
     is_last = step.closing or step.number >= state.options.max_steps or limit is not None or state.is_stopped
+    is_last = is_last or (step.finish == "paused" and state.pauses >= MAX_PAUSES)
     open_calls = [call for call in step.calls if not call.is_finished]
     # A call that ran has a result, limit or not.
     may_run = limit is not None or state.is_stopped
@@ -816,7 +845,12 @@ def _decide_after_stream(state: TurnState, step: StepState, plugins: Sequence[st
         return FinishIncompleteCalls("nobody_answered")
     if appends := _pending_deferred(state, step, plugins):
         return WriteDeferred(appends)
-    wants_more = bool(step.calls) or (step.request and not step.loops) or (step.continues and not is_last)
+    wants_more = (
+        bool(step.calls)
+        or step.finish == "paused"
+        or (step.request and not step.loops)
+        or (step.continues and not is_last)
+    )
     if not wants_more or step.closing or state.is_stopped:
         return Finalize("completed")
     if state.answer != state.tip:
@@ -827,6 +861,8 @@ def _decide_after_stream(state: TurnState, step: StepState, plugins: Sequence[st
 def may_steering_join(state: TurnState, action: TurnAction) -> bool:
     """Whether steering messages may join before this action is carried out; after it, it would be too late."""
     is_between = isinstance(action, StartAnswer | Finalize) or (isinstance(action, RequestModel) and not action.again)
+    if isinstance(action, RequestModel) and state.step is not None and state.step.awaits_provider:
+        return False
     return is_between and state.is_joinable
 
 

@@ -35,6 +35,7 @@ from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.schedules import ScheduleStore
+from everturn.core.sharing import Reader, SharingStore
 from everturn.core.state import TurnState, fold
 from everturn.core.tree import MessageTree
 from everturn.core.user_memory import UserMemory
@@ -68,6 +69,24 @@ class SessionInfo(Struct, frozen=True):
         0.0  # when a command arrived last, or a turn started, opened a gate, suspended or ended (see `is_shown`)
     )
     awaited_agent: str = ""  # it waits for a process that knows this agent: its last driver did not; "": it does not
+    is_renamed: bool = False  # a person gave the title
+    pinned: bool = False
+    archived: bool = False
+    labels: tuple[str, ...] = ()
+    organized: float = 0.0  # when a person last renamed, pinned, archived or labelled it; 0: never
+
+
+class SessionFilter(Struct, frozen=True):
+    """Which sessions a list has; the default is all of them."""
+
+    archived: bool | None = None  # only archived sessions, or only others
+    pinned: bool | None = None
+    label: str = ""  # sessions with this label
+    agent: str = ""  # sessions that this agent has
+    organized_since: float = 0.0  # sessions that a person organized at this time or later
+
+
+ANY_SESSION = SessionFilter()
 
 
 _SHOWN: frozenset[type[Event]] = frozenset(
@@ -324,12 +343,20 @@ class SessionDirectory(Protocol):
         ...
 
     async def session_page(
-        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+        self,
+        tenant: str,
+        *,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        since: float = 0.0,
+        where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         """A page of a tenant's sessions, without sub-agent runs: last touched first, by (touched, id).
 
         `before` is that pair of the last row of the previous page; `since` leaves out sessions touched before that
-        time.
+        time. To organize a session (`UpdateSession`) does not touch it. `reader`: only the sessions that
+        this reader may see, without temporary ones.
         """
         ...
 
@@ -371,12 +398,19 @@ class SessionDirectory(Protocol):
         ...
 
     async def search(
-        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+        self,
+        text: str,
+        tenant: str | None = None,
+        limit: int = 50,
+        *,
+        by: str | None = None,
+        reader: Reader | None = None,
     ) -> list[tuple[str, Message]]:
         """Messages with all these words (or words with these prefixes), newest first, with their sessions.
 
         An answer is found once its turn is over; deleted and hidden messages are not. `by`: only in the sessions that
-        this user started, without those of sub-agents.
+        this user started, without those of sub-agents. `reader`: only in the sessions that this reader may see. Both
+        leave temporary sessions out.
         """
         ...
 
@@ -400,8 +434,10 @@ class SessionDirectory(Protocol):
         """
         ...
 
-    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
-        """A context in which reads are this tenant's: with row-level security, rows of other tenants are invisible."""
+    def restrict_to_tenant(self, tenant: str, reader: Reader | None = None) -> AbstractContextManager[None]:
+        """A context in which reads are this tenant's, and one reader's: with row-level security, rows of other tenants
+        and sessions that are private to others are invisible.
+        """
         ...
 
 
@@ -418,7 +454,7 @@ class BlobStore(Protocol):
 
 
 class TurnStore(EventLog, CommandInbox, Protocol):
-    """The two ports that are enough to run turns: what a new store implements first."""
+    """The two ports that are enough to run turns; a new store implements them first."""
 
     async def aclose(self) -> None:
         """Close connections and files. Acknowledged writes are durable."""
@@ -441,6 +477,11 @@ class Store(TurnStore, SessionDirectory, BlobStore, Protocol):
     @property
     def schedules(self) -> ScheduleStore:
         """The schedules, stored beside the sessions."""
+        ...
+
+    @property
+    def sharing(self) -> SharingStore:
+        """With whom conversations are shared, stored beside the sessions."""
         ...
 
     @property

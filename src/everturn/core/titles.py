@@ -1,4 +1,4 @@
-"""Session titles: the first message of a session, shortened to one line.
+"""Session titles and labels: the first message of a session, shortened to one line, or what a person gives it.
 
 The title is an event of the log (`TitleSet`), written in the same append as the first `TurnStarted`. Before that append
 there is only the admitted command, and lists of sessions derive the same title from it.
@@ -11,8 +11,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from everturn.core.parts import FilePart, Part, TextPart
+from everturn.errors import ConfigError
 
-TITLE_LENGTH: Final = 60  # characters, with the ellipsis
+TITLE_LENGTH: Final = 60  # characters of a title that is derived or generated, with the ellipsis
+MAX_TITLE: Final = 200  # characters of a title that a person gives
+MAX_LABELS: Final = 20  # of a session
+MAX_LABEL: Final = 50  # characters
 ELLIPSIS: Final = "…"
 JOINERS: Final = "\u200c\u200d"  # invisible characters that join or separate letters in some scripts
 
@@ -25,6 +29,36 @@ def derive_title(parts: Iterable[Part] | None) -> str:
         files = (part for part in parts if isinstance(part, FilePart))
         text = ", ".join(filter(None, (_one_line(part.name) or _one_line(part.media_type) for part in files)))
     return shorten_title(text)
+
+
+def check_title(text: str) -> str:
+    """A title that a person gives, on one line.
+
+    Raises:
+        ConfigError: it is empty or too long.
+    """
+    title = _one_line(text)
+    if not title:
+        raise ConfigError("a title has at least one visible character")
+    if len(title) > MAX_TITLE:
+        raise ConfigError(f"a title has at most {MAX_TITLE} characters; this one has {len(title)}")
+    return title
+
+
+def check_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """The labels of a session, each on one line and once, in the order in which they were given.
+
+    Raises:
+        ConfigError: a label is empty or too long, or there are too many.
+    """
+    checked = tuple(dict.fromkeys(_one_line(label) for label in labels))
+    if "" in checked:
+        raise ConfigError("a label has at least one visible character")
+    if any(len(label) > MAX_LABEL for label in checked):
+        raise ConfigError(f"a label has at most {MAX_LABEL} characters")
+    if len(checked) > MAX_LABELS:
+        raise ConfigError(f"a session has at most {MAX_LABELS} labels; these are {len(checked)}")
+    return checked
 
 
 def shorten_title(text: str, length: int = TITLE_LENGTH) -> str:

@@ -17,6 +17,7 @@ from everturn.core.parts import (
     NoticePart,
     Output,
     Part,
+    ProviderToolPart,
     ReasoningPart,
     SummaryPart,
     TextPart,
@@ -65,6 +66,8 @@ def estimate_written(part: Part) -> int:
     match part:
         case TextPart() | ReasoningPart() | NoticePart():
             return estimate_tokens(part.text)
+        case ProviderToolPart():  # its issuer reads the payload, every other model the text
+            return estimate_tokens(part.opaque.data if part.opaque is not None else part.title + part.text)
         case ContextPart():
             return estimate_tokens(part.kind + part.title + part.source + part.text) + 4 * MESSAGE_TOKENS
         case ToolPart():

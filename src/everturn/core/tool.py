@@ -291,7 +291,9 @@ class RunContext(Struct, Generic[DepsT], frozen=True, kw_only=True):
 
 
 class ToolContext(Struct, Generic[DepsT], frozen=True, kw_only=True):
-    """What a tool can read and do during a call. `key` is the same for every attempt of the call.
+    """The context of a call: what a tool can read, ask and run while it works.
+
+    `key` is the same for every attempt of the call.
 
     While a person is asked (`ask`), or a nested call or a sub-agent run of this tool waits for a person, the tool may
     be suspended: the await never returns, nothing is held in memory, and once the answer has arrived the tool is run

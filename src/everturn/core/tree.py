@@ -33,6 +33,7 @@ from everturn.core.events import (
     MessageDeleted,
     MessagesImported,
     NestedCallRequested,
+    SessionUpdated,
     StepFinished,
     StepInterrupted,
     SubagentStarted,
@@ -171,6 +172,7 @@ class MessageTree(Struct):
     writing: dict[str, str] = {}  # turn -> the answer that its events complete
     calls: dict[str, str] = {}  # call -> the message that contains it
     agent: str = ""  # the agent that has the session, on whatever branch; "": none with a name
+    is_renamed: bool = False  # a person gave the title
 
     def apply(self, event: Event) -> None:
         """Apply one event. Events that do not change messages are ignored."""
@@ -180,10 +182,17 @@ class MessageTree(Struct):
 
     @classmethod
     def from_messages(
-        cls, messages: Iterable[Message], deleted: set[str], *, leaf: str | None, title: str, agent: str
+        cls,
+        messages: Iterable[Message],
+        deleted: set[str],
+        *,
+        leaf: str | None,
+        title: str,
+        agent: str,
+        is_renamed: bool = False,
     ) -> MessageTree:
         """The tree of messages that a store has kept, in the order in which they were added."""
-        tree = cls(deleted=deleted, leaf=leaf, title=title, agent=agent)
+        tree = cls(deleted=deleted, leaf=leaf, title=title, agent=agent, is_renamed=is_renamed)
         for message in messages:
             tree._add(message)
             if message.role == "assistant" and not message.imported:
@@ -202,6 +211,7 @@ class MessageTree(Struct):
             dict(self.writing),
             dict(self.calls),
             self.agent,
+            self.is_renamed,
         )
 
     def _start(self, event: TurnStarted) -> None:
@@ -253,13 +263,19 @@ class MessageTree(Struct):
         for message in event.messages:
             self._add(message)
             self.leaf = message.id
-        self.title = event.title or self.title
+        if not self.is_renamed:
+            self.title = event.title or self.title
 
     def _hand_over(self, event: AgentSwitched | AgentSelected) -> None:
         self.agent = event.agent
 
     def _name(self, event: TitleSet) -> None:
-        self.title = event.title
+        if not self.is_renamed:
+            self.title = event.title
+
+    def _update(self, event: SessionUpdated) -> None:
+        if event.title is not None:
+            self.title, self.is_renamed = event.title, True
 
     def _add(self, message: Message) -> None:
         self.messages[message.id] = message
@@ -349,6 +365,7 @@ class MessageTree(Struct):
         MessageDeleted: _delete,
         MessagesImported: _import,
         TitleSet: _name,
+        SessionUpdated: _update,
         AgentSwitched: _hand_over,
         AgentSelected: _hand_over,
     }

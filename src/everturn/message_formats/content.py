@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from everturn.core.canonical_json import encode_canonical, replace_surrogates
-from everturn.core.parts import FilePart, NoticePart, TextPart
+from everturn.core.parts import FilePart, NoticePart, ProviderToolPart, TextPart, provider_tool_note
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart
 from everturn.errors import ConfigError
 from everturn.message_formats.conversation import ConversationBuilder, UserPart
@@ -147,6 +147,8 @@ def plain_text(part: RequestPart) -> str:
     """The text of a part, as a model reads it; a notice is marked as one."""
     if isinstance(part, NoticePart):
         return notice_text(part)
+    if isinstance(part, ProviderToolPart):
+        return provider_tool_note(part) + "\n\n"
     return part.text if isinstance(part, TextPart) else ""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from everturn.core.parts import FilePart, ReasoningPart, TextPart
+from everturn.core.parts import FilePart, ProviderToolPart, ReasoningPart, TextPart, provider_tool_note
 from everturn.core.requests import RequestCall, RequestMessage, RequestResult
 from everturn.errors import ConfigError
 from everturn.message_formats.content import (
@@ -169,6 +169,8 @@ def _write_answer_part(part: object, ids: ExportedCallIds, files: Mapping[str, b
             return {"part_kind": "file", "content": file}
         case TextPart(text=text):
             return {"part_kind": "text", "content": text}
+        case ProviderToolPart():
+            return {"part_kind": "text", "content": provider_tool_note(part)}
         case _:
             return {"part_kind": "text", "content": ""}
 

@@ -46,13 +46,15 @@ CACHED_PATTERNS = 4096  # every session builds its own policy, mostly from the s
 class Subject(Struct, frozen=True, gc=False):
     """One value that rules are matched against; `words` are those of a command.
 
-    `expansions` has an item for each word, None for a literal one; it is empty if all are literal.
+    `expansions` has an item for each word, None for a literal one; it is empty if all are literal. `option_of` are the
+    words of a command whose option this subject stands for (`python -m`); an allow rule for exactly those covers it.
     """
 
     kind: SubjectKind
     text: str
     words: tuple[str, ...] = ()
     expansions: tuple[Expansion | None, ...] = ()
+    option_of: tuple[str, ...] = ()
 
 
 class MatchValue(Struct, frozen=True, gc=False):
@@ -64,6 +66,7 @@ class MatchValue(Struct, frozen=True, gc=False):
     # Further loose forms. They include the exact form if it could match although the loose form does not: `ẞ` is one
     # character, and two when folded.
     others: tuple[Any, ...] = ()
+    option_of: tuple[str, ...] = ()  # the words of the command to which an option belongs
 
 
 ValueMatcher = Callable[[MatchValue], bool]
@@ -120,12 +123,12 @@ def _form_of_command(subject: Subject) -> MatchValue:
     folded_expansions = tuple(expansion and expansion.folded() for expansion in expansions)
     exact = CommandWords(subject.words, expansions)
     others = () if all(map(str.isascii, subject.words)) else (exact,)
+    option_of = subject.option_of
     if "/" not in folded[0]:
-        return MatchValue("command", exact, CommandWords(folded, folded_expansions), others)
+        return MatchValue("command", exact, CommandWords(folded, folded_expansions), others, option_of)
     short = (folded[0].rpartition("/")[2], *folded[1:])
-    return MatchValue(
-        "command", exact, CommandWords(short, folded_expansions), (CommandWords(folded, folded_expansions), *others)
-    )
+    others = (CommandWords(folded, folded_expansions), *others)
+    return MatchValue("command", exact, CommandWords(short, folded_expansions), others, option_of)
 
 
 @lru_cache(CACHED_PATTERNS)
@@ -140,6 +143,9 @@ def compile_pattern(pattern: str, kind: SubjectKind, generous: bool) -> ValueMat
     if isinstance(exact, str):
         return _always if generous else _never
     if not generous:
+        literal = _literal_words(pattern) if kind == "command" else ()
+        if literal:  # who allows exactly this command has read its options, too
+            return lambda form: exact(form.exact) or form.option_of == literal
         return lambda form: exact(form.exact)
     return lambda form: loose(form.loose) or (form.others != () and (any(map(loose, form.others)) or exact(form.exact)))
 
@@ -245,6 +251,17 @@ def _make_command(pattern: str, generous: bool) -> CompiledPattern:
     if not generous:
         return exact, exact
     return _words_glob(tokens, is_open, could_be=True), _words_glob(folded, is_open, could_be=True)
+
+
+def _literal_words(pattern: str) -> tuple[str, ...]:
+    """The words of a pattern without wildcards; () if it has some."""
+    try:
+        words = [parse_glob(word) for word in shlex.split(pattern)]
+    except ValueError:
+        return ()
+    if any(isinstance(token, int) for tokens in words for token in tokens):
+        return ()
+    return tuple("".join(cast("list[str]", tokens)) for tokens in words)
 
 
 def _is_simple(pattern: str) -> bool:
