@@ -30,11 +30,14 @@ from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
+    CitationChunk,
     FileChunk,
     FinishChunk,
     OpaqueChunk,
+    ProviderToolChunk,
     ReasoningChunk,
     TextChunk,
+    TextEndChunk,
     UsageChunk,
 )
 from everturn.core.events import StepFinished
@@ -252,6 +255,12 @@ OWN_CALLS = 1_000_000  # slots from here on are of calls that a prompted model m
 
 # What must be true ----------------------------------------------------------------------------------------------------
 
+
+def _is_citation(citation: Any) -> bool:
+    texts = (citation.source, citation.title, citation.quote)
+    return 0 <= citation.start <= citation.end and all(isinstance(text, str) for text in texts)
+
+
 _TYPES: dict[type, Callable[[Any], bool]] = {
     TextChunk: lambda chunk: isinstance(chunk.text, str),
     ReasoningChunk: lambda chunk: isinstance(chunk.text, str),
@@ -260,6 +269,11 @@ _TYPES: dict[type, Callable[[Any], bool]] = {
     UsageChunk: lambda chunk: isinstance(chunk.usage.input, int) and isinstance(chunk.usage.output, int),
     FinishChunk: lambda chunk: isinstance(chunk.raw, str) and bool(chunk.reason),
     FileChunk: lambda chunk: isinstance(chunk.data, bytes) and bool(chunk.data) and bool(chunk.media_type),
+    TextEndChunk: lambda chunk: True,
+    CitationChunk: lambda chunk: _is_citation(chunk.citation),
+    ProviderToolChunk: lambda chunk: all(
+        isinstance(text, str) for text in (chunk.part.name, chunk.part.title, chunk.part.text)
+    ),
 }
 
 
@@ -347,6 +361,12 @@ async def tell(format: str, kept: RecordedResponse) -> list[str]:
                 seen[type(chunk).__name__] = seen.get(type(chunk).__name__, "") + text
             case FileChunk(data=data, media_type=kind):
                 seen["files"] = seen.get("files", "") + f"{kind} {data!r} "
+            case ProviderToolChunk(part=part):
+                seen["provider tools"] = (
+                    seen.get("provider tools", "") + f"{part.name} {part.state} {part.title} {part.text} "
+                )
+            case CitationChunk(citation=citation):
+                seen["citations"] = seen.get("citations", "") + f"{citation} "
             case CallChunk(slot=slot, arguments=text):
                 seen[f"call {slot}"] = seen.get(f"call {slot}", "") + text
             case _:

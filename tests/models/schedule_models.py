@@ -24,9 +24,11 @@ from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider import (
     Call,
+    Cite,
     CutAt,
     Finish,
     Hang,
+    HostedTool,
     Image,
     InBandError,
     Item,
@@ -149,6 +151,12 @@ ODD_NAMES = (
     "invalid",
 )
 ODD_IDS = ("dup", "dup", " ", "functions.look:0", "functions.look:0", "call_" + "y" * 70, "a b", "ü", "123456789")
+SERVER_TOOLS = ("messages", "responses")  # the groups whose providers run tools
+SEARCHES = (
+    HostedTool("web_search", '{"query": "turtles"}', "https://example.com/a\nhttps://example.com/b"),
+    HostedTool("web_search", '{"query": "ünï 🐢"}', "", error="max_uses_exceeded"),
+    HostedTool("bash_code_execution", '{"command": "echo 4"}', "4"),
+)
 # Bytes of an answer's beginning, and of each piece.
 BYTES = {
     "messages": (330, 135),
@@ -189,6 +197,8 @@ def answer(plan: Plan, name: str, body: JsonObject, tools: Sequence[str], note: 
         items.append(Say(dice.choice(TEXTS), dice.choice((0, 1, 3))))
     if plan.kind != "text" and (can_call or dice.random() < 0.1):
         items += _calls(dice, plan.calls, tools, note)
+    if GROUP_OF[name] in SERVER_TOOLS and way == "native":
+        items += _server_tools(random.Random(f"server/{plan.seed}"), note)
     if dice.random() < 0.06:
         dice.shuffle(items)  # a thought between two calls, a text behind them
     group = GROUP_OF[name]
@@ -279,6 +289,23 @@ def _calls(dice: random.Random, sure: str, tools: Sequence[str], note: Note) -> 
             note("odd id")
             given = dice.choice(ODD_IDS)
         yield Call(name, arguments, dice.choice((1, 2, 5)), given)
+
+
+def _server_tools(dice: random.Random, note: Note) -> Iterator[Item]:
+    """Tools that the provider runs: whole, or a call whose result comes in the next answer, or such a result."""
+    if dice.random() < 0.5:
+        return
+    for _ in range(dice.choice((1, 1, 2))):
+        made = dice.choice(SEARCHES)
+        part = dice.choice(("both", "both", "call", "result"))
+        note(f"server tool: {part}")
+        yield replace(made, part=part)
+        if dice.random() < 0.4:
+            note("citation")
+            yield Cite("So it says.", pieces=dice.choice((0, 1)))
+    if dice.random() < 0.4:
+        note("paused")
+        yield Finish("paused")
 
 
 def _end(dice: random.Random, note: Note) -> list[Item]:

@@ -45,6 +45,7 @@ from everturn.testing import CountingIds, FakeClock, MemoryStore
 from everturn.testing.provider import Item, Provider, Say
 from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.sound import wav
+from everturn.tools import provider_tool
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too
 
@@ -65,6 +66,7 @@ from tests.models.schedule_models import (
 )
 
 SESSION = "session_0"
+SERVER_TOOLS = [provider_tool(name, approval="auto") for name in ("web_search", "code_execution")]
 STUCK = 30.0  # seconds after which a schedule that does not go on is given up, and reported
 
 
@@ -105,6 +107,7 @@ class Odd:
                 ctx.body.system = dice.choice(("", " "))
             case "tools":
                 ctx.body.tools = []
+                ctx.body.provider_tools = []
             case "none":
                 messages.clear()
             case _:
@@ -294,6 +297,8 @@ class Schedule:
         chosen = [name for name in ("linger", "mail") if self._dice.random() < 0.7]  # others can only be right or wrong
         chosen += self._dice.sample(sorted(set(tools) - set(chosen)), self._dice.randint(2, 4) - len(chosen))
         self._tools = [tools[name] for name in chosen]
+        if random.Random(f"server/{seed}").random() < 0.7:  # dice of their own: the rest of a schedule stays as it was
+            self._tools += SERVER_TOOLS
         self._offered = [*chosen, self._dice.choice(sorted(tools))]  # a model may call what it is not offered
         self._plugins = [Odd(seed, self._note)] if self._dice.random() < 0.3 else []
         self._plans: list[Plan] = []

@@ -27,7 +27,7 @@ async def test_it_says_that_it_is_a_demo_and_how_to_name_a_real_model():
 
     assert "offline demo" in answer
     assert "“hello there”" in answer
-    assert "--model openai:gpt-5.2" in answer
+    assert "everturn auth login" in answer
 
 
 async def test_it_says_the_same_every_time():

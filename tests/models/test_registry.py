@@ -186,6 +186,15 @@ def test_a_base_url_that_is_none_is_refused(url: str) -> None:
         get_model("m", base_url=url, environ={})
 
 
+async def test_where_no_name_is_resolved_the_network_is_to_be_checked() -> None:
+    model = get_model("m", base_url="http://nowhere.invalid/v1", environ={}, retry=RetryPolicy(attempts=1))
+    with pytest.raises(
+        ModelError, match=r"nobody answers at http://nowhere\.invalid: .*; check the network connection"
+    ):
+        async for _ in model.stream(ModelRequest("m", "", [], [], {})):
+            pass
+
+
 async def test_where_nobody_listens_is_said_and_tried_again() -> None:
     model = get_model("m", base_url="http://127.0.0.1:9/v1", environ={}, retry=RetryPolicy(initial_delay=0.0))
     with pytest.raises(

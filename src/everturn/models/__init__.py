@@ -33,12 +33,15 @@ if TYPE_CHECKING:  # `_HOMES` says the same
     from everturn.core.chunks import (
         CallChunk,
         Chunk,
+        CitationChunk,
         FileChunk,
         FinishChunk,
         OpaqueChunk,
+        ProviderToolChunk,
         ReasoningChunk,
         RetryChunk,
         TextChunk,
+        TextEndChunk,
         UsageChunk,
         WaitChunk,
     )
@@ -68,6 +71,7 @@ if TYPE_CHECKING:  # `_HOMES` says the same
 _HOMES = {
     "CallChunk": "everturn.core.chunks",
     "Chunk": "everturn.core.chunks",
+    "CitationChunk": "everturn.core.chunks",
     "FallbackModel": "everturn.models.retry",
     "FileChunk": "everturn.core.chunks",
     "FinishChunk": "everturn.core.chunks",
@@ -80,6 +84,7 @@ _HOMES = {
     "Price": "everturn.models.prices",
     "Profile": "everturn.models.profile",
     "PromptedModel": "everturn.models.prompted",
+    "ProviderToolChunk": "everturn.core.chunks",
     "RateLimit": "everturn.core.rate_limits",
     "ReasoningChunk": "everturn.core.chunks",
     "RequestCall": "everturn.core.requests",
@@ -90,6 +95,7 @@ _HOMES = {
     "RetryModel": "everturn.models.retry",
     "RetryPolicy": "everturn.models.retry",
     "TextChunk": "everturn.core.chunks",
+    "TextEndChunk": "everturn.core.chunks",
     "UsageChunk": "everturn.core.chunks",
     "WaitChunk": "everturn.core.chunks",
 }
@@ -97,6 +103,7 @@ _HOMES = {
 __all__ = [
     "CallChunk",
     "Chunk",
+    "CitationChunk",
     "FallbackModel",
     "FileChunk",
     "FinishChunk",
@@ -109,6 +116,7 @@ __all__ = [
     "Price",
     "Profile",
     "PromptedModel",
+    "ProviderToolChunk",
     "RateLimit",
     "ReasoningChunk",
     "RequestCall",
@@ -119,6 +127,7 @@ __all__ = [
     "RetryModel",
     "RetryPolicy",
     "TextChunk",
+    "TextEndChunk",
     "UsageChunk",
     "WaitChunk",
 ]

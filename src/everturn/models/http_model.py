@@ -36,6 +36,7 @@ from everturn.models.formats.gemini_stream import GeminiDecoder, GeminiReader
 from everturn.models.formats.lenient_json import truncated_error
 from everturn.models.formats.messages_stream import MessagesDecoder
 from everturn.models.formats.ollama_stream import OllamaDecoder
+from everturn.models.formats.provider_tools import supported_tools
 from everturn.models.formats.responses_stream import ResponsesDecoder
 from everturn.models.load import load
 from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
@@ -108,6 +109,11 @@ class HttpModel:
     def name(self) -> str:
         """The name that a UI shows: `vendor:model`."""
         return self._origin.name
+
+    @property
+    def provider_tools(self) -> frozenset[str]:
+        """The tools that its provider can run."""
+        return supported_tools(self._profile.format) if self._profile.provider_tools else frozenset()
 
     async def facts(self) -> ModelFacts:
         """Return its price and context window, where they are known."""

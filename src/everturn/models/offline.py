@@ -32,10 +32,10 @@ _NOTE: Final = re.compile(
 )
 _CALL: Final = re.compile(r"\s*(?:call\s+)?([\w.-]+)\s*(\{.*\})?\s*", re.IGNORECASE | re.DOTALL)
 HELP: Final = (
-    "To talk to a real model, set its key in the environment and start again, for example "
-    "`OPENAI_API_KEY=… everturn serve --model openai:gpt-5.2`, or name a server of your own in the configuration. "
-    "Until then you can ask me for the time, or to note something: then you are asked first."
+    "To use a real model, store an API key with `everturn auth login`, or set it in the environment (OPENAI_API_KEY), and start "
+    "again. A model server of your own goes into the configuration: `everturn config edit`."
 )
+DEMO_HELP: Final = " Until then, ask me for the time, or to take a note, which asks for your approval first."
 TOOL_HELP: Final = (
     " To call one of the tools of this agent ({tools}), send its name and its arguments as JSON: "
     '`{tool} {{"name": "value"}}`.'
@@ -103,7 +103,8 @@ def _answer(request: ModelRequest) -> str:
     text = " ".join(last.text.split())[:ECHO_LIMIT]
     tools = [tool.name for tool in request.tools if tool.name not in DEMO_TOOLS]
     call = TOOL_HELP.format(tools=", ".join(tools[:LISTED_TOOLS]), tool=tools[0]) if tools else ""
-    return f"I am the offline demo of Everturn: no model was asked. You said: “{text}”.\n\n{HELP}{call}"
+    demo = DEMO_HELP if len(tools) < len(request.tools) else ""
+    return f"I am the offline demo of Everturn: no model was asked. You said: “{text}”.\n\n{HELP}{demo}{call}"
 
 
 def _usage(request: ModelRequest, words: int) -> Usage:

@@ -40,7 +40,7 @@ class Price(Struct, frozen=True):
 
 
 class ModelFacts(Struct, frozen=True):
-    """What is known of a model: its price, and its context window in tokens."""
+    """Facts about a model: its price, and its context window in tokens."""
 
     price: Callable[[Usage], float | None] | None = None
     window: int | None = None

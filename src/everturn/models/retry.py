@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.chunks import Chunk, RetryChunk, UsageChunk, WaitChunk
-from everturn.core.modality import Modality, modality_of
+from everturn.core.modality import Modality, modality_of, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
@@ -74,6 +74,11 @@ class RetryModel:
     def modality(self) -> Modality:
         """What the model is for."""
         return modality_of(self._model)
+
+    @property
+    def provider_tools(self) -> frozenset[str]:
+        """The tools that its provider can run."""
+        return provider_tools_of(self._model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""
@@ -140,6 +145,11 @@ class FallbackModel:
     def modality(self) -> Modality:
         """What the models are for."""
         return modality_of(self._models[0])
+
+    @property
+    def provider_tools(self) -> frozenset[str]:
+        """The tools that the first model's provider can run."""
+        return provider_tools_of(self._models[0])
 
     def load(self) -> None:
         """Import what the first request needs, of any of them."""

@@ -54,6 +54,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="OPENAI_API_KEY",
             prices="openai",
             inputs=_IMAGES_AND_PDF,
+            provider_tools=True,
             models={**_NO_SEALS, **_OPENAI_OUTPUT, **_MEDIA},
         ),
         Profile(
@@ -83,6 +84,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             default_max_tokens=16_384,
             has_cache_markers=True,
             has_json_mode=False,
+            provider_tools=True,
             models=_CLAUDE_OLDER,
         ),
         Profile(

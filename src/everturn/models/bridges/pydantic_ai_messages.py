@@ -13,10 +13,11 @@ import msgspec
 
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.history import arguments_as_object
-from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.core.parts import FilePart, NoticePart, Opaque, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats.files import as_note, as_text, file_kind, move_files_to_user
 from everturn.models.formats.notices import CONTINUE, notice_text
+from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
 
@@ -92,6 +93,8 @@ class PydanticMessageWriter:
                 )
             case NoticePart():
                 return types.TextPart(replace_surrogates(notice_text(part)))
+            case ProviderToolPart():
+                return types.TextPart(replace_surrogates(provider_tool_as_text(part)))
             case FilePart():
                 return types.TextPart(as_note(part))
             case ReasoningPart(text=text):

@@ -9,13 +9,14 @@ import msgspec
 
 from everturn.core.continuation import continued_text
 from everturn.core.history import arguments_as_object
-from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.core.parts import FilePart, NoticePart, Opaque, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, file_kind, move_files_to_user
 from everturn.models.formats.memo import Memo
 from everturn.models.formats.notices import CONTINUE, INTERRUPTED, notice_text, user_content
 from everturn.models.formats.params import CACHE, encode_body, schema_name, take_params
+from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
 from everturn.models.formats.turn_cache import cache_messages, cached_messages
@@ -172,8 +173,8 @@ class _ChatMessages:
                     texts.append(text)
                 case NoticePart():
                     texts.append(notice_text(part))
-                case FilePart():
-                    texts.append(as_note(part))
+                case ProviderToolPart() | FilePart():
+                    texts.append(provider_tool_as_text(part) if isinstance(part, ProviderToolPart) else as_note(part))
                 case ReasoningPart():
                     thought, sealed = self._thought(part)
                     thoughts.append(thought)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from everturn.core.history import arguments_as_object
-from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.core.parts import FilePart, NoticePart, Opaque, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult, ToolSpec
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import AUDIO, as_base64, as_note, as_text, file_kind
@@ -24,6 +24,7 @@ from everturn.models.formats.gemini_schema import to_openapi
 from everturn.models.formats.memo import Memo
 from everturn.models.formats.notices import CONTINUE, notice_text
 from everturn.models.formats.params import CONVERSATION, PROMPT, RESERVED, Params, encode_body, take_params
+from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
 from everturn.models.formats.tool_names import NAME_SIZE, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
 from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
@@ -209,6 +210,8 @@ class _Contents:
                     self._say(text, self._opened(opaque), contents)
                 case NoticePart():
                     contents.append({"text": notice_text(part)})
+                case ProviderToolPart():
+                    contents.append({"text": provider_tool_as_text(part)})
                 case FilePart():
                     contents.append(self._file(part))
                 case ReasoningPart(text=text, opaque=opaque):

@@ -7,18 +7,20 @@ signature or not at all; a request that mentions a tool must declare it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from everturn.core.history import arguments_as_object
-from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
+from everturn.core.parts import FilePart, NoticePart, Opaque, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import as_base64, as_note, as_text, file_kind, move_files_to_user
 from everturn.models.formats.notices import CONTINUE, notice_text
 from everturn.models.formats.params import CACHE, encode_body, take_params
+from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
+from everturn.models.formats.provider_tools import declare_tools, find_replayable
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema, with_plain_properties
 from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
@@ -44,16 +46,18 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
         body["output_config"] = {**body.get("output_config", {}), "format": output_format}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
-    writer = _AnthropicMessages(request, profile, origin, names)
-    messages = _alternate(writer.each())
+    provider_tools = declare_tools(request, "messages") if profile.provider_tools else []
+    writer = _AnthropicMessages(request, profile, origin, names, [str(tool["name"]) for tool in provider_tools])
+    messages = _alternate(writer.each(), lambda: writer.is_paused)
     tools = [_tool(names.wire(tool.name), tool.description, tool.schema) for tool in request.tools]
     if writer.called and not tools:  # a request with calls must declare tools, even if none may be called now
         tools = [_tool(name, "Not available now.", {}) for name in sorted(writer.called)]
-        body["tool_choice"] = {"type": "none"}
+        if not provider_tools:
+            body["tool_choice"] = {"type": "none"}
     elif params.tool_choice is not None:
         body["tool_choice"] = _choice(params.tool_choice, names)
-    if tools:
-        body["tools"] = tools
+    if tools or provider_tools:
+        body["tools"] = [*tools, *provider_tools]
     _fit_thinking(body, messages, params.max_tokens is None)
     if profile.has_cache_markers and params.cache:
         _add_cache_markers(body, messages)
@@ -81,16 +85,25 @@ def _choice(choice: str | Json, names: ToolNames) -> Json:
 
 
 class _AnthropicMessages:
-    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames) -> None:
+    def __init__(
+        self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames, provider_tools: Sequence[str]
+    ) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
         self._ids = CallIds(profile.ids)
+        self._provider_tools = provider_tools  # those that the request declares
+        self._replayed: set[int] = set()  # parts of such tools that go back as they are
         self.called: set[str] = set()
+        self.is_paused = False  # the provider continues its last answer, and nothing may follow it
 
     def each(self) -> Iterator[tuple[str, list[Json]]]:
         """Yield role and blocks of every message that is not empty."""
-        for message in move_files_to_user(
-            repair_history(self._request.messages), self._profile.inputs, self._request.files
-        ):
+        history = list(
+            move_files_to_user(repair_history(self._request.messages), self._profile.inputs, self._request.files)
+        )
+        self._replayed = find_replayable(history, self._issuer, self._provider_tools, has_pairs=True)
+        if history and history[-1].paused:
+            self.is_paused = any(id(part) in self._replayed for part in history[-1].parts)
+        for message in history:
             match message.role:
                 case "user":
                     # A dropped message would join the answers before and after it into one.
@@ -114,24 +127,34 @@ class _AnthropicMessages:
                 case _:
                     pass
 
-    def _assistant(self, parts: Iterable[RequestPart]) -> list[Json]:
+    def _assistant(self, parts: Sequence[RequestPart]) -> list[Json]:
         blocks = list(self._assistant_blocks(parts))
         while blocks and blocks[-1]["type"] in _THOUGHTS:
             blocks.pop()  # the answer was cut off; a thinking block must not be last
         return blocks
 
-    def _assistant_blocks(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
-        for part in parts:
+    def _assistant_blocks(self, parts: Sequence[RequestPart]) -> Iterator[Json]:
+        # Thinking is signed with what surrounds it, and cites what was found: neither goes back without that.
+        is_whole = all(id(part) in self._replayed for part in parts if isinstance(part, ProviderToolPart))
+        for part, following in zip(parts, (*parts[1:], None), strict=True):
             match part:
-                case TextPart(text=text):
-                    yield from _text(text.rstrip())  # the last text must not end with whitespace, and none needs to
+                case TextPart(text=text, opaque=opaque):
+                    # The last text must not end with whitespace, and none needs to unless its text goes on.
+                    text = text if isinstance(following, TextPart) else text.rstrip()
+                    for block in _text(text):
+                        yield {**block, **(self._opened(opaque) if is_whole and self._provider_tools else {})}
+                case ProviderToolPart(opaque=opaque):
+                    if opaque is not None and id(part) in self._replayed:
+                        yield msgspec.json.decode(opaque.data)
+                    else:
+                        yield from _text(provider_tool_as_text(part).rstrip())
                 case NoticePart():
                     yield from _text(notice_text(part))
                 case FilePart():
                     yield from _text(as_note(part))
                 case ReasoningPart(text=text, opaque=opaque):
                     # The API refuses thinking without its signature (of another model, or cut off before it arrived).
-                    if opaque is not None and opaque.issuer == self._issuer:
+                    if is_whole and opaque is not None and opaque.issuer == self._issuer:
                         sealed: Json = msgspec.json.decode(opaque.data)
                         yield {"type": "thinking", "thinking": text, **sealed} if "signature" in sealed else sealed
                 case RequestCall():
@@ -141,6 +164,11 @@ class _AnthropicMessages:
                     yield {"type": "tool_use", "id": self._ids.add(part, name), "name": name, "input": arguments}
                 case RequestResult():
                     pass
+
+    def _opened(self, opaque: Opaque | None) -> Json:
+        """The citations of a text, as they were sent."""
+        sealed: Json = msgspec.json.decode(opaque.data) if opaque is not None and opaque.issuer == self._issuer else {}
+        return {"citations": sealed["citations"]} if "citations" in sealed else {}
 
     def _result(self, result: RequestResult) -> Json:
         text = result_text(result)
@@ -167,8 +195,8 @@ def _text(text: str) -> Iterator[Json]:
         yield {"type": "text", "text": text}
 
 
-def _alternate(messages: Iterable[tuple[str, list[Json]]]) -> list[Json]:
-    """Join consecutive messages of one role, with a user message at both ends."""
+def _alternate(messages: Iterable[tuple[str, list[Json]]], is_paused: Callable[[], bool]) -> list[Json]:
+    """Join consecutive messages of one role, with a user message at both ends; a paused answer stays the last."""
     joined: list[Json] = []
     for role, blocks in messages:
         if joined and joined[-1]["role"] == role:
@@ -177,7 +205,7 @@ def _alternate(messages: Iterable[tuple[str, list[Json]]]) -> list[Json]:
             joined.append({"role": role, "content": blocks})
     if joined and joined[0]["role"] == "assistant":
         joined.insert(0, {"role": "user", "content": list(_text(CONTINUE))})
-    if not joined or joined[-1]["role"] == "assistant":
+    if not joined or (joined[-1]["role"] == "assistant" and not is_paused()):
         joined.append({"role": "user", "content": list(_text(CONTINUE))})
     return joined
 

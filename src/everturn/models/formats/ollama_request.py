@@ -28,13 +28,14 @@ import msgspec
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.continuation import continued_text
 from everturn.core.history import arguments_as_object
-from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
+from everturn.core.parts import FilePart, NoticePart, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import as_base64, as_note, as_text, file_kind, move_files_to_user
 from everturn.models.formats.memo import Memo
 from everturn.models.formats.notices import CONTINUE, notice_text
 from everturn.models.formats.params import Params, encode_body, take_params
+from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
 from everturn.models.formats.turn_cache import cache_messages, cached_messages
@@ -169,6 +170,8 @@ class _OllamaMessages:
                     texts.append(text)
                 case NoticePart():
                     texts.append(notice_text(part))
+                case ProviderToolPart():
+                    texts.append(provider_tool_as_text(part))
                 case FilePart():
                     texts.append(as_note(part))
                 case ReasoningPart(text=text, opaque=opaque):

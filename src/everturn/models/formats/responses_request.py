@@ -12,12 +12,15 @@ from typing import Any, cast
 import msgspec
 
 from everturn.core.history import arguments_as_object
-from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
+from everturn.core.parts import FilePart, NoticePart, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import as_data_url, as_note, as_text, file_kind, move_files_to_user
 from everturn.models.formats.notices import CONTINUE, notice_text, user_content
 from everturn.models.formats.params import RESERVED, encode_body, schema_name, take_params
+from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
+from everturn.models.formats.provider_tools import declare_tools, find_replayable
+from everturn.models.formats.responses_server_tools import INCLUDES, ITEMS
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
 from everturn.models.formats.valid_history import repair_history, result_text
@@ -34,7 +37,10 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
     """Build the request."""
     names = ToolNames(request.tools)
     params = take_params(request, profile, _RESERVED)
+    provider_tools = declare_tools(request, "responses") if profile.provider_tools else []
+    hosted = [tool.name for tool in request.provider_tools] if provider_tools else []
     include = [*params.rest.pop("include", ()), *((ENCRYPTED_REASONING,) if profile.has_encrypted_reasoning else ())]
+    include += [INCLUDES[name] for name in hosted if name in INCLUDES]
     body: Json = {
         **params.rest,
         "model": origin.model,
@@ -51,7 +57,7 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
         body["text"] = {**body.get("text", {}), "format": output_format}
     if request.system:
         body["instructions"] = request.system
-    if request.tools:
+    if request.tools or provider_tools:
         body["tools"] = [
             {
                 "type": "function",
@@ -61,11 +67,11 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
                 "strict": False,
             }
             for tool in request.tools
-        ]
+        ] + provider_tools
     if params.tool_choice is not None:
         body["tool_choice"] = _choice(params.tool_choice, names)
-    items = list(_Items(request, profile, origin, names).each())
-    if not items or items[-1].get("role") == "assistant":
+    items = list(_Items(request, profile, origin, names, hosted).each())
+    if not items or items[-1].get("role") == "assistant" or items[-1].get("type") in ITEMS:
         items.append({"role": "user", "content": CONTINUE})
     body["input"] = items
     return BuiltRequest(PATH, encode_body(body), names.ours)
@@ -78,8 +84,11 @@ def _choice(choice: str | Json, names: ToolNames) -> object:
 
 
 class _Items:
-    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames) -> None:
+    def __init__(
+        self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames, hosted: Sequence[str]
+    ) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
+        self._replayed = find_replayable(request.messages, origin.issuer, hosted, has_pairs=False)
         self._ids = CallIds(profile.ids)
 
     def each(self) -> Iterator[Json]:
@@ -114,6 +123,10 @@ class _Items:
                     item = _output_text(text) if text else None
                 case NoticePart():
                     item = _output_text(notice_text(part))
+                case ProviderToolPart(opaque=opaque):
+                    item = _output_text(provider_tool_as_text(part))
+                    if opaque is not None and id(part) in self._replayed:
+                        item = msgspec.json.decode(opaque.data)
                 case FilePart():
                     item = _output_text(as_note(part))
                 case RequestCall():

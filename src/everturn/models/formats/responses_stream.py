@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from everturn.core.canonical_json import encode_canonical
-from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
+from everturn.core.chunks import (
+    CallChunk,
+    Chunk,
+    CitationChunk,
+    FileChunk,
+    FinishChunk,
+    OpaqueChunk,
+    ProviderToolChunk,
+    ReasoningChunk,
+    TextChunk,
+    TextEndChunk,
+    UsageChunk,
+)
 from everturn.core.parts import Finish, Opaque, Usage
 from everturn.models.failures import stream_error
+from everturn.models.formats import responses_server_tools as hosted_tools
 from everturn.models.formats.lenient_json import DECODE_ERRORS, decode_leniently, truncated_error
 from everturn.models.profile import Origin, Profile
 
@@ -46,6 +62,7 @@ class _ResponsesEvent(Struct, gc=False):
     output_index: int | None = None
     summary_index: int | None = None
     item: dict[str, Any] | None = None
+    annotation: dict[str, Any] | None = None
     response: _Response | None = None
     error: Any = None
     message: Any = None
@@ -63,6 +80,8 @@ class ResponsesDecoder:
         self._slots: dict[int, int] = {}  # output index of a call -> its slot
         self._grown: set[int] = set()  # the slots whose arguments were streamed
         self._has_refused = False
+        self._is_after_text = False  # the last item was a text
+        self._hosted_calls = 0
         self._finish: tuple[Finish, str] | None = None
         self._usage: _ResponsesUsage | None = None
         self.is_done = False
@@ -73,6 +92,7 @@ class ResponsesDecoder:
             "response.reasoning_text.delta": self._reason,
             "response.reasoning_summary_part.added": self._part,
             "response.refusal.delta": self._refuse,
+            "response.output_text.annotation.added": self._cite,
             "response.output_item.added": self._item,
             "response.output_item.done": self._item,
             "response.completed": self._complete,
@@ -95,7 +115,7 @@ class ResponsesDecoder:
     def end(self, out: list[Chunk]) -> None:
         """End the stream: append the usage and the finish reason."""
         if self._usage is not None:
-            out.append(UsageChunk(_to_usage(self._usage)))
+            out.append(UsageChunk(replace(_to_usage(self._usage), provider_calls=self._hosted_calls)))
         if self._finish is None:
             raise truncated_error()
         out.append(FinishChunk(*self._finish))
@@ -122,10 +142,28 @@ class ResponsesDecoder:
         self._has_refused = True
         self._say(event, out)
 
+    def _cite(self, event: _ResponsesEvent, out: list[Chunk]) -> None:
+        if event.annotation is not None:
+            out.append(CitationChunk(hosted_tools.read_annotation(event.annotation)))
+
+    def _hosted(self, item: dict[str, Any], out: list[Chunk]) -> None:
+        out.append(ProviderToolChunk(hosted_tools.read_item(item, self._origin.issuer)))
+        self._hosted_calls += item["type"] != "mcp_list_tools"
+        if (image := item.get("result")) and item["type"] == "image_generation_call" and isinstance(image, str):
+            media_type = f"image/{item.get('output_format') or 'png'}"
+            with suppress(ValueError):
+                out.append(FileChunk(b64decode(image, validate=True), media_type))
+
     def _item(self, event: _ResponsesEvent, out: list[Chunk]) -> None:
         index, item = event.output_index or 0, event.item or {}
         is_done = event.type == "response.output_item.done"
         match item.get("type"):
+            case "message":
+                if not is_done and self._is_after_text:  # its annotations count from its own beginning
+                    out.append(TextEndChunk())
+            case kind if kind in hosted_tools.ITEMS:
+                if is_done:
+                    self._hosted(item, out)
             case "function_call":
                 if index not in self._slots:
                     self._slots[index] = len(self._slots)
@@ -142,6 +180,7 @@ class ResponsesDecoder:
                     out.append(OpaqueChunk(Opaque(self._origin.issuer, data), "reasoning"))
             case _:
                 pass
+        self._is_after_text = item.get("type") == "message"
 
     def _complete(self, event: _ResponsesEvent, _: list[Chunk]) -> None:
         reason: Finish = "tool_calls" if self._slots else "refusal" if self._has_refused else "stop"

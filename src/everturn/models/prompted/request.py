@@ -11,10 +11,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from everturn.core.canonical_json import encode_canonical
-from everturn.core.parts import FilePart, TextPart
+from everturn.core.parts import FilePart, ProviderToolPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult
 from everturn.models.formats.files import file_kind
 from everturn.models.formats.notices import schema_instruction
+from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
 from everturn.models.formats.tool_schemas import tool_schema
 from everturn.models.formats.turn_cache import cache_messages, cached_messages
 from everturn.models.formats.valid_history import repair_history, result_text
@@ -93,8 +94,12 @@ def _one(
         numbers[call.call] = f"call_{len(numbers) + 1}"
     if not calls and not offer.is_constrained:
         return message
-    words = "".join(part.text for part in message.parts if isinstance(part, TextPart))
-    others = [part for part in message.parts if not isinstance(part, RequestCall | TextPart)]
+    words = "".join(
+        provider_tool_as_text(part) if isinstance(part, ProviderToolPart) else part.text
+        for part in message.parts
+        if isinstance(part, TextPart | ProviderToolPart)
+    )
+    others = [part for part in message.parts if not isinstance(part, RequestCall | TextPart | ProviderToolPart)]
     text = tool_format.write_answer(words, calls, offer)
     return replace(message, parts=(*others, *([TextPart(text)] if text else [])))
 

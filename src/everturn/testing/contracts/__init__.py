@@ -23,11 +23,13 @@ pytest-asyncio in auto mode, or mark your class. For readable failures call
 - `grants`: grants (remembered answers)
 - `usage`: usage accounting
 - `directory`: lists of sessions, tenants, blobs
+- `session_updates`: sessions that people rename, pin, archive and label
 - `pagination`: pages of gates, branches and sessions
 - `erasure`: erasure of sessions
 - `accounts`: accounts (tenants, users, credentials, audit log)
 - `user_memory`: memory files of users
 - `schedules`: schedules
+- `sharing`: shares of conversations
 - `webhooks`: webhooks and their outbox
 - `bus`: bus
 - `engine`: engine
@@ -48,6 +50,8 @@ from everturn.testing.contracts.log import BlobStoreContract, LogContract, LogDi
 from everturn.testing.contracts.model import ModelContract, ProviderModelContract
 from everturn.testing.contracts.pagination import PaginationContract
 from everturn.testing.contracts.schedules import ScheduleStoreContract
+from everturn.testing.contracts.session_updates import OrganizingContract
+from everturn.testing.contracts.sharing import SharingStoreContract
 from everturn.testing.contracts.usage import UsageContract, UsageDirectoryContract
 from everturn.testing.contracts.user_memory import UserMemoryContract
 from everturn.testing.contracts.webhooks import WebhookStoreContract
@@ -63,6 +67,7 @@ class CommandInboxContract(AdmissionContract, ClientContract):
 
 class SessionDirectoryContract(
     DirectoryContract,
+    OrganizingContract,
     PaginationContract,
     ErasureContract,
     LogDirectoryContract,
@@ -94,6 +99,7 @@ __all__ = [
     "ProviderModelContract",
     "ScheduleStoreContract",
     "SessionDirectoryContract",
+    "SharingStoreContract",
     "StoreContract",
     "TurnStoreContract",
     "UserMemoryContract",

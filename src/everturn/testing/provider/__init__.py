@@ -17,12 +17,13 @@ model → strict → progress → render → bytes (`server`). A request for ima
 - `answers`: bytes and pauses of an answer
 - `faults`: error bodies in the form of each provider
 - `signatures`: signatures of reasoning
+- `server_tools`: calls and results of the tools that a provider runs itself
 - `render`, `writers`: turn the items of a step into an answer; `render_chat`, `render_responses`, `render_messages`,
   `render_gemini`, `render_ollama`: one writer per format
 - `strict`: validates a request as its provider does
 - `strict_openai`, `strict_chat`, `strict_families`: OpenAI Chat Completions, and the families of compatible models
 - `strict_responses`, `strict_items`: OpenAI Responses
-- `strict_messages`, `strict_tools`, `strict_blocks`, `strict_pairs`: Anthropic Messages
+- `strict_messages`, `strict_tools`, `strict_blocks`, `strict_pairs`, `strict_server_blocks`: Anthropic Messages
 - `strict_gemini`, `strict_proto`, `strict_declarations`, `strict_turns`: Gemini
 - `strict_ollama`, `strict_functions`: Ollama
 - `strict_schemas`: the schemas of structured output, for every format
@@ -34,10 +35,12 @@ model → strict → progress → render → bytes (`server`). A request for ima
 
 from everturn.testing.provider.script import (
     Call,
+    Cite,
     Cut,
     CutAt,
     Finish,
     Hang,
+    HostedTool,
     Image,
     InBandError,
     Item,
@@ -57,10 +60,12 @@ from everturn.testing.provider.server import Provider, RecordedRequest
 
 __all__ = [
     "Call",
+    "Cite",
     "Cut",
     "CutAt",
     "Finish",
     "Hang",
+    "HostedTool",
     "Image",
     "InBandError",
     "Item",

@@ -11,7 +11,8 @@ from everturn.testing.provider.faults import Format, Refused
 from everturn.testing.provider.media import builtin_media
 from everturn.testing.provider.progress import call_ids, steps_taken
 from everturn.testing.provider.render import ending_of, make_call_ids, render
-from everturn.testing.provider.script import Call, Item, Script
+from everturn.testing.provider.script import Call, HostedTool, Item, Script
+from everturn.testing.provider.server_tools import place_server_tools
 from everturn.testing.provider.strict_media import check_chat_model
 from everturn.testing.provider.writers import Options, options_of, prepare_items, writer_for
 
@@ -62,6 +63,8 @@ class ScriptLibrary:
         step = script.steps[at]
         is_made_up = callable(step)
         items = _made_up(step, body) if callable(step) else step
+        if any(isinstance(item, HostedTool) for item in items):
+            items, is_made_up = place_server_tools(format, model, items, body), True
         check_chat_model(format, model, items)
         options = options_of(format, body, is_first=taken == 0)
         names = [item.name for item in items if isinstance(item, Call) and not item.id]

@@ -17,10 +17,12 @@ from everturn.testing.provider.answers import Answer, Part, StreamChunk, make_an
 from everturn.testing.provider.faults import Format, error_body, plain_refusal
 from everturn.testing.provider.script import (
     Call,
+    Cite,
     Cut,
     CutAt,
     Finish,
     Hang,
+    HostedTool,
     InBandError,
     Item,
     Pause,
@@ -35,7 +37,7 @@ from everturn.testing.provider.script import (
     split,
 )
 
-Kind = Literal["text", "thinking", "redacted", "refusal", "call"]
+Kind = Literal["text", "thinking", "redacted", "refusal", "call", "server", "cited"]
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 LINES = "application/x-ndjson"
 
@@ -47,6 +49,7 @@ class AnswerBlock(Struct):
     index: int
     name: str = ""
     id: str = ""
+    item: HostedTool | Cite | None = None
     pieces: list[str] = field(default_factory=list[str])
 
     @property
@@ -136,7 +139,7 @@ def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str], *, has_whol
             yield from writer.fail(item)
             return
         elif (made := _block(item, count, ids)) and made.kind in writer.kinds:
-            if block is None or block.kind != made.kind or made.kind in ("call", "redacted"):
+            if block is None or block.kind != made.kind or made.kind in ("call", "redacted", "server", "cited"):
                 if block is not None:
                     yield from writer.close(block)
                 block, count = made, count + 1
@@ -164,6 +167,10 @@ def _block(item: Item, index: int, ids: Iterator[str]) -> AnswerBlock | None:
             return AnswerBlock("refusal", index)
         case Call():
             return AnswerBlock("call", index, item.name, item.id or next(ids))
+        case HostedTool():
+            return AnswerBlock("server", index, item.name, item.id, item)
+        case Cite():
+            return AnswerBlock("cited", index, item=item)
         case _:
             return None
 
@@ -171,7 +178,9 @@ def _block(item: Item, index: int, ids: Iterator[str]) -> AnswerBlock | None:
 def _pieces(item: Item) -> list[str]:
     if isinstance(item, Call):
         return split(item.arguments, item.pieces)
-    return split(item.text, item.pieces) if isinstance(item, Say | Think | Refuse) else []
+    if isinstance(item, HostedTool):
+        return split(item.arguments, 2) if item.part == "call" else []
+    return split(item.text, item.pieces) if isinstance(item, Say | Think | Refuse | Cite) else []
 
 
 # ------------------------------------------------------------------------------------------------------ ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,17 +10,19 @@ import msgspec
 
 from everturn.testing.provider.answers import StreamChunk
 from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
-from everturn.testing.provider.script import InBandError, ScriptedUsage
+from everturn.testing.provider.script import Cite, HostedTool, InBandError, ScriptedUsage
+from everturn.testing.provider.server_tools import call_block, citation, result_block
 from everturn.testing.provider.signatures import seal_reasoning, sign
 
 _REASONS = {
     "stop": "end_turn",
     "tool_calls": "tool_use",
+    "paused": "pause_turn",
     "length": "max_tokens",
     "content_filter": "refusal",
     "refusal": "refusal",
 }
-_SHOWN: frozenset[Kind] = frozenset({"text", "refusal", "call"})
+_SHOWN: frozenset[Kind] = frozenset({"text", "refusal", "call", "server", "cited"})
 _THOUGHT: frozenset[Kind] = frozenset({"thinking", "redacted"})
 
 
@@ -29,6 +32,7 @@ class MessagesWriter:
     def __init__(self, model: str, ending: Ending, *, with_thinking: bool) -> None:
         self._model, self._ending = model, ending
         self._is_pinged = False
+        self._server_calls: Counter[str] = Counter()
         self._kinds = _SHOWN | _THOUGHT if with_thinking else _SHOWN
 
     @property
@@ -56,7 +60,9 @@ class MessagesWriter:
         if not self._is_pinged:
             self._is_pinged = True
             yield _event({"type": "ping"})
-        if block.kind == "call":
+        if block.kind == "call" or (isinstance(block.item, HostedTool) and block.item.part == "call"):
+            if block.kind == "server":
+                self._server_calls[block.name] += 1
             yield self._delta(block, {"type": "input_json_delta", "partial_json": ""}, is_beat=False)
 
     def piece(self, block: AnswerBlock, text: str) -> Iterator[StreamChunk]:
@@ -64,13 +70,16 @@ class MessagesWriter:
         match block.kind:
             case "thinking":
                 yield self._delta(block, {"type": "thinking_delta", "thinking": text})
-            case "call":
+            case "call" | "server":
                 yield self._delta(block, {"type": "input_json_delta", "partial_json": text})
             case _:
                 yield self._delta(block, {"type": "text_delta", "text": text})
 
     def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
-        """The signature of thinking, and `content_block_stop`."""
+        """The signature of thinking or the citation of a text, and `content_block_stop`."""
+        if isinstance(block.item, Cite):
+            found = citation(block.item, self._model)
+            yield self._delta(block, {"type": "citations_delta", "citation": found}, is_beat=False)
         if block.kind == "thinking":
             signature = sign(self._model, block.text)
             yield self._delta(block, {"type": "signature_delta", "signature": signature}, is_beat=False)
@@ -84,7 +93,11 @@ class MessagesWriter:
     def finish(self) -> Iterator[StreamChunk]:
         """`message_delta` with the stop reason and the tokens so far, and `message_stop`."""
         delta = {"stop_reason": _REASONS[self._ending.reason], "stop_sequence": None}
-        yield _event({"type": "message_delta", "delta": delta, "usage": _usage(self._ending.usage)}, is_beat=True)
+        usage = _usage(self._ending.usage)
+        if self._server_calls:
+            searches, pages = self._server_calls["web_search"], self._server_calls["web_fetch"]
+            usage["server_tool_use"] = {"web_search_requests": searches, "web_fetch_requests": pages}
+        yield _event({"type": "message_delta", "delta": delta, "usage": usage}, is_beat=True)
         yield _event({"type": "message_stop"})
 
     def _empty(self, block: AnswerBlock) -> dict[str, Any]:
@@ -96,6 +109,11 @@ class MessagesWriter:
                     "type": "redacted_thinking",
                     "data": seal_reasoning("red", self._model, f"redacted {block.index}"),
                 }
+            case "server" if isinstance(block.item, HostedTool):
+                is_call = block.item.part == "call"
+                return call_block(block.item) if is_call else result_block(block.item, self._model)
+            case "cited":
+                return {"type": "text", "text": "", "citations": []}
             case "call":
                 return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
             case _:

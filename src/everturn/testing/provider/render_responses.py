@@ -10,17 +10,18 @@ import msgspec
 from everturn.testing.provider.answers import StreamChunk
 from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
 from everturn.testing.provider.render_chat import CREATED
-from everturn.testing.provider.script import InBandError, ScriptedUsage
+from everturn.testing.provider.script import Cite, HostedTool, InBandError, ScriptedUsage
+from everturn.testing.provider.server_tools import HOSTED_AS, hosted_item
 from everturn.testing.provider.signatures import seal_reasoning
 
-_PREFIX = {"text": "msg", "refusal": "msg", "call": "fc", "thinking": "rs", "redacted": "rs"}
+_PREFIX = {"text": "msg", "refusal": "msg", "call": "fc", "thinking": "rs", "redacted": "rs", "cited": "msg"}
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 class ResponsesWriter:
     """Writes output items; the encrypted content of reasoning only if the request asked for it."""
 
-    kinds: frozenset[Kind] = frozenset({"text", "thinking", "redacted", "refusal", "call"})
+    kinds: frozenset[Kind] = frozenset({"text", "thinking", "redacted", "refusal", "call", "server", "cited"})
 
     def __init__(self, model: str, ending: Ending, *, with_encrypted: bool, seed: str = "") -> None:
         self._model, self._ending, self._with_encrypted = model, ending, with_encrypted
@@ -36,7 +37,11 @@ class ResponsesWriter:
     def open(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """The item, still empty, and its part if it has parts."""
         yield self._event("response.output_item.added", output_index=block.index, item=self._item(block, is_done=False))
-        if block.kind in ("text", "refusal"):
+        if isinstance(block.item, HostedTool):
+            kind = HOSTED_AS[block.item.name][1]
+            for phase in ("in_progress", *(["searching"] if "search" in kind else []), "completed"):
+                yield self._at(block, f"response.{kind}.{phase}", is_beat=True)
+        if block.kind in ("text", "refusal", "cited"):
             yield self._at(block, "response.content_part.added", content_index=0, part=_part(block, ""))
         elif block.kind == "thinking":
             part = {"type": "summary_text", "text": ""}
@@ -45,7 +50,7 @@ class ResponsesWriter:
     def piece(self, block: AnswerBlock, text: str) -> Iterator[StreamChunk]:
         """One delta."""
         match block.kind:
-            case "text":
+            case "text" | "cited":
                 yield self._beat(block, "response.output_text.delta", content_index=0, delta=text, logprobs=[])
             case "refusal":
                 yield self._beat(block, "response.refusal.delta", content_index=0, delta=text)
@@ -57,7 +62,11 @@ class ResponsesWriter:
     def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """The streamed content once more, whole, from the inside out."""
         match block.kind:
-            case "text":
+            case "text" | "cited":
+                if isinstance(block.item, Cite):
+                    found = _annotation(block.item)
+                    kind = "response.output_text.annotation.added"
+                    yield self._at(block, kind, content_index=0, annotation_index=0, annotation=found)
                 yield self._at(block, "response.output_text.done", content_index=0, text=block.text, logprobs=[])
             case "refusal":
                 yield self._at(block, "response.refusal.done", content_index=0, refusal=block.text)
@@ -67,9 +76,9 @@ class ResponsesWriter:
                 yield self._at(block, "response.reasoning_summary_part.done", summary_index=0, part=part)
             case "call":
                 yield self._at(block, "response.function_call_arguments.done", arguments=block.text)
-            case "redacted":
+            case "redacted" | "server":
                 pass
-        if block.kind in ("text", "refusal"):
+        if block.kind in ("text", "refusal", "cited"):
             yield self._at(block, "response.content_part.done", content_index=0, part=_part(block, block.text))
         item = self._item(block, is_done=True)
         self._output.append(item)
@@ -103,6 +112,8 @@ class ResponsesWriter:
         return self._at(block, type, is_beat=True, **fields)
 
     def _id(self, block: AnswerBlock) -> str:
+        if isinstance(block.item, HostedTool):
+            return block.id
         return f"{_PREFIX[block.kind]}_{seeded_token(f'{self._seed}{block.index}{block.id}', 48)}"
 
     def _item(self, block: AnswerBlock, *, is_done: bool) -> dict[str, Any]:
@@ -114,6 +125,9 @@ class ResponsesWriter:
                 if self._with_encrypted:
                     item["encrypted_content"] = seal_reasoning("enc", self._model, text or f"hidden {block.index}")
                 return item
+            case "server" if isinstance(block.item, HostedTool):
+                item = {"id": block.id, **hosted_item(block.item)}
+                return item if is_done or "status" not in item else {**item, "status": "in_progress"}
             case "call":
                 head = {"id": self._id(block), "type": "function_call", "status": status}
                 return {**head, "arguments": text, "call_id": block.id, "name": block.name}
@@ -154,7 +168,12 @@ class ResponsesWriter:
 def _part(block: AnswerBlock, text: str) -> dict[str, Any]:
     if block.kind == "refusal":
         return {"type": "refusal", "refusal": text}
-    return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
+    annotations = [_annotation(block.item)] if isinstance(block.item, Cite) and text else []
+    return {"type": "output_text", "annotations": annotations, "logprobs": [], "text": text}
+
+
+def _annotation(item: Cite) -> dict[str, Any]:
+    return {"type": "url_citation", "start_index": 0, "end_index": len(item.text), "title": item.title, "url": item.url}
 
 
 def _usage(usage: ScriptedUsage) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-Reason = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
+Reason = Literal["stop", "tool_calls", "paused", "length", "content_filter", "refusal"]
 
 
 class Say(Struct, frozen=True):
@@ -48,6 +48,31 @@ class Call(Struct, frozen=True):
     arguments: str = "{}"
     pieces: int = 2
     id: str = ""
+
+
+class HostedTool(Struct, frozen=True):
+    """A tool that the provider runs: its call, its result, or both. It is left out if the request does not declare it.
+
+    In messages `name` is the one in the call, such as `bash_code_execution`; a result alone answers an open call of the
+    request. The output of a web search is a URL in each line; with an `error` the tool fails.
+    """
+
+    name: str
+    arguments: str = "{}"
+    output: str = ""
+    part: Literal["both", "call", "result"] = "both"
+    error: str = ""
+    id: str = ""  # made by the provider
+
+
+class Cite(Struct, frozen=True):
+    """A text with a citation, in formats that have them; elsewhere a text."""
+
+    text: str
+    url: str = "https://example.com/a"
+    title: str = "A page"
+    quote: str = "as it says"
+    pieces: int = 0
 
 
 class Refuse(Struct, frozen=True):
@@ -145,6 +170,8 @@ Item: TypeAlias = (
     | Think
     | Redacted
     | Call
+    | HostedTool
+    | Cite
     | Refuse
     | Image
     | Speech

@@ -7,13 +7,19 @@ from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object
 from everturn.testing.provider.signatures import is_sealed, sign
+from everturn.testing.provider.strict_server_blocks import (
+    RESULTS,
+    check_citations,
+    check_server_call,
+    check_server_result,
+)
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-# Accepted unchecked: results of the tools that Anthropic runs, and blocks of other features.
+# Accepted unchecked: blocks of other features.
 _UNCHECKED_USER = ("search_result", "container_upload", "mid_conv_system")
-_UNCHECKED_ASSISTANT = ("server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result", "compaction")
+_UNCHECKED_ASSISTANT = ("mcp_tool_use", "mcp_tool_result", "compaction")
 
 
 def check_user_block(path: str, block: dict[str, Any], model: str) -> None:
@@ -42,8 +48,13 @@ def check_assistant_block(path: str, block: dict[str, Any], model: str) -> None:
     match block["type"]:
         case "text":
             check_text(path, block)
+            check_citations(path, block, model)
         case "tool_use":
             check_call(path, block)
+        case "server_tool_use":
+            check_server_call(path, block, model)
+        case kind if kind in RESULTS:
+            check_server_result(path, block, model)
         case "thinking":
             check_signature(path, block, model)
         case "redacted_thinking":

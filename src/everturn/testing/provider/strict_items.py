@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object
+from everturn.testing.provider.server_tools import is_own_item
 from everturn.testing.provider.signatures import is_sealed
 from everturn.testing.provider.strict_openai import (
     check_arguments,
@@ -24,8 +25,18 @@ _MAX_CALL_ID = 64
 _OUTPUT = ("output_text", "refusal")
 _INPUT = ("input_text", "input_image", "input_file")
 _PREFIX = {"message": "msg", "function_call": "fc", "function_call_output": "fc", "reasoning": "rs"}
-# Accepted unchecked: results of the tools that OpenAI runs.
-_UNCHECKED = ("item_reference", "web_search_call", "file_search_call", "custom_tool_call", "custom_tool_call_output")
+# Accepted unchecked: items of tools that nothing here uses.
+_UNCHECKED = ("item_reference", "custom_tool_call", "custom_tool_call_output")
+# Items of tools that OpenAI runs, with the fields that the `openai` package requires of them in a request:
+# `ResponseFunctionWebSearchParam` and the others of `ResponseInputItemParam`.
+HOSTED: dict[str, tuple[str, ...]] = {
+    "web_search_call": ("id", "action", "status"),
+    "file_search_call": ("id", "queries", "status"),
+    "code_interpreter_call": ("id", "code", "container_id", "outputs", "status"),
+    "image_generation_call": ("id", "result", "status"),
+    "mcp_call": ("id", "arguments", "name", "server_label"),
+    "mcp_list_tools": ("id", "server_label", "tools"),
+}
 
 
 def check_items(items: list[Any], model: str, *, is_stored: bool) -> None:
@@ -48,6 +59,9 @@ def check_item(param: str, item: Any, model: str, *, is_stored: bool) -> None:
     kind = kind_of(item)
     if not isinstance(kind, str):
         raise missing(f"{param}.type") if kind is None else wrong_type(f"{param}.type", "a string", kind)
+    if kind in HOSTED:
+        check_hosted(param, item, model)
+        return
     if not is_stored:
         check_no_id(item)
     elif kind in _PREFIX:
@@ -62,6 +76,16 @@ def check_item(param: str, item: Any, model: str, *, is_stored: bool) -> None:
         check_reasoning(param, item, model)
     elif kind not in _UNCHECKED:
         raise wrong_value(f"{param}.type", kind, KINDS)
+
+
+def check_hosted(param: str, item: dict[str, Any], model: str) -> None:
+    """An item of a tool that OpenAI runs has its fields, its id among them, and goes back as it came."""
+    for name in HOSTED[item["type"]]:
+        if name not in item:
+            raise missing(f"{param}.{name}")
+    if not is_own_item(model, item):
+        text = f"Item '{item['id']}' was modified, or is of another model (our own rule: its id signs it)."
+        raise Refused(text, param, "invalid_value")
 
 
 def check_no_id(item: dict[str, Any]) -> None:
@@ -199,7 +223,7 @@ def check_followed(items: list[dict[str, Any]]) -> None:
         if kind == "reasoning":
             alone = alone or (i, item)
             continue
-        is_output = kind in ("function_call", "custom_tool_call", "web_search_call", "file_search_call") or (
+        is_output = kind in ("function_call", "custom_tool_call", *HOSTED) or (
             kind == "message" and item.get("role") == "assistant"
         )
         if alone is not None and not is_output:

@@ -13,6 +13,7 @@ from everturn.testing.provider.faults import Refused, is_json_integer, is_list, 
 from everturn.testing.provider.strict_blocks import check_assistant_block, check_user_block
 from everturn.testing.provider.strict_pairs import RoleGroup, check_no_thinking, check_pairs, check_thinking_first
 from everturn.testing.provider.strict_schemas import check_anthropic_schema
+from everturn.testing.provider.strict_server_blocks import check_server_pairs
 from everturn.testing.provider.strict_tools import check_tool_choice, check_tools, is_thinking
 
 FIELDS = frozenset(
@@ -36,6 +37,7 @@ def check_anthropic(body: dict[str, Any], headers: Mapping[str, str]) -> None:
     check_output(body)
     turns = check_messages(body)
     check_pairs(turns)
+    check_server_pairs(body, turns)
     check_tools_given(body, turns)
     if is_thinking(body):
         check_thinking_first(turns)
@@ -190,8 +192,8 @@ def check_tools_given(body: dict[str, Any], turns: list[RoleGroup]) -> None:
 
 
 def check_last(body: dict[str, Any], turns: list[RoleGroup]) -> None:
-    """The last message is the user's; where a prefill is allowed, it does not end with whitespace."""
-    if turns[-1].role == "user":
+    """The last message is the user's, or one that was paused; where a prefill is allowed, it does not end with whitespace."""
+    if turns[-1].role == "user" or any(block["type"] == "server_tool_use" for _, block in turns[-1].blocks):
         return
     if not body["model"].startswith("prefill-"):
         raise Refused(

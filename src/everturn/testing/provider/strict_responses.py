@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
+from everturn.testing.provider.server_tools import HOSTED_AS
 from everturn.testing.provider.strict_items import check_items
 from everturn.testing.provider.strict_openai import (
     check_fields,
@@ -75,6 +76,19 @@ def check_openai(body: dict[str, Any], headers: Mapping[str, str]) -> None:
     if not is_list(given):
         raise wrong_type("input", "one of a string or array of input items", given)
     check_items(given, body["model"], is_stored=body.get("store") is not False)
+    check_hosted_declared(body, given)
+
+
+_DECLARED = {item: tool for tool, item in HOSTED_AS.values()} | {"mcp_list_tools": "mcp"}
+_REQUIRED = {"file_search": "vector_store_ids", "code_interpreter": "container", "mcp": "server_label"}
+
+
+def check_hosted_declared(body: dict[str, Any], items: list[Any]) -> None:
+    """Our own rule: an item of a tool that OpenAI runs is sent only where the tool is declared."""
+    declared = [tool.get("type") for tool in check_tools_list(body)]
+    for i, item in enumerate(items):
+        if (wanted := _DECLARED.get(str(item.get("type")))) and wanted not in declared:
+            raise Refused(f"input[{i}]: {item['type']}, but the request does not declare {wanted}", f"input[{i}]")
 
 
 def is_encrypted(body: dict[str, Any]) -> bool:
@@ -84,7 +98,7 @@ def is_encrypted(body: dict[str, Any]) -> bool:
 
 
 def check_tools(body: dict[str, Any]) -> None:
-    """Functions are described flat, with unique names; the tools that OpenAI runs are accepted unchecked."""
+    """Functions are described flat, with unique names; the tools that OpenAI runs have known types."""
     names: set[str] = set()
     for i, tool in enumerate(check_tools_list(body)):
         kind = tool.get("type") if is_object(tool) else None
@@ -94,6 +108,8 @@ def check_tools(body: dict[str, Any]) -> None:
             check_function(f"tools[{i}]", tool, names)
         elif kind not in _HOSTED:
             raise wrong_value(f"tools[{i}].type", kind, ("function", *_HOSTED))
+        elif (field := _REQUIRED.get(kind)) and field not in tool:
+            raise missing(f"tools[{i}].{field}")
 
 
 def check_limit(body: dict[str, Any]) -> None:

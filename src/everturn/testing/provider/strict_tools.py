@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object
+from everturn.testing.provider.strict_server_blocks import check_declaration
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -18,7 +19,7 @@ def is_thinking(body: dict[str, Any]) -> bool:
 
 
 def check_tools(body: dict[str, Any]) -> None:
-    """Tools have unique names and schemas of objects; those that Anthropic runs are accepted unchecked."""
+    """Tools have unique names and schemas of objects; those that Anthropic runs have known types."""
     tools = body.get("tools")
     if tools is None:
         return
@@ -35,6 +36,8 @@ def check_tools(body: dict[str, Any]) -> None:
             if not _NAME.fullmatch(name):
                 raise Refused(f"tools.{i}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
             check_schema(f"tools.{i}.custom.input_schema", tool.get("input_schema"))
+        else:
+            check_declaration(f"tools.{i}", tool)
         if str(name) in names:
             raise Refused("tools: Tool names must be unique.")
         names.add(str(name))

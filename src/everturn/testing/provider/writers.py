@@ -14,7 +14,7 @@ from everturn.testing.provider.render_gemini import GeminiWriter
 from everturn.testing.provider.render_messages import MessagesWriter
 from everturn.testing.provider.render_ollama import OllamaWriter, as_ollama
 from everturn.testing.provider.render_responses import ResponsesWriter
-from everturn.testing.provider.script import Call, Item, Redacted, Say, Think
+from everturn.testing.provider.script import Call, Cite, Finish, Item, Redacted, Say, Think
 from everturn.testing.provider.strict_gemini import shows_thoughts
 from everturn.testing.provider.strict_ollama import hides_thinking
 from everturn.testing.provider.strict_responses import is_encrypted
@@ -45,6 +45,10 @@ def prepare_items(format: Format, items: Sequence[Item], options: Options) -> Se
 
     The real one never calls before it has thought, and refuses to continue a turn that looks as if it had.
     """
+    if format != "messages":  # only this one pauses
+        items = [item for item in items if not (isinstance(item, Finish) and item.reason == "paused")]
+    if format not in ("messages", "responses"):  # a text with a citation is a text there
+        items = [Say(item.text, item.pieces) if isinstance(item, Cite) else item for item in items]
     if format == "ollama":
         return as_ollama(items)
     spoken = [item for item in items if isinstance(item, Think | Redacted | Say | Call)]
