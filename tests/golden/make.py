@@ -379,6 +379,18 @@ async def instructed() -> bytes:
         return await dumped_log(chat)
 
 
+async def organized() -> bytes:
+    """A person renames, pins, archives and labels the session, and the next turn does not replace the title."""
+    async with App(ScriptedModel(say("Hello."), say("Yes.")), clock=FakeClock(), ids=CountingIds()) as app:
+        chat = app.chat("session")
+        await (await chat.send("Hello!"))
+        await chat.update(title="Greetings", labels=["work", "home"], by="ada", key="k1")
+        await chat.update(pinned=True, by="ada", key="k2")
+        await (await chat.send("Still there?"))
+        await chat.update(archived=True, pinned=False, by="ada", key="k3")
+        return await dumped_log(chat)
+
+
 async def switched() -> bytes:
     """A person hands the conversation to another agent, which takes the next turn."""
     front = Agent(ScriptedModel(say("Hello.")), name="front")
@@ -451,6 +463,7 @@ LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
         imported,
         switched,
         instructed,
+        organized,
         compacted,
     )
 }

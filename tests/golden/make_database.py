@@ -173,7 +173,12 @@ async def dump_postgres() -> str:
     """The rows of a schema as INSERTs; the tables are what the scripts of that time made."""
     connection = await asyncpg.connect(URL, server_settings={"search_path": SCHEMA})
     lines = list[str]()
-    names = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1", SCHEMA)
+    # A partition is left out: its rows are those of its table.
+    names = await connection.fetch(
+        "SELECT c.relname AS tablename FROM pg_class c WHERE c.relnamespace = $1::regnamespace "
+        "AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1",
+        SCHEMA,
+    )
     # The totals of usage are made by its triggers, as they were.
     for table in [row[0] for row in names if row[0] not in ("everturn_schema", "usage_days")]:
         columns = [a.name for a in (await connection.prepare(f"SELECT * FROM {table}")).get_attributes()]

@@ -39,6 +39,7 @@ PHASES = {
     "imported": [DONE],
     "switched": [DONE, DONE],
     "instructed": [DONE, DONE],
+    "organized": [DONE, DONE],
     "compacted": [DONE, FAILED, DONE, DONE],
 }
 

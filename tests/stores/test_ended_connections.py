@@ -21,7 +21,7 @@ class Ended:
     """A connection whose end has been announced, or one that works."""
 
     def __init__(self, error: Exception | None) -> None:
-        self._error, self.is_closed, self.tenant = error, False, None
+        self._error, self.is_closed, self.scope = error, False, None
 
     async def execute(self, text: str) -> str:
         if self._error is not None:

@@ -126,8 +126,13 @@ async def test_the_steps_lead_to_the_model_on_postgres(places: tuple[Place, Plac
         await modelled.sql(statement)
 
     async def shape(place: Place) -> set[tuple[Any, ...]]:
-        rows = await place.sql(_SHAPE)
-        return {tuple(row) for row in rows if not str(row[2]).startswith(VERSION_TABLE) and row[1] != VERSION_TABLE}
+        # The model has no partitions, which SQLite does not know: on PostgreSQL the log is in `events_0` and those after it.
+        rows = [
+            tuple(str(value).replace("events_0", "events") for value in row)
+            for row in await place.sql(_SHAPE)
+            if row[2] not in ("cohort", "sessions_cohort")
+        ]
+        return {row for row in rows if not row[2].startswith(VERSION_TABLE) and row[1] != VERSION_TABLE}
 
     made, wanted = await shape(stepped), await shape(modelled)
     assert {row for row in made if row[2] != "lookup_words"} == wanted

@@ -75,7 +75,7 @@ def test_row_level_security_of_a_partial_store_is_used() -> None:
     class Restricting(TwoPorts):
         tenants: ClassVar[list[str]] = []
 
-        def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
+        def restrict_to_tenant(self, tenant: str, reader: object = None) -> AbstractContextManager[None]:
             self.tenants.append(tenant)
             return nullcontext()
 
@@ -100,6 +100,7 @@ def test_a_whole_store_is_used_as_it_is() -> None:
         "accounts",
         "user_memory",
         "schedules",
+        "sharing",
         "webhooks",
     }
     bases = inspect.getmro(cast("type[object]", Store))
@@ -109,6 +110,7 @@ def test_a_whole_store_is_used_as_it_is() -> None:
         "accounts",
         "user_memory",
         "schedules",
+        "sharing",
         "webhooks",
         "aclose",
     }

@@ -17,6 +17,7 @@ from everturn.core.events import FilesChanged
 from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, Usage
 from everturn.core.schedules import Schedule
+from everturn.core.sharing import Share
 from everturn.core.store_ports import TurnSnapshot
 from everturn.core.user_memory import MemoryCreate, MemoryOrigin
 from everturn.core.webhooks import Webhook
@@ -106,6 +107,8 @@ async def fill(store: SqlStore) -> None:
         await accounts.secret("s")
         await accounts.append_audit(AuditRecord(tenant, NOON, "u", "", "x"))
         await accounts.put_fingerprint(tenant, "h", ConversationFingerprint(f"s{tenant}", "m"), NOON)
+        await store.sharing.add(Share(id="h", tenant=tenant, session=f"s{tenant}", kind="link", hash=tenant))
+        await store.sharing.set_temporary(tenant, f"s{tenant}", NOON)
         origin = MemoryOrigin(f"s{tenant}", "c")
         await store.user_memory.change(tenant, "u", MemoryCreate("a", tenant), at=NOON, origin=origin)
 
@@ -121,10 +124,12 @@ async def test_without_a_word_about_tenants_a_query_sees_one_tenants_rows_in_eve
     store = SqlStore(postgres)
     await fill(store)
     tables = await place.sql(
-        "SELECT relname, relrowsecurity FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+        "SELECT relname, relrowsecurity, relispartition FROM pg_class "
+        "WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace"
     )
     assert {row["relname"] for row in tables if not row["relrowsecurity"]} == OPEN
-    assert set(TABLES) == {row["relname"] for row in tables} - {"everturn_schema", "secrets"} - ENGINE_TABLES
+    whole_tables = {row["relname"] for row in tables if not row["relispartition"]}
+    assert set(TABLES) == whole_tables - {"everturn_schema", "secrets"} - ENGINE_TABLES
 
     for table in set(TABLES) - OPEN:
         whole = await postgres.read(lambda table=table: everything(table))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from everturn.stores.sql.row_security import set_tenant_sql
+from everturn.core.sharing import Reader
+from everturn.stores.sql.row_security import ReadScope, set_scope_sql
 
 
 @pytest.mark.parametrize(
@@ -17,8 +18,12 @@ from everturn.stores.sql.row_security import set_tenant_sql
     ],
 )
 def test_the_name_of_a_tenant_is_never_read_as_a_command(tenant: str, said: str) -> None:
-    assert set_tenant_sql('re"ader', tenant) == f'SET ROLE "re""ader"; SET everturn.tenant = {said}'
+    sql = set_scope_sql('re"ader', ReadScope(tenant, Reader(tenant, (tenant,), ())))
+    assert sql.startswith(f'SET ROLE "re""ader"; SET everturn.tenant = {said}; SET everturn.reader = E\'{{"creators":[')
+    assert sql.endswith(f"; SET everturn.viewer = E'u:{said[2:]}")
+    assert set_scope_sql("", ReadScope("a")).endswith("SET everturn.reader = E''; SET everturn.viewer = E''")
 
 
 def test_outside_of_walls_nothing_is_left_of_them() -> None:
-    assert set_tenant_sql("reader", None) == "RESET ROLE; RESET everturn.tenant"
+    whole = "RESET ROLE; RESET everturn.tenant; RESET everturn.viewer; RESET everturn.reader"
+    assert set_scope_sql("reader", None) == whole

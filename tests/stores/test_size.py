@@ -39,9 +39,9 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest.mark.live
 @pytest.mark.timeout(300)
-def test_with_two_thousand_sessions_every_plan_of_postgres_uses_its_index() -> None:
+def test_with_a_hundred_thousand_events_every_plan_of_postgres_uses_its_index() -> None:
     said = subprocess.run(
-        [sys.executable, ROOT / "benchmarks/size.py", "--sessions", "2000", "--gates", "1900", "--plans-only"],
+        [sys.executable, ROOT / "benchmarks/size.py", "--sessions", "9000", "--gates", "1900", "--plans-only"],
         capture_output=True,
         text=True,
         check=False,

@@ -358,7 +358,7 @@ async def test_no_statement_reads_a_table_from_end_to_end(
 
 def _wanted(text: str) -> int:
     """How many parameters a statement takes: numbered ones, or one for every mark."""
-    return max(number for number in range(10) if not number or f"?{number}" in text) or text.count("?")
+    return max(number for number in range(20) if not number or f"?{number}" in text) or text.count("?")
 
 
 # Processes that die -----------------------------------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ async def main():
     refused = at = 0
     await store.sessions()
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, hard))
     while refused < 3:
         at += 1
         command = Send(key=str(at), session="s", turn=str(at), parts=(TextPart("x" * 5000),), at_leaf=True)

@@ -38,9 +38,38 @@ sessions = sa.Table(
     # every append: PostgreSQL would have to write to all indexes of the row then.
     sa.Column("moved", sa.Double, nullable=False, server_default="0"),
     sa.Column("awaited_agent", sa.Text, nullable=False, server_default=""),  # that its last driver did not know
+    # How people organize it: the fold of the `SessionUpdated` events.
+    sa.Column("renamed", sa.Boolean, nullable=False, server_default=sa.false()),  # a person gave the title
+    sa.Column("pinned", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("archived", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("labels", sa.Text, nullable=False, server_default=""),  # each between two line ends
+    sa.Column("organized", sa.Double, nullable=False, server_default="0"),  # the time of the last of these events
 )
 _is_listed = sa.and_(~sessions.c.erased, sessions.c.parent == "")
 sa.Index("sessions_listed", sessions.c.tenant, sessions.c.moved, sqlite_where=_is_listed, postgresql_where=_is_listed)
+sa.Index(
+    "sessions_pinned",
+    sessions.c.tenant,
+    sessions.c.moved,
+    sqlite_where=sessions.c.pinned,
+    postgresql_where=sessions.c.pinned,
+)
+_is_organized = sessions.c.organized > 0
+sa.Index(
+    "sessions_organized",
+    sessions.c.tenant,
+    sessions.c.organized,
+    sqlite_where=_is_organized,
+    postgresql_where=_is_organized,
+)
+sa.Index(
+    "sessions_creator",
+    sessions.c.tenant,
+    sessions.c.creator,
+    sessions.c.moved,
+    sqlite_where=_is_listed,
+    postgresql_where=_is_listed,
+)  # for the list of one user
 _has_parent = sessions.c.parent != ""
 sa.Index("sessions_parent", sessions.c.parent, sqlite_where=_has_parent, postgresql_where=_has_parent)
 
@@ -435,3 +464,43 @@ rate_limits = sa.Table(
     sa.Column("version", sa.BigInteger, nullable=False),  # a writer names the one that it has read
     sa.Column("state", sa.LargeBinary, nullable=False),
 )
+
+# Who may see a private conversation beside its author (core/sharing.py).
+session_shares = sa.Table(
+    "session_shares",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("session", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),  # `user:ada` or `role:member`; "" for a link
+    sa.Column("hash", sa.Text, nullable=False),  # of the secret of a link
+    sa.Column("via", sa.Text, nullable=False),  # the link that was opened
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+    sa.Column("revoked", sa.Double, nullable=False),
+    sa.Column("seen", sa.Double, nullable=False),  # when the author dismissed the notice
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+sa.Index("session_shares_session", session_shares.c.session)
+sa.Index("session_shares_subject", session_shares.c.tenant, session_shares.c.subject)
+_is_link = session_shares.c.hash != ""
+sa.Index(
+    "session_shares_hash",
+    session_shares.c.tenant,
+    session_shares.c.hash,
+    sqlite_where=_is_link,
+    postgresql_where=_is_link,
+)
+_is_notice = sa.and_(session_shares.c.kind == "admin", session_shares.c.seen == 0)
+sa.Index("session_shares_notice", session_shares.c.tenant, sqlite_where=_is_notice, postgresql_where=_is_notice)
+
+# Temporary chats, which are in no list, and when they are erased.
+temporary_sessions = sa.Table(
+    "temporary_sessions",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("until", sa.Double, nullable=False),
+)
+sa.Index("temporary_sessions_until", temporary_sessions.c.until)

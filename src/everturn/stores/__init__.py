@@ -14,6 +14,7 @@ matches the same terms in every store.
     partial          stores that implement only what runs turns
     sql/             the store on SQLite and PostgreSQL
     migration        schema version of a store, and its upgrade as a step of its own
+    encryption/      ciphers and keyrings, for content that is encrypted with a key per tenant
     backup/          hot backup of a SQL store, and its restore
     blob_refs        the blobs that an event or a command references
     export           export of a session to a file, and its import
@@ -28,6 +29,7 @@ from everturn.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:  # `_HOMES` says the same
     from everturn.core.accounts import Accounts
+    from everturn.core.encryption import KeyProvider
     from everturn.core.store_ports import (
         BlobStore,
         CommandInbox,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:  # `_HOMES` says the same
         TurnStore,
     )
     from everturn.stores.backup.commands import create_backup, restore_backup, verify_backup
+    from everturn.stores.encryption.keyring import open_keyring
     from everturn.stores.export import (
         export_session,
         import_session,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:  # `_HOMES` says the same
 # Imported when they are first asked for.
 _HOMES = {
     "Accounts": "everturn.core.accounts",
+    "KeyProvider": "everturn.core.encryption",
     "BlobStore": "everturn.core.store_ports",
     "CommandInbox": "everturn.core.store_ports",
     "EventLog": "everturn.core.store_ports",
@@ -64,6 +68,7 @@ _HOMES = {
     "export_session": "everturn.stores.export",
     "get_store": "everturn.stores.registry",
     "import_session": "everturn.stores.export",
+    "open_keyring": "everturn.stores.encryption.keyring",
     "restore_backup": "everturn.stores.backup.commands",
     "verify_backup": "everturn.stores.backup.commands",
 }
@@ -73,6 +78,7 @@ __all__ = [
     "BlobStore",
     "CommandInbox",
     "EventLog",
+    "KeyProvider",
     "Receipt",
     "SessionClaim",
     "SessionDirectory",
@@ -84,6 +90,7 @@ __all__ = [
     "export_session",
     "get_store",
     "import_session",
+    "open_keyring",
     "restore_backup",
     "verify_backup",
 ]

@@ -28,6 +28,7 @@ from everturn.core.parts import (
     FilePart,
     NoticePart,
     Output,
+    ProviderToolPart,
     ReasoningPart,
     StepPart,
     SummaryPart,
@@ -35,7 +36,7 @@ from everturn.core.parts import (
     ToolPart,
 )
 
-_WITHOUT_FILES = frozenset((TextPart, ReasoningPart, StepPart, NoticePart, ClearedPart, ContextPart))
+_WITHOUT_FILES = frozenset((TextPart, ReasoningPart, StepPart, NoticePart, ClearedPart, ContextPart, ProviderToolPart))
 
 
 def referenced_blobs(said: Event | Command) -> list[str]:

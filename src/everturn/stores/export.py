@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
+from everturn.core.encryption import blobs_of_tenant
 from everturn.core.events import Entry, Event, FilesChanged, FilesReverted, RevertStarted
 from everturn.core.store_ports import Store
 from everturn.errors import EverturnError, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
@@ -78,7 +79,8 @@ async def export_session(store: Store, session: str, file: str | Path) -> None:
     handled = {getattr(entry.event, "command", "") for entry in entries}
     commands = [command for command in inbox if command.key not in handled]
     blob_names = _referenced_blobs((entry.event for entry in entries), commands)
-    with private_file(Path(file)) as out, zipfile.ZipFile(out, "w") as archive:
+    tenant = (await store.info(session)).tenant
+    with blobs_of_tenant(tenant), private_file(Path(file)) as out, zipfile.ZipFile(out, "w") as archive:
         await asyncio.to_thread(_write_log, archive, entries, commands)
         missing: list[str] = []
         for name in blob_names:
@@ -119,7 +121,9 @@ async def import_session(
         referenced = set(_referenced_blobs(events))
         for blob in filter(referenced.__contains__, _blob_names(archive)):
             data = await asyncio.to_thread(archive.read, BLOBS + blob)
-            if await store.put_blob(data) != blob:
+            with blobs_of_tenant(tenant):
+                stored = await store.put_blob(data)
+            if stored != blob:
                 raise UnreadableLog(f"the bytes of blob {blob} changed while they were read")
     await store.restore(name, tenant, events)
     return name

@@ -25,6 +25,7 @@ from everturn.core.events import (
     MessageAdded,
     MessagesImported,
     RevertStarted,
+    SessionUpdated,
     StepFinished,
     StepInterrupted,
     TurnCancelled,
@@ -91,6 +92,8 @@ def _with_foreign_users(events: Iterable[Event], by: str) -> Iterable[Event]:
             yield replace(event, by=_with_prefix(event.by))
         elif isinstance(event, InstructionsSet):  # nobody here has written them
             yield replace(event, text="", by=_with_prefix(event.by))
+        elif isinstance(event, SessionUpdated):  # where it is in the importer's list, the importer decides
+            yield replace(event, pinned=None, archived=None, by=_with_prefix(event.by))
         elif isinstance(event, CallFinished | LateResultReceived):  # the file's author may have invented it
             yield replace(event, output=replace(event.output, untrusted=True))
         else:

@@ -26,6 +26,7 @@ from everturn.core.commands import (
     SelectAgent,
     Send,
     SetInstructions,
+    UpdateSession,
 )
 from everturn.core.event_index import EventIndex, index_key
 from everturn.core.events import (
@@ -52,6 +53,7 @@ from everturn.core.events import (
     MessagesImported,
     PermissionDecided,
     RequestRetried,
+    SessionUpdated,
     StepFinished,
     StepRestarted,
     StepStarted,
@@ -76,10 +78,13 @@ from everturn.core.session_claims import (
     is_quarantined,
     retry_pause,
 )
+from everturn.core.sharing import Reader
 from everturn.core.state import TurnState
 from everturn.core.store_ports import (
+    ANY_SESSION,
     Receipt,
     SessionClaim,
+    SessionFilter,
     SessionInfo,
     StoreCounts,
     TurnSnapshot,
@@ -110,6 +115,7 @@ from everturn.stores.import_check import (
 from everturn.stores.memory_usage import UsageTotals
 from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.stores.schedules import DictSchedules
+from everturn.stores.sharing import DictSharing
 from everturn.stores.user_memory import DictUserMemory
 from everturn.stores.webhooks import DictWebhooks
 from everturn.turn_snapshot import load_snapshot
@@ -127,6 +133,7 @@ _ACTED_ON = frozenset(
         LeafSelected,
         AgentSelected,
         InstructionsSet,
+        SessionUpdated,
         MessageDeleted,
         MessagesImported,
         GrantRevoked,
@@ -166,6 +173,9 @@ class _MemorySession:
         self.parent: str = ""
         self.created: float = 0.0
         self.moved: float = 0.0
+        self.pinned = self.archived = False
+        self.labels: tuple[str, ...] = ()
+        self.organized: float = 0.0
         self.mentions: set[str] = set()  # blobs
         self.snapshots: dict[str, TurnSnapshot] = {}  # of long turns that are open
 
@@ -176,7 +186,8 @@ class _MemorySession:
         self.admitted[command.key] = self.inbox[command.key] = command
         self.tries, self.quarantined, self.touched = 0, "", max(self.touched, command.at)
         self.awaited_agent = ""
-        self.moved = max(self.moved, command.at)
+        if not isinstance(command, UpdateSession):
+            self.moved = max(self.moved, command.at)
         self.mentions.update(referenced_blobs(command))
         if isinstance(command, Send):
             if not self.turns and not self.created:
@@ -203,12 +214,30 @@ class _MemorySession:
             self.inbox.pop(cast("CommandDropped", event).command, None)
         if kind is CallClaimed:
             self._keep_claims()
+        elif kind is SessionUpdated:
+            self._organize(cast("SessionUpdated", event))
         elif kind in (FilesChanged, FilesReverted):
             root = cast("FilesChanged", event).root
             if (
                 not root or entry.seq > self.restored
             ):  # an imported log is untrusted: folders of this machine are not its own
                 self.roots[root] = cast("FilesChanged", event).after
+
+    def _organize(self, event: SessionUpdated) -> None:
+        self.pinned = self.pinned if event.pinned is None else event.pinned
+        self.archived = self.archived if event.archived is None else event.archived
+        self.labels = self.labels if event.labels is None else event.labels
+        self.organized = max(self.organized, event.at)
+
+    def is_listed(self, where: SessionFilter) -> bool:
+        """Return whether a list with this filter has the session."""
+        return (
+            where.archived in (None, self.archived)
+            and where.pinned in (None, self.pinned)
+            and (not where.label or where.label in self.labels)
+            and where.agent in ("", self.tree.agent or self.agent)
+            and self.organized >= where.organized_since
+        )
 
     def _index(self, entry: Entry) -> None:
         if (indexed := index_key(entry.event)) is not None:
@@ -302,6 +331,7 @@ class MemoryStore:
         self._accounts = MemoryAccounts()
         self._user_memory = DictUserMemory()
         self._schedules = DictSchedules()
+        self._sharing = DictSharing(self._author_of)
         self.rate_limits = MemoryRateLimits()
         self._webhooks = DictWebhooks()
 
@@ -381,8 +411,8 @@ class MemoryStore:
             case Revert(session=name):
                 if session.is_taken:
                     raise SessionBusy(REVERT_BUSY.format(session=name))
-            case SetInstructions():
-                pass  # for later messages, so a turn that runs does not matter
+            case SetInstructions() | UpdateSession():
+                pass  # a turn that runs does not matter
             case SelectAgent(session=name):
                 if session.open_turns:
                     raise SessionBusy(AGENT_BUSY.format(session=name))
@@ -608,16 +638,34 @@ class MemoryStore:
         return [info for info in matching if after is None or (info.created, info.id) > after][:limit]
 
     async def session_page(
-        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+        self,
+        tenant: str,
+        *,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        since: float = 0.0,
+        where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         """Return a page of a tenant's sessions, last touched first."""
         infos = [
             _info(name, row)
             for name, row in self._sessions.items()
             if row.tenant == tenant and not row.parent and row.moved >= since
-            if before is None or (row.moved, name) < before
+            if (before is None or (row.moved, name) < before) and row.is_listed(where)
+            if reader is None or self._is_listed(name, reader)
         ]
         return sorted(infos, key=lambda info: (info.touched, info.id), reverse=True)[: max(limit, 0)]
+
+    def _is_listed(self, session: str, reader: Reader) -> bool:
+        """Return whether a session is in the lists of a reader; that of a sub-agent run follows its root session."""
+        seen = {session}
+        while (parent := self._sessions[session].parent) and parent in self._sessions and parent not in seen:
+            session = parent
+            seen.add(session)
+        row = self._sessions[session]
+        is_readable = not row.parent and self._sharing.is_readable(reader, session, row.by)
+        return is_readable and not self._sharing.is_temporary(session)
 
     async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
         """Return the usage of a tenant's turns by day and agent."""
@@ -658,7 +706,13 @@ class MemoryStore:
         return {name: _info(name, self._sessions[name]) for name in sessions if name in self._sessions}
 
     async def search(
-        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+        self,
+        text: str,
+        tenant: str | None = None,
+        limit: int = 50,
+        *,
+        by: str | None = None,
+        reader: Reader | None = None,
     ) -> list[tuple[str, Message]]:
         """Return messages with these terms and their sessions, newest first; answers only after their turn is over."""
         terms = query_terms(text)
@@ -666,6 +720,8 @@ class MemoryStore:
             (name, message)
             for name, row in self._sessions.items()
             if tenant in (None, row.tenant) and (by is None or (row.by == by and not row.parent))
+            if by is None or not self._sharing.is_temporary(name)
+            if reader is None or self._is_listed(name, reader)
             for message in row.tree.messages.values()
             if message.id not in row.tree.deleted and not message.hidden and not message.refused
             if matches(terms, message.text)
@@ -720,6 +776,7 @@ class MemoryStore:
             self._totals.erase(name)
             self._accounts.forget(name)
             self._user_memory.forget_session(name)
+            self._sharing.forget_session(name)
 
     @property
     def accounts(self) -> MemoryAccounts:
@@ -741,7 +798,16 @@ class MemoryStore:
         """The webhooks and their outbox."""
         return self._webhooks
 
-    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
+    @property
+    def sharing(self) -> DictSharing:
+        """The shares of conversations."""
+        return self._sharing
+
+    def _author_of(self, session: str) -> str | None:
+        row = self._sessions.get(session)
+        return None if row is None else row.by
+
+    def restrict_to_tenant(self, tenant: str, reader: Reader | None = None) -> AbstractContextManager[None]:
         """Do nothing: this store has no row security; each query restricts itself to its tenant."""
         return nullcontext()
 
@@ -756,6 +822,7 @@ def _is_resting(row: _MemorySession, now: float) -> bool:
 
 def _info(name: str, row: _MemorySession) -> SessionInfo:
     metadata = (row.tree.agent or row.agent, row.by, row.parent, row.created, row.moved, row.awaited_agent)
+    organized = (row.tree.is_renamed, row.pinned, row.archived, row.labels, row.organized)
     return SessionInfo(
-        name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.quarantined, row.tenant, *metadata
+        name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.quarantined, row.tenant, *metadata, *organized
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn, cast
 
+from everturn.core.sharing import Reader
 from everturn.core.store_ports import BlobStore, CommandInbox, EventLog, SessionDirectory, Store, TurnStore
 from everturn.errors import ConfigError
 
@@ -19,6 +20,7 @@ OPTIONAL_METHODS = {name: port.__name__ for port in (SessionDirectory, BlobStore
     "accounts": "Accounts",
     "user_memory": "UserMemory",
     "schedules": "ScheduleStore",
+    "sharing": "SharingStore",
     "webhooks": "WebhookStore",
 }
 """Method → the port that it belongs to: what a store need not have."""
@@ -30,10 +32,10 @@ class PartialStore:
     def __init__(self, store: TurnStore) -> None:
         self._store = store
 
-    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
-        """Restrict reads to a tenant, if the store can."""
+    def restrict_to_tenant(self, tenant: str, reader: Reader | None = None) -> AbstractContextManager[None]:
+        """Restrict reads to a tenant and a reader, if the store can."""
         restrict = getattr(self._store, "restrict_to_tenant", None)
-        return nullcontext() if restrict is None else restrict(tenant)
+        return nullcontext() if restrict is None else restrict(tenant, reader)
 
     def __getattr__(self, name: str) -> Any:
         port = OPTIONAL_METHODS.get(name)
@@ -41,7 +43,13 @@ class PartialStore:
             return getattr(self._store, name)
         store = type(self._store).__name__
         why = f"{store} has no `{name}`: it does not implement the port {port} (everturn.core.ports), which this needs"
-        if port in ("Accounts", "UserMemory", "ScheduleStore", "WebhookStore"):  # properties, not methods
+        if port in (
+            "Accounts",
+            "UserMemory",
+            "ScheduleStore",
+            "SharingStore",
+            "WebhookStore",
+        ):  # properties, not methods
             raise ConfigError(why)
 
         async def missing(*_: object, **__: object) -> NoReturn:

@@ -22,8 +22,12 @@ thread on SQLite and on the event loop on PostgreSQL, and can be run again when 
     erasure           erasure of sessions
     owner_erasure     erasure of a user or a tenant
     retention         the maintenance job: idle sessions, old commands, unreferenced blobs
+    event_partitions  partitions of the log on PostgreSQL, which retention drops
     sqlite            runs operations on SQLite
     file_lock         a lock that lets one process drive a SQLite file
+    encrypted_database encrypts and decrypts between an operation and its database
+    sealed_columns    which columns of which statements are encrypted
+    encrypted_blobs   blobs that are encrypted, each for one tenant
     postgres          runs operations on PostgreSQL
     postgres_pool     connections to PostgreSQL
     group_commit      runs many operations in lockstep in one transaction

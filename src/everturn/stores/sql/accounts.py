@@ -29,6 +29,9 @@ T = TypeVar("T")
 ACCOUNTS_QUEUE = "accounts"
 """Queue name prefix for writes that belong to no session; the subject of the write follows it."""
 
+ENCRYPTION_MARKER = "encryption"
+"""Name of the secret that has the id of the keyring which a store is encrypted with."""
+
 RETRY_WINDOW = 1000
 """Number of last audit records searched for one that an earlier attempt may have written."""
 
@@ -223,6 +226,10 @@ class SqlAccounts:
         """The keys that tokens are signed with."""
         return self._keys
 
+    def use_database(self, database: Database) -> None:
+        """Read and write through another database, such as one that encrypts."""
+        self._database = database
+
     async def put_tenant(self, tenant: Tenant) -> None:
         """Create or replace a tenant."""
         row = (tenant.id, tenant.name, tenant.is_active, tenant.created)
@@ -294,6 +301,10 @@ class SqlAccounts:
             return bytes(rows[0][0])
         value = os.urandom(32)
         return await self._write(lambda _: create_secret(name, value), name, (name,))
+
+    async def has_secret(self, name: str) -> bool:
+        """Return whether there is a secret of this name, without creating it."""
+        return bool(await self._read(_SECRET, name))
 
     async def append_audit(self, record: AuditRecord) -> AuditRecord:
         """Append a record to the tenant's audit log."""
@@ -381,6 +392,12 @@ def _revoke(tenant: str, credential: str, now: float, again: bool) -> Operation[
         return False
     rows = yield Query(_BY_ID, (credential,))
     return bool(rows) and rows[0][1] == tenant and rows[0][9] == now
+
+
+def find_secret(name: str) -> Operation[bytes | None]:
+    """Return the value of a secret; None if there is none."""
+    rows = yield Query(_SECRET, (name,))
+    return bytes(rows[0][0]) if rows else None
 
 
 def create_secret(name: str, value: bytes) -> Operation[bytes]:

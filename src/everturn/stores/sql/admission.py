@@ -17,6 +17,7 @@ from everturn.core.commands import (
     Select,
     SelectAgent,
     Send,
+    UpdateSession,
 )
 from everturn.core.gate_rows import GateRow, check_answer, check_claim, gate_deadline
 from everturn.core.store_ports import Receipt
@@ -47,7 +48,7 @@ def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
             return Receipt(stored_command(state[0], command), is_new=again and state[0] == body)
         if not (yield from _check(command, state)):
             return Receipt(command, is_new=False)
-        yield Query(say.TOUCH, (command.at, session))
+        yield Query(say.TOUCH_UNLISTED if isinstance(command, UpdateSession) else say.TOUCH, (command.at, session))
     turn = command.turn if isinstance(command, Send | Cancel | LateResult) else ""
     yield Query(say.ADD_COMMAND, (session, command.key, turn, type(command).__name__, body))
     if isinstance(command, ResolveGate):

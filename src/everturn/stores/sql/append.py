@@ -29,7 +29,15 @@ from everturn.stores.sql.projections import (
     load_live_turn,
     project,
 )
-from everturn.stores.sql.queries import decode_entries, decode_info, inbox, session_row, stored_key, unknown_session
+from everturn.stores.sql.queries import (
+    decode_entries,
+    decode_info,
+    encode_labels,
+    inbox,
+    session_row,
+    stored_key,
+    unknown_session,
+)
 from everturn.stores.sql.search import forget_messages, index_messages
 from everturn.stores.sql.webhooks import OUTBOX
 from everturn.turn_snapshot import load_snapshot, seal, snapshot_position, unseal
@@ -77,7 +85,9 @@ def claim(session: str, now: float) -> Operation[tuple[SessionClaim, SessionProj
     turns: dict[str, list[Entry]] = {}
     for entry in live.entries:
         turns.setdefault(getattr(entry.event, "turn", ""), []).append(entry)
-    projection = SessionProjection.from_entries(info.tenant, head, info.leaf, info.title, info.agent, *live)
+    projection = SessionProjection.from_entries(
+        info.tenant, head, info.leaf, info.title, info.agent, *live, info.is_renamed
+    )
     states = [state for state, _ in live.folded]
     return SessionClaim(epoch, head, info, commands, list(turns.values()), tries, states), projection
 
@@ -170,7 +180,7 @@ def append(
         if row[0] != after:
             return _written_before(session, after, events, token, row[0], row[3]), None
         live = yield from live_turns(session)
-        projection = SessionProjection.from_entries(row[6], after, row[1], row[2], row[7], *live)
+        projection = SessionProjection.from_entries(row[6], after, row[1], row[2], row[7], *live, bool(row[8]))
     # Split after each deletion of a message: only the database knows which leaf is selected then.
     runs = list(_cut(events)) if MessageDeleted in map(type, events) else [events]
     yield from _reload_turns(projection, session, runs[0])
@@ -322,6 +332,10 @@ def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = 
         yield Query(
             say.RECORD_TREES, [(session, remove_nul(root), remove_nul(tree)) for root, tree in trees.items()], many=True
         )
+    if (organized := rows.organized) is not None:
+        labels = None if organized.labels is None else remove_nul(encode_labels(organized.labels))
+        marks = (organized.title is not None, organized.pinned, organized.archived, labels, organized.at)
+        yield Query(say.ORGANIZE, [(*marks, session)], many=True)
     if rows.mentions:
         yield from reference_blobs(session, sorted(rows.mentions), rows.at)
     if rows.outbox and not is_restored:  # what happened elsewhere, or long ago, is told to nobody

@@ -37,6 +37,15 @@ _TOUCH = Statement(
     "WHERE b.name = given.name RETURNING given.row, b.place, b.data",
     returns=True,
 )
+# The session is in it for its tenant: with encryption, the name of a blob is another for each tenant.
+_TOUCH_REFERENCED = Statement(
+    "touch_referenced_blob",
+    "UPDATE blobs SET touched = max(touched, ?1) WHERE name = ?2 AND ?3 IS NOT NULL RETURNING place",
+    "UPDATE blobs b SET touched = greatest(b.touched, given.at) "
+    "FROM unnest($1::double precision[], $2::text[], $3::text[]) WITH ORDINALITY AS given (at, name, session, row) "
+    "WHERE b.name = given.name AND given.session IS NOT NULL RETURNING given.row, b.place",
+    returns=True,
+)
 # A second writer keeps what the first has written; only a file, or an unfinished blob, is replaced by a new one.
 _PUT = Statement(
     "put_blob",
@@ -80,7 +89,7 @@ def reference_blobs(session: str, names: Iterable[str], now: float) -> Operation
     """Record that a session references blobs. It touches them first, so that a concurrent retention job keeps them."""
     if sorted_names := sorted(set(names)):
         for name in sorted_names:
-            yield Query(_TOUCH, (now, name))
+            yield Query(_TOUCH_REFERENCED, (now, name, session))
         yield Query(_MENTION, [(name, session) for name in sorted_names], many=True)
 
 
@@ -93,11 +102,15 @@ class SqlBlobs:
 
     async def put(self, data: bytes) -> str:
         """Store bytes under their hash."""
-        name = await _hash(data)
-        row = await self._database.write(lambda _: _one(_TOUCH, self._now(), name), name)
-        if row is None or not await self._is_whole(row, len(data)):
-            await self._write(name, data)
+        name = await hash_blob(data)
+        if not await self.touch(name, len(data)):
+            await self.write(name, data)
         return name
+
+    async def touch(self, name: str, size: int) -> bool:
+        """Record that a blob is needed now, and return whether it is stored as a whole."""
+        row = await self._database.write(lambda _: _one(_TOUCH, self._now(), name), name)
+        return row is not None and await self._is_whole(row, size)
 
     async def get(self, name: str) -> bytes:
         """Return the bytes of a hash.
@@ -106,14 +119,13 @@ class SqlBlobs:
             UnknownMessage: there is no such blob.
             UnreadableLog: its bytes are damaged or missing.
         """
-        if not _is_name(name):  # some invalid names cannot be sent to a database
-            raise UnknownMessage(f"there is no blob {name!r}")
+        check_blob_name(name)
         for _ in range(2):
-            data = await self._read(name)
-            if data is not None and await _hash(data) == name:
+            data = await self.read(name)
+            if data is not None and await hash_blob(data) == name:
                 return data
             # A file may be removed and put again between the two reads; a damaged one stays damaged.
-        raise UnreadableLog(f"blob {name} is damaged: what is stored under this name has other bytes, or none")
+        raise damaged_blob(name)
 
     async def _is_whole(self, row: Row, size: int) -> bool:
         place, data = row
@@ -121,7 +133,8 @@ class SqlBlobs:
             return self.folder is not None and await asyncio.to_thread(self.folder.size, _file(data)) == size
         return place != "writing"
 
-    async def _write(self, name: str, data: bytes) -> None:
+    async def write(self, name: str, data: bytes) -> None:
+        """Store bytes under a name."""
         if len(data) <= ROW_LIMIT:
             await self._put(name, len(data), "row", data)
         elif self.folder is not None:
@@ -137,7 +150,12 @@ class SqlBlobs:
     async def _put(self, name: str, size: int, place: str, data: bytes | None) -> None:
         await self._database.write(_write_rows(_PUT, (name, size, self._now(), place, data)), name)
 
-    async def _read(self, name: str) -> bytes | None:
+    async def read(self, name: str) -> bytes | None:
+        """Return the bytes that are stored under a name; None if they are missing.
+
+        Raises:
+            UnknownMessage: there is no such blob.
+        """
         row = await self._database.read(lambda: _one(_GET, name))
         if row is None or row[1] == "writing":
             raise UnknownMessage(f"there is no blob {name!r}")
@@ -155,7 +173,8 @@ class SqlBlobs:
         return b"".join(pieces)
 
 
-async def _hash(data: bytes) -> str:
+async def hash_blob(data: bytes) -> str:
+    """Return the name of a blob with these bytes."""
     if len(data) < THREAD_FROM:
         return hashlib.sha256(data).hexdigest()
     return (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
@@ -166,6 +185,21 @@ async def _to_disk(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
         return await asyncio.to_thread(work, *args, **kwargs)
     except OSError as error:
         raise StoreUnavailable(f"the folder of the blobs does not work: {error}") from error
+
+
+def check_blob_name(name: str) -> None:
+    """Refuse what is no name of a blob: some invalid names cannot be sent to a database.
+
+    Raises:
+        UnknownMessage: there is no such blob.
+    """
+    if not _is_name(name):
+        raise UnknownMessage(f"there is no blob {name!r}")
+
+
+def damaged_blob(name: str) -> UnreadableLog:
+    """Return the error for a blob whose bytes do not match its name."""
+    return UnreadableLog(f"blob {name} is damaged: what is stored under this name has other bytes, or none")
 
 
 _is_name = re.compile("[0-9a-f]{64}").fullmatch

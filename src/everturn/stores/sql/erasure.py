@@ -31,9 +31,10 @@ _DELETE_ROWS = [
             "turn_snapshots",
             "inbox",
             "event_keys",
-            "events",
             "marks",
             "memory_writes",
+            "session_shares",
+            "temporary_sessions",
         ),
     ),
     Statement(
@@ -48,6 +49,14 @@ _DELETE_ROWS = [
         "WHERE g.tenant = s.tenant AND g.session = s.id",
     ),
 ]
+# On PostgreSQL the logs of `spared` partitions stay: retention removes those with their partition.
+_DELETE_LOG = Statement(
+    "erase_log",
+    "DELETE FROM events WHERE session = ?1 AND ?2 IS NOT NULL",
+    "DELETE FROM events e USING unnest($1::text[], $2::text[]) AS given (session, spared) "
+    "JOIN sessions s ON s.id = given.session AND s.cohort <> ALL (string_to_array(given.spared, ',')::int[]) "
+    "WHERE e.cohort = s.cohort AND e.session = given.session",
+)
 _LOCK = Statement(
     "erase_lock",
     "SELECT erased, touched FROM sessions WHERE id = ?",
@@ -70,10 +79,10 @@ _IS_BUSY = Statement(
 _BURY = Statement(
     "erase_bury",
     "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
-    "awaited_agent = '', "
+    "awaited_agent = '', renamed = false, pinned = false, archived = false, labels = '', organized = 0, "
     "epoch = epoch + 1 WHERE id = ?",
     "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
-    "awaited_agent = '', "
+    "awaited_agent = '', renamed = false, pinned = false, archived = false, labels = '', organized = 0, "
     "epoch = s.epoch + 1 "
     "FROM unnest($1::text[]) AS given (id) WHERE s.id = given.id",
 )
@@ -91,19 +100,20 @@ _CHILDREN = Statement(
 # A requested turn, or one that has not finished a step, has no usage row yet. There are few of these at any time.
 _REQUESTED_CHILDREN = Statement(
     "erase_asked_below",
-    "SELECT i.body FROM inbox i WHERE i.is_open AND i.kind = 'Send' "
+    "SELECT i.body, i.session, i.key FROM inbox i WHERE i.is_open AND i.kind = 'Send' "
     "AND substr(i.session, 1, length(?1) + 1) = ?1 || '-'",
-    "SELECT given.row, i.body FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "SELECT given.row, i.body, i.session, i.key FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
     "JOIN inbox i ON i.is_open AND i.kind = 'Send' AND starts_with(i.session, given.id || '-')",
     returns=True,
 )
 _STARTED_CHILDREN = Statement(
     "erase_begun_below",
-    "SELECT e.body FROM turns t JOIN events e ON e.session = t.session AND e.seq = t.started "
+    "SELECT e.body, e.session, e.seq FROM turns t JOIN events e ON e.session = t.session AND e.seq = t.started "
     "WHERE (t.state != 'over' OR t.out > 0) AND substr(t.session, 1, length(?1) + 1) = ?1 || '-'",
-    "SELECT given.row, e.body FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "SELECT given.row, e.body, e.session, e.seq FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
     "JOIN turns t ON (t.state != 'over' OR t.out > 0) AND starts_with(t.session, given.id || '-') "
-    "JOIN events e ON e.session = t.session AND e.seq = t.started",
+    "JOIN sessions s ON s.id = t.session "
+    "JOIN events e ON e.cohort = s.cohort AND e.session = t.session AND e.seq = t.started",
     returns=True,
 )
 
@@ -134,8 +144,11 @@ async def erase(database: Database, session: str) -> list[str]:
     return await database.write(lambda _: erase_if_idle(session), session, is_long=True)
 
 
-def erase_if_idle(session: str, before: float | None = None) -> Operation[list[str]]:
-    """Erase a session with its sub-agent runs unless it was touched since `before`; return the erased sessions."""
+def erase_if_idle(session: str, before: float | None = None, spared: str = "") -> Operation[list[str]]:
+    """Erase a session with its sub-agent runs unless it was touched since `before`; return the erased sessions.
+
+    Logs in the `spared` partitions ("1,2") are not deleted, but nobody can read them any more.
+    """
     rows = yield Query(_LOCK, (session,))
     if not rows:
         raise UnknownSession(f"there is no session {session!r}")
@@ -150,8 +163,7 @@ def erase_if_idle(session: str, before: float | None = None) -> Operation[list[s
             yield from _refuse_if_busy(child, session)
             names.append(child)
     yield from _refuse_if_child_starts(session)
-    for statement in (*_DELETE_ROWS, _BURY):
-        yield Query(statement, [(name,) for name in names], many=True)
+    yield from _delete(names, spared)
     return names
 
 
@@ -173,10 +185,15 @@ def erase_now(session: str) -> Operation[tuple[list[str], set[str]]]:
             if child not in names and child_rows and not child_rows[0][0]:
                 found.append(child)
         mentioned.update([blob for (blob,) in (yield Query(_MENTIONED, (name,)))])
-    for statement in (*_DELETE_ROWS, _BURY):
-        if names:
-            yield Query(statement, [(name,) for name in names], many=True)
+    if names:
+        yield from _delete(names)
     return names, mentioned
+
+
+def _delete(names: list[str], spared: str = "") -> Operation[None]:
+    yield Query(_DELETE_LOG, [(name, spared) for name in names], many=True)
+    for statement in (*_DELETE_ROWS, _BURY):
+        yield Query(statement, [(name,) for name in names], many=True)
 
 
 def _refuse_if_busy(session: str, erased: str) -> Operation[None]:
@@ -187,8 +204,8 @@ def _refuse_if_busy(session: str, erased: str) -> Operation[None]:
 
 
 def _refuse_if_child_starts(session: str) -> Operation[None]:
-    requested = [load_command(bytes(body)) for (body,) in (yield Query(_REQUESTED_CHILDREN, (session,)))]
-    started = [load_event(bytes(body)) for (body,) in (yield Query(_STARTED_CHILDREN, (session,)))]
+    requested = [load_command(bytes(body)) for body, *_ in (yield Query(_REQUESTED_CHILDREN, (session,)))]
+    started = [load_event(bytes(body)) for body, *_ in (yield Query(_STARTED_CHILDREN, (session,)))]
     for request in (*requested, *started):
         parent = request.options.lineage if isinstance(request, Send | TurnStarted) else None
         if parent is not None and f"{session}-".startswith(f"{parent.session}-"):

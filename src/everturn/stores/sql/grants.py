@@ -46,9 +46,9 @@ _REVOKE = Statement(
 )
 _VALID = Statement(
     "grants that hold",
-    """SELECT body FROM grants WHERE tenant = ?1 AND session IN (?2, '') AND (expires = 0 OR expires > ?3)
+    """SELECT body, id, origin FROM grants WHERE tenant = ?1 AND session IN (?2, '') AND (expires = 0 OR expires > ?3)
     ORDER BY created, id""",
-    """SELECT p.n, g.body FROM unnest($1::text[], $2::text[], $3::float8[]) WITH ORDINALITY AS p(tenant, session, now, n)
+    """SELECT p.n, g.body, g.id, g.origin FROM unnest($1::text[], $2::text[], $3::float8[]) WITH ORDINALITY AS p(tenant, session, now, n)
     JOIN grants g ON g.tenant = p.tenant AND g.session IN (p.session, '') AND (g.expires = 0 OR g.expires > p.now)
     ORDER BY p.n, g.created, g.id""",
     returns=True,
@@ -57,9 +57,9 @@ _VALID = Statement(
 
 _OF_TENANT = Statement(
     "grants of a tenant",
-    """SELECT origin, body FROM grants WHERE tenant = ?1 AND (expires = 0 OR expires > ?2)
+    """SELECT origin, body, id FROM grants WHERE tenant = ?1 AND (expires = 0 OR expires > ?2)
     ORDER BY created DESC, id, origin LIMIT ?3""",
-    """SELECT p.n, g.origin, g.body FROM unnest($1::text[], $2::float8[], $3::int8[]) WITH ORDINALITY
+    """SELECT p.n, g.origin, g.body, g.id FROM unnest($1::text[], $2::float8[], $3::int8[]) WITH ORDINALITY
         AS p(tenant, now, most, n)
     CROSS JOIN LATERAL (
         SELECT * FROM grants WHERE tenant = p.tenant AND (expires = 0 OR expires > p.now)
@@ -81,13 +81,13 @@ def grants(session: str, now: float) -> Operation[list[Grant]]:
     """Return the grants that are valid in a session at a time, oldest first."""
     row = yield from session_row(session)
     rows = yield Query(_VALID, (row[6], session, now))
-    return [_decode(body).grant for (body,) in rows]
+    return [_decode(body).grant for body, *_ in rows]
 
 
 def tenant_grants(tenant: str, now: float, limit: int) -> Operation[list[tuple[str, Grant]]]:
     """Return a tenant's valid grants with the sessions they were made in, newest first."""
     rows = yield Query(_OF_TENANT, (tenant, now, limit))
-    return [(origin, _decode(body).grant) for origin, body in rows]
+    return [(origin, _decode(body).grant) for origin, body, _ in rows]
 
 
 def add(session: str, tenant: str, made: Iterable[Grant]) -> Operation[None]:

@@ -18,6 +18,7 @@ from everturn.errors import UnknownSession
 from everturn.stores.sql.blobs import SqlBlobs
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 from everturn.stores.sql.erasure import erase_now
+from everturn.stores.sql.statements import EVENTS
 
 BATCH = 100
 QUEUE = "erasure"
@@ -50,10 +51,24 @@ _OF_USER = Statement(
     "SELECT given.row, s.id FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) "
     "WITH ORDINALITY AS given (ids, creator, one, two, row) "
     "CROSS JOIN LATERAL json_array_elements_text(given.ids::json) AS named(id) JOIN sessions s ON s.id = named.id "
-    "WHERE s.creator = given.creator OR EXISTS (SELECT 1 FROM events e WHERE e.session = s.id "
+    "WHERE s.creator = given.creator OR EXISTS (SELECT 1 FROM events e WHERE e.cohort = s.cohort AND e.session = s.id "
     "AND (position(given.one in e.body) > 0 OR position(given.two in e.body) > 0)) "
     "OR EXISTS (SELECT 1 FROM inbox i WHERE i.session = s.id "
     "AND (position(given.one in i.body) > 0 OR position(given.two in i.body) > 0)) ORDER BY 1, 2",
+    returns=True,
+)
+_CREATOR = Statement(
+    "creator_of_session",
+    "SELECT creator FROM sessions WHERE id = ?",
+    "SELECT given.row, s.creator FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "JOIN sessions s ON s.id = given.id",
+    returns=True,
+)
+_COMMANDS = Statement(
+    "commands_of_session",
+    "SELECT body, key FROM inbox WHERE session = ?",
+    "SELECT given.row, i.body, i.key FROM unnest($1::text[]) WITH ORDINALITY AS given (session, row) "
+    "JOIN inbox i ON i.session = given.session",
     returns=True,
 )
 # A blob that was put again since then is somebody else's.
@@ -88,6 +103,14 @@ _MEMORY_FILES = _deleted("memory_files", "owner")
 _MEMORY_WRITES = _deleted("memory_writes", "owner")
 _CREDENTIALS = _deleted("credentials", "whose")
 _USERS = _deleted("users", "id")
+_TENANT_ROWS = [
+    Statement(
+        f"erase_tenant_{table}",
+        f"DELETE FROM {table} WHERE tenant = ?",
+        f"DELETE FROM {table} t USING unnest($1::text[]) AS given (tenant) WHERE t.tenant = given.tenant",
+    )
+    for table in ("schedules", "webhooks", "webhook_deliveries")
+]
 _TENANT_TEXT = Statement(
     "erase_tenant_name",
     "UPDATE tenants SET name = '', is_active = false WHERE id = ?",
@@ -130,7 +153,21 @@ async def sessions_of(database: Database, tenant: str, user: str | None) -> Asyn
 async def _of_user(database: Database, ids: list[str], user: str) -> list[str]:
     quoted, listed = msgspec.json.encode(user)[1:-1], msgspec.json.encode(ids).decode()
     marks = (b'"by":"' + quoted + b'"', b'"by":"' + quoted + b",")
+    if getattr(database, "is_encrypted", False):  # only we can look into the bodies
+        return [id for id in ids if await database.read(lambda id=id: _names_user(id, user, marks), is_long=True)]
     return [row[0] for row in await database.read(lambda: _rows(_OF_USER, listed, user, *marks), is_long=True)]
+
+
+def _names_user(session: str, user: str, marks: tuple[bytes, bytes]) -> Operation[bool]:
+    if (yield Query(_CREATOR, (session,)))[0][0] == user:
+        return True
+    after = 0
+    while rows := (yield Query(EVENTS, (session, after, BATCH))):
+        if any(mark in body for _, body in rows for mark in marks):
+            return True
+        after = rows[-1][0]
+    rows = yield Query(_COMMANDS, (session,))
+    return any(mark in body for body, _ in rows for mark in marks)
 
 
 def _erase_session(session: str) -> Operation[tuple[list[str], set[str]]]:
@@ -153,8 +190,15 @@ def _erase_account(tenant: str, user: str | None) -> Operation[tuple[int, int, i
     for statement in (_MEMORY_FILES, _MEMORY_WRITES, _CREDENTIALS, _USERS):
         counts.append(len((yield Query(statement, (tenant, user)))))
     if user is None:
+        yield from erase_tenant_work(tenant)
         yield Query(_TENANT_TEXT, [(tenant,)], many=True)
     return counts[0], counts[2], counts[3]
+
+
+def erase_tenant_work(tenant: str) -> Operation[None]:
+    """Erase what would still run for a tenant, or be sent: schedules, webhooks and their deliveries."""
+    for statement in _TENANT_ROWS:
+        yield Query(statement, [(tenant,)], many=True)
 
 
 def _rows(statement: Statement, *parameters: object) -> Operation[list[Row]]:

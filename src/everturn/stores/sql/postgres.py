@@ -28,7 +28,7 @@ from everturn.stores.sql.errors import (
 )
 from everturn.stores.sql.group_commit import OperationRun, StatementBatch, TornGroup, lockstep
 from everturn.stores.sql.postgres_pool import PostgresConnection, PostgresConnections
-from everturn.stores.sql.row_security import current_tenant
+from everturn.stores.sql.row_security import current_scope
 from everturn.stores.sql.single_statement import PredictedOperation, merge_operations
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class Postgres:
         return run.result
 
     async def _read(self, run: OperationRun) -> OperationRun:
-        link = await self._links.borrow(current_tenant())
+        link = await self._links.borrow(current_scope())
         try:
             await _run(link, [run])
         except BaseException as error:

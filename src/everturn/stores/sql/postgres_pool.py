@@ -17,7 +17,7 @@ from everturn.postgres.address import parse_address
 from everturn.stores.sql.errors import translate_error
 from everturn.stores.sql.group_commit import StatementBatch
 from everturn.stores.sql.migrate import upgrade_postgres
-from everturn.stores.sql.row_security import ensure_tenant_role, set_tenant_sql
+from everturn.stores.sql.row_security import ReadScope, ensure_tenant_role, set_scope_sql
 
 READERS = 8
 CONNECT_TIMEOUT = 5.0  # seconds for one try
@@ -55,7 +55,7 @@ class PostgresConnection:
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
-        self.tenant: str | None = None  # the tenant it reads for; None: as the login role
+        self.scope: ReadScope | None = None  # what it reads for; None: as the login role
         self._prepared: dict[str, Any] = {}
 
     @property
@@ -112,34 +112,34 @@ class PostgresConnections:
         """Open a connection for writes."""
         return await self._connect(_WRITING)
 
-    async def borrow(self, tenant: str | None = None) -> PostgresConnection:
-        """Return a connection for reads from a small pool, restricted to a tenant; `give_back` it."""
+    async def borrow(self, scope: ReadScope | None = None) -> PostgresConnection:
+        """Return a connection for reads from a small pool, restricted to a scope; `give_back` it."""
         await self._readers.acquire()
         try:
-            link = self._take(tenant)
+            link = self._take(scope)
             if link is None:
                 self.check()
                 link = await self._connect(_READING)
-            if link.tenant != tenant:
-                await self._enter(link, tenant)
+            if link.scope != scope:
+                await self._enter(link, scope)
             return link
         except BaseException:
             self._readers.release()
             raise
 
-    def _take(self, tenant: str | None) -> PostgresConnection | None:
-        """Return an idle connection, preferably one that is restricted to this tenant already."""
+    def _take(self, scope: ReadScope | None) -> PostgresConnection | None:
+        """Return an idle connection, preferably one that is restricted to this scope already."""
         self._idle = [link for link in self._idle if not link.is_closed]
-        at = next((n for n in reversed(range(len(self._idle))) if self._idle[n].tenant == tenant), -1)
+        at = next((n for n in reversed(range(len(self._idle))) if self._idle[n].scope == scope), -1)
         return self._idle.pop(at) if self._idle else None
 
-    async def _enter(self, link: PostgresConnection, tenant: str | None) -> None:
+    async def _enter(self, link: PostgresConnection, scope: ReadScope | None) -> None:
         try:
-            await link.execute(set_tenant_sql(self.role, tenant))
+            await link.execute(set_scope_sql(self.role, scope))
         except BaseException:
             link.terminate()  # its role is unknown
             raise
-        link.tenant = tenant
+        link.scope = scope
 
     def give_back(self, link: PostgresConnection) -> None:
         """Return a connection to the pool."""

@@ -41,6 +41,7 @@ from everturn.core.events import (
     MessageDeleted,
     MessagesImported,
     RequestRetried,
+    SessionUpdated,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -145,6 +146,7 @@ class ProjectionRows(Struct):
     revoked: list[str] = []  # grants
     trees: dict[str, str] = {}  # root -> the one that was recorded last
     mentions: set[str] = set()  # blobs
+    organized: SessionUpdated | None = None  # what the append changes in how the session is listed
     outbox: list[tuple[int, str, float, str]] = []  # seq, type, time, data: see `core.webhooks`
     at: float = 0.0  # the time of the last of them
     has_moved: bool = False  # more happened than the restart of a step
@@ -169,10 +171,11 @@ class SessionProjection(Struct):
         entries: Iterable[Entry],
         folded: Sequence[tuple[TurnState, LiveTurn]] = (),
         with_snapshot: Collection[str] = (),
+        is_renamed: bool = False,
     ) -> SessionProjection:
         """Build the projection of a session from its row, the snapshots of its live turns and the events after them."""
         messages = [message for state, _ in folded for message in state.messages.values()]
-        tree = MessageTree.from_messages(messages, set(), leaf=leaf, title=title, agent=agent)
+        tree = MessageTree.from_messages(messages, set(), leaf=leaf, title=title, agent=agent, is_renamed=is_renamed)
         tree.writing = {state.id: state.answer for state, _ in folded if state.answer is not None}
         tree.calls = {call.id: call.message for state, _ in folded for call in state.calls.values()}
         projection = cls(tenant, tree=tree, turns={state.id: live for state, live in folded})
@@ -435,6 +438,16 @@ def _note_revert(seq: int, event: FilesReverted, rows: ProjectionRows) -> None:
     rows.trees[event.root] = event.after
 
 
+def _note_organized(seq: int, event: SessionUpdated, rows: ProjectionRows) -> None:
+    _note_command(seq, event, rows)
+    before = rows.organized
+    if before is not None:  # one row is written for an append
+        fields = ("title", "pinned", "archived", "labels")
+        kept = {name: getattr(before, name) for name in fields if getattr(event, name) is None}
+        event = replace(event, at=max(before.at, event.at), **kept)
+    rows.organized = event
+
+
 def _note_command(seq: int, event: Any, rows: ProjectionRows) -> None:
     if event.command:
         rows.acted_on.append(event.command)
@@ -450,6 +463,7 @@ _ROW_HANDLERS: dict[type[Event], Callable[[int, Any, ProjectionRows], None]] = {
     GrantRevoked: _note_revoked,
     FilesChanged: _note_tree,
     FilesReverted: _note_revert,
+    SessionUpdated: _note_organized,
     **dict.fromkeys((CallClaimed, CallNotified, WaitFinished, LateResultReceived, TurnFinishing), _note_command),
     **dict.fromkeys((LeafSelected, AgentSelected, InstructionsSet, MessageDeleted, CommandDropped), _note_command),
 }

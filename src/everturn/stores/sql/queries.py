@@ -13,13 +13,15 @@ from everturn.core.events import Entry
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
-from everturn.core.store_ports import SessionInfo, StoreCounts
+from everturn.core.sharing import Reader
+from everturn.core.store_ports import SessionFilter, SessionInfo, StoreCounts
 from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.database import Operation, Query, Row, remove_nul
 from everturn.wire import load_claim, load_command, load_event, load_gate, load_message
 
+_LABEL_END = "\n"  # a label is one line
 KEY_LENGTH = 200  # characters of a key of the event index
 
 
@@ -35,7 +37,7 @@ def unknown_session(session: str, is_erased: bool = False) -> UnknownSession:
 
 
 def session_row(session: str) -> Operation[Row]:
-    """Return a session's own row: head, leaf, title, token, epoch, erased, tenant, agent.
+    """Return a session's own row: head, leaf, title, token, epoch, erased, tenant, agent, renamed.
 
     Raises:
         UnknownSession: the session does not exist, or was erased.
@@ -63,7 +65,7 @@ def inbox(session: str) -> Operation[list[AnyCommand]]:
     rows = yield Query(say.INBOX, (session,))
     if not rows:
         yield from session_row(session)
-    return [load_command(body) for (body,) in rows if body is not None]
+    return [load_command(body) for body, _ in rows if body is not None]
 
 
 def events(session: str, after: int, turn: str | None, most: int = say.END) -> Operation[list[Entry]]:
@@ -176,7 +178,9 @@ def tree(session: str) -> Operation[MessageTree]:
             messages[name] = load_message(body) if turn is None else unfinished[turn].messages[name]
             if is_deleted:
                 deleted.add(name)
-    return MessageTree.from_messages(messages.values(), deleted, leaf=row[1], title=row[2], agent=row[7])
+    return MessageTree.from_messages(
+        messages.values(), deleted, leaf=row[1], title=row[2], agent=row[7], is_renamed=row[8]
+    )
 
 
 def _by_position(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -204,7 +208,7 @@ def gates(session: str | None, tenant: str | None) -> Operation[list[GateRow]]:
             rows = rows if tenant in (None, row[6]) else []
     else:
         rows = yield Query(say.ALL_GATES) if tenant is None else Query(say.TENANT_GATES, (tenant,))
-    return [GateRow(load_gate(body), opened, claim=decode_claim(claim)) for body, opened, claim in rows]
+    return [GateRow(load_gate(body), opened, claim=decode_claim(claim)) for body, opened, claim, *_ in rows]
 
 
 def gate_page(
@@ -221,7 +225,9 @@ def gate_page(
         rows = yield Query(say.TENANT_GATE_PAGE, (tenant, *position))
     else:
         rows = yield Query(say.GATE_PAGE, ("", *position))
-    return [(name, GateRow(load_gate(body), opened, claim=decode_claim(claim))) for name, body, opened, claim in rows]
+    return [
+        (name, GateRow(load_gate(body), opened, claim=decode_claim(claim))) for name, body, opened, claim, *_ in rows
+    ]
 
 
 def sessions_with_open_gates(sessions: Sequence[str]) -> Operation[set[str]]:
@@ -268,11 +274,27 @@ def sessions(
 
 
 def list_sessions(
-    tenant: str, limit: int, before: tuple[float, str] | None, since: float
+    tenant: str,
+    limit: int,
+    before: tuple[float, str] | None,
+    since: float,
+    where: SessionFilter,
+    reader: Reader | None = None,
 ) -> Operation[list[SessionInfo]]:
-    """Return a page of a tenant's sessions, last touched first."""
+    """Return a page of a tenant's sessions, or of those that a reader may see, last touched first."""
     at, name = (say.NEVER, "") if before is None else before
-    rows = yield Query(say.LIST_SESSIONS, (tenant, at, name, since, limit))
+    label = encode_labels((remove_nul(where.label),)) if where.label else ""
+    filters = (where.archived, label, remove_nul(where.agent))
+    if reader is None:
+        statement = say.LIST_ORGANIZED if where.organized_since > 0 else say.LIST_SESSIONS
+        if where.pinned is not None:
+            statement = say.LIST_PINNED if where.pinned else say.LIST_NOT_PINNED
+        rows = yield Query(statement, (tenant, at, name, since, limit, *filters, where.organized_since))
+    else:
+        statement = say.LIST_READABLE
+        if where.pinned is not None:
+            statement = say.LIST_READABLE_PINNED if where.pinned else say.LIST_READABLE_NOT_PINNED
+        rows = yield Query(statement, (tenant, at, name, since, limit, *filters, reader.as_json(), reader.now))
     return sorted(map(decode_info, rows), key=lambda info: (info.touched, info.id), reverse=True)[:limit]
 
 
@@ -294,5 +316,13 @@ def info(session: str) -> Operation[SessionInfo]:
 
 def decode_info(row: Row) -> SessionInfo:
     """Decode a row into a session's info."""
-    name, title, leaf, is_awake, due, *rest = row
-    return SessionInfo(name, title, leaf, bool(is_awake), due if due < say.NEVER else 0.0, *rest)
+    name, title, leaf, is_awake, due, *metadata = row
+    is_renamed, pinned, archived, labels, organized = metadata[-5:]
+    names = tuple(labels.split(_LABEL_END)[1:-1:2])
+    metadata[-5:] = (bool(is_renamed), bool(pinned), bool(archived), names, organized)
+    return SessionInfo(name, title, leaf, bool(is_awake), due if due < say.NEVER else 0.0, *metadata)
+
+
+def encode_labels(labels: Iterable[str]) -> str:
+    """Return labels as a column has them: each between two line ends, so that a whole label can be searched for."""
+    return "".join(f"{_LABEL_END}{label}{_LABEL_END}" for label in labels)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.commands import AnyCommand, Send
 from everturn.errors import KeyConflict, SessionBusy
+from everturn.stores.sql import event_partitions
 from everturn.stores.sql.blobs import SqlBlobs
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 from everturn.stores.sql.erasure import erase, erase_if_idle
@@ -52,6 +53,7 @@ class RetentionResult(Struct, frozen=True):
     files: int = 0  # removed because they belong to no blob: a process died before it recorded them
     fingerprints: int = 0  # fingerprints of conversations that were not continued
     credentials: int = 0  # logins and links that have been invalid for long
+    partitions: int = 0  # of the log on PostgreSQL, dropped with the logs of erased sessions
 
 
 _IDLE = Statement(
@@ -64,19 +66,20 @@ _IDLE = Statement(
 )
 _ACTED_ON = Statement(
     "acted_on_commands",
-    "SELECT i.n, i.body FROM inbox i JOIN sessions s ON s.id = i.session WHERE i.n > ? AND NOT i.is_open "
+    "SELECT i.n, i.body, i.session, i.key FROM inbox i JOIN sessions s ON s.id = i.session WHERE i.n > ? AND NOT i.is_open "
     "AND i.kind != 'cut' AND length(i.body) >= ? AND s.touched < ? ORDER BY i.n LIMIT ?",
-    "SELECT given.row, c.n, c.body FROM unnest($1::bigint[], $2::int[], $3::double precision[], $4::bigint[]) "
-    "WITH ORDINALITY AS given (n, size, before, most, row) CROSS JOIN LATERAL (SELECT i.n, i.body FROM inbox i "
+    "SELECT given.row, c.n, c.body, c.session, c.key FROM unnest($1::bigint[], $2::int[], $3::double precision[], $4::bigint[]) "
+    "WITH ORDINALITY AS given (n, size, before, most, row) CROSS JOIN LATERAL (SELECT i.n, i.body, i.session, i.key FROM inbox i "
     "JOIN sessions s ON s.id = i.session WHERE i.n > given.n AND NOT i.is_open AND i.kind != 'cut' "
     "AND length(i.body) >= given.size AND s.touched < given.before ORDER BY i.n LIMIT given.most) c ORDER BY 1, 2",
     returns=True,
 )
 _CUT = Statement(
     "cut_command",
-    "UPDATE inbox SET body = ?, kind = 'cut' WHERE n = ? AND NOT is_open",
+    "UPDATE inbox SET body = ?, kind = 'cut' WHERE session = ? AND key = ? AND NOT is_open",
     "UPDATE inbox i SET body = given.body, kind = 'cut' "
-    "FROM unnest($1::bytea[], $2::bigint[]) AS given (body, n) WHERE i.n = given.n AND NOT i.is_open",
+    "FROM unnest($1::bytea[], $2::text[], $3::text[]) AS given (body, session, key) "
+    "WHERE i.session = given.session AND i.key = given.key AND NOT i.is_open",
 )
 # The condition on the row itself comes last: PostgreSQL evaluates it again if it had to wait for a concurrent touch.
 _SWEEP = Statement(
@@ -191,7 +194,12 @@ async def run_maintenance(
     database: Database, blobs: SqlBlobs, now: float, idle: float | None = None, orphans: float = 86_400.0
 ) -> RetentionResult:
     """Remove sessions idle for `idle` seconds, old command bodies, and blobs unreferenced for `orphans` seconds."""
-    sessions = await _erase_idle(database, now - idle) if idle is not None else 0
+    before, spared = now - idle if idle is not None else 0.0, list[int]()
+    if database.dialect == "postgresql":
+        await event_partitions.rotate(database, now)
+        spared = await event_partitions.droppable(database, before)
+    sessions = await _erase_idle(database, before, spared) if idle is not None else 0
+    partitions = sum([await event_partitions.compact(database, cohort) for cohort in spared])
     commands = await _cut_commands(database, now - TRIM_AFTER)
     names, size = await _delete_orphans(database, blobs, now - orphans)
     files = await _delete_orphan_files(database, blobs, now - orphans)
@@ -201,7 +209,7 @@ async def run_maintenance(
     )
     if database.dialect == "sqlite":
         await _rewrite(database)
-    return RetentionResult(sessions, commands, names, size, files, fingerprints, len(credentials))
+    return RetentionResult(sessions, commands, names, size, files, fingerprints, len(credentials), partitions)
 
 
 async def _delete_fingerprints(database: Database, before: float) -> int:
@@ -237,18 +245,24 @@ def _rows(statement: Statement, *parameters: object) -> Operation[list[Row]]:
     return (yield Query(statement, parameters))
 
 
-async def _erase_idle(database: Database, before: float) -> int:
-    count, last = 0, ""
+async def _erase_idle(database: Database, before: float, spared: Sequence[int]) -> int:
+    count, last, partitions = 0, "", ",".join(map(str, spared))
     while sessions := await _idle(database, last, before):
-        for session in sessions:
-            # A session that waits for a person stays, however long.
-            with contextlib.suppress(SessionBusy):
-                names = await database.write(
-                    lambda _, session=session: erase_if_idle(session, before), session, is_long=True
-                )
-                count += len(names)
-        last = sessions[-1]
+        if database.dialect == "postgresql":  # in one transaction, a statement for all of them
+            erased = await asyncio.gather(
+                *(_erase_one(database, session, before, partitions, is_long=False) for session in sessions)
+            )
+        else:
+            erased = [await _erase_one(database, session, before, partitions, is_long=True) for session in sessions]
+        count, last = count + sum(erased), sessions[-1]
     return count
+
+
+async def _erase_one(database: Database, session: str, before: float, spared: str, is_long: bool) -> int:
+    # A session that waits for a person stays, however long.
+    with contextlib.suppress(SessionBusy):
+        return len(await database.write(lambda _: erase_if_idle(session, before, spared), session, is_long=is_long))
+    return 0
 
 
 async def _idle(database: Database, after: str, before: float) -> list[str]:
@@ -261,13 +275,13 @@ async def _cut_commands(database: Database, before: float) -> int:
     while rows := await database.read(
         lambda at=last: _rows(_ACTED_ON, at, TRIM_MIN_BYTES, before, BATCH), is_long=True
     ):
-        shorter = [(trim_command(load_command(bytes(body))), n) for n, body in rows]
+        shorter = [(trim_command(load_command(bytes(body))), session, key) for _, body, session, key in rows]
         await database.write(lambda _, shorter=shorter: _cut_all(shorter), MAINTENANCE_QUEUE, is_long=True)
         count, last = count + len(rows), rows[-1][0]
     return count
 
 
-def _cut_all(rows: Sequence[tuple[bytes, int]]) -> Operation[None]:
+def _cut_all(rows: Sequence[tuple[bytes, str, str]]) -> Operation[None]:
     yield Query(_CUT, rows, many=True)
 
 

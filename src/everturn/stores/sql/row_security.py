@@ -1,8 +1,10 @@
-"""Row-level security on PostgreSQL: a read for one tenant cannot return the rows of another.
+"""Row-level security on PostgreSQL: a read for one tenant cannot return the rows of another, and a read for one reader not
+the conversations that are private to others.
 
 Every query names its tenant or its session already. Should one forget to, the database itself withholds other tenants'
 rows: inside `within(tenant)` reads use a role that does not own the tables, and row-level security shows it the rows of
-the tenant that is set in its connection, and none when none is set. The owner of the tables is not restricted: workers
+the tenant that is set in its connection, and none when none is set. With a reader (core/sharing.py) it shows only the
+sessions that this reader may see, and what belongs to them. The owner of the tables is not restricted: workers
 drive the sessions of all tenants, and writes were checked at admission.
 
 The role is named after the owner, `everturn_tenant_{owner}`: it may read what the owner owns, and has no other member.
@@ -16,35 +18,62 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from everturn.core.sharing import Reader
 
 # asyncpg has no types that pyright could use in strict mode.
 Connection: TypeAlias = Any
 
 log = logging.getLogger(__name__)
 
-_inside: ContextVar[str | None] = ContextVar("everturn_tenant", default=None)
+
+class ReadScope(NamedTuple):
+    """What reads are restricted to: a tenant, and what one reader may see of it; None: everything of the tenant."""
+
+    tenant: str
+    reader: Reader | None = None
+
+
+_inside: ContextVar[ReadScope | None] = ContextVar("everturn_tenant", default=None)
 
 
 @contextmanager
-def restrict_to_tenant(tenant: str) -> Generator[None]:
-    """Restrict reads to one tenant, in this task and those it starts meanwhile; nested blocks cannot see more.
+def restrict_to_tenant(tenant: str, reader: Reader | None = None) -> Generator[None]:
+    """Restrict reads to one tenant, and to what one reader may see of it, in this task and those it starts meanwhile.
+
+    Nested blocks cannot see more.
 
     Raises:
-        ValueError: the block is nested in another tenant's.
+        ValueError: the block is nested in another tenant's, or in another reader's.
     """
-    if _inside.get() not in (None, tenant):
-        raise ValueError("this is inside the walls of another tenant")
-    token = _inside.set(tenant)
+    outer = _inside.get()
+    if outer is not None:
+        if outer.tenant != tenant:
+            raise ValueError("this is inside the walls of another tenant")
+        if reader is None:
+            reader = outer.reader
+        elif outer.reader is not None and outer.reader.user != reader.user:
+            raise ValueError("this is inside the walls of another reader")
+    # Without the time: the database has a clock, and connections are reused for the same scope.
+    token = _inside.set(ReadScope(tenant, None if reader is None else replace(reader, now=0.0)))
     try:
         yield
     finally:
         _inside.reset(token)
 
 
+def current_scope() -> ReadScope | None:
+    """Return what reads are restricted to; None: they are not restricted."""
+    return _inside.get()
+
+
 def current_tenant() -> str | None:
     """Return the tenant that reads are restricted to; None: they are not restricted."""
-    return _inside.get()
+    scope = _inside.get()
+    return None if scope is None else scope.tenant
 
 
 ROLE_LOCK = "everturn.walls"
@@ -68,6 +97,7 @@ TABLES = (
     ),
     *("tenants", "users", "credentials", "audit", "marks", "memory_files", "memory_writes"),
     *("schedules", "webhooks", "webhook_deliveries"),
+    *("session_shares", "temporary_sessions"),
     *("blobs", "chunks"),  # without a tenant: a reader who knows a blob's hash has the blob, or a reference to it
 )
 
@@ -80,6 +110,7 @@ _ROLE_STATUS = """
 SELECT pg_has_role(current_user, r.oid, 'MEMBER')
     AND has_schema_privilege(r.oid, current_schema(), 'USAGE')
     AND has_function_privilege(r.oid, 'everturn_found(text, bigint)', 'EXECUTE')
+    AND has_function_privilege(r.oid, 'everturn_is_readable(text)', 'EXECUTE')
     AND bool_and(has_table_privilege(r.oid, t.name, 'SELECT')),
     r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, $2, 'USAGE')
 FROM pg_catalog.pg_roles r CROSS JOIN unnest($3::text[]) AS t(name) WHERE r.rolname = $1
@@ -141,17 +172,21 @@ async def _create_role(connection: Connection, role: str, exists: bool) -> None:
         schema = _quoted(await connection.fetchval("SELECT current_schema()"))
         await connection.execute(
             f"GRANT USAGE ON SCHEMA {schema} TO {name}; GRANT SELECT ON {', '.join(TABLES)} TO {name}; "
-            f"GRANT EXECUTE ON FUNCTION everturn_found(text, bigint) TO {name}"
+            f"GRANT EXECUTE ON FUNCTION everturn_found(text, bigint), everturn_is_readable(text) TO {name}"
         )
 
 
-def set_tenant_sql(role: str, tenant: str | None) -> str:
-    """Return the SQL that makes a connection read as a tenant; None: as the login role."""
-    if tenant is None:
-        return "RESET ROLE; RESET everturn.tenant"
-    # The role first: should the second statement fail, no rows are visible.
+def set_scope_sql(role: str, scope: ReadScope | None) -> str:
+    """Return the SQL that makes a connection read as a tenant or a reader of it; None: as the login role."""
+    if scope is None:
+        return "RESET ROLE; RESET everturn.tenant; RESET everturn.viewer; RESET everturn.reader"
+    # The role first: should a later statement fail, no rows are visible.
     set_role = f"SET ROLE {_quoted(role)}; " if role else ""
-    return f"{set_role}SET everturn.tenant = {_literal(tenant)}"
+    reader = scope.reader
+    # A prefix, so that the setting of a reader is never empty: empty means that there is none.
+    user, text = ("", "") if reader is None else (f"u:{reader.user}", reader.as_json())
+    settings = (("tenant", scope.tenant), ("reader", text), ("viewer", user))
+    return set_role + "; ".join(f"SET everturn.{name} = {_literal(value)}" for name, value in settings)
 
 
 def _quoted(name: str) -> str:

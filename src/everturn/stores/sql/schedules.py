@@ -39,8 +39,8 @@ _LOCK = Statement(
 )
 _LIST = Statement(
     "schedules",
-    "SELECT s.body FROM schedules s WHERE s.tenant = ? AND s.id > ? ORDER BY s.id LIMIT ?",
-    """SELECT p.n, l.body FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS p(tenant, after, most, n)
+    "SELECT s.body, s.id FROM schedules s WHERE s.tenant = ? AND s.id > ? ORDER BY s.id LIMIT ?",
+    """SELECT p.n, l.body, l.id FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS p(tenant, after, most, n)
     CROSS JOIN LATERAL (SELECT s.body, s.id FROM schedules s WHERE s.tenant = p.tenant
         AND s.id COLLATE "C" > p.after COLLATE "C" ORDER BY s.id COLLATE "C" LIMIT p.most) l""",
     returns=True,
@@ -68,9 +68,9 @@ _DELETE = Statement(
 )
 _DUE = Statement(
     "due schedules",
-    "SELECT s.body FROM schedules s WHERE s.wake_at <= ? ORDER BY s.wake_at LIMIT ?",
-    """SELECT p.n, l.body FROM unnest($1::float8[], $2::bigint[]) WITH ORDINALITY AS p(now, most, n)
-    CROSS JOIN LATERAL (SELECT s.body FROM schedules s WHERE s.wake_at <= p.now
+    "SELECT s.body, s.tenant, s.id FROM schedules s WHERE s.wake_at <= ? ORDER BY s.wake_at LIMIT ?",
+    """SELECT p.n, l.body, l.tenant, l.id FROM unnest($1::float8[], $2::bigint[]) WITH ORDINALITY AS p(now, most, n)
+    CROSS JOIN LATERAL (SELECT s.body, s.tenant, s.id FROM schedules s WHERE s.wake_at <= p.now
         ORDER BY s.wake_at LIMIT p.most FOR UPDATE OF s SKIP LOCKED) l""",
     returns=True,
 )
@@ -87,6 +87,10 @@ class SqlSchedules:
     """Schedules in the database of the sessions."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def use_database(self, database: Database) -> None:
+        """Read and write through another database, such as one that encrypts."""
         self._database = database
 
     async def add(self, schedule: Schedule) -> bool:

@@ -6,12 +6,13 @@ feed from `lookup`, PostgreSQL in a `tsvector` with a GIN index. Neither databas
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from everturn.core.messages import Message
 from everturn.core.search_terms import query_terms, text_terms
+from everturn.core.sharing import Reader
 from everturn.stores.sql.database import Database, Operation, Query, Statement
-from everturn.stores.sql.row_security import current_tenant
+from everturn.stores.sql.row_security import current_tenant, restrict_to_tenant
 from everturn.wire import load_message
 
 # On PostgreSQL each term of a message begins with the hash of its tenant. So the GIN index is in effect one index per
@@ -82,9 +83,10 @@ SEARCH_TENANT = Statement(
 )
 # Of one user: in the sessions that the user started, without those of sub-agents. A tenant's hits are read from the index
 # and compared with the user's sessions.
+_NOT_TEMPORARY = "AND NOT EXISTS (SELECT 1 FROM temporary_sessions t WHERE t.session = s.id) "
 _SEARCH_USER = Statement(
     "search_user",
-    _sqlite("AND l.tenant = ? AND s.creator = ? AND s.parent = '' "),
+    _sqlite(f"AND l.tenant = ? AND s.creator = ? AND s.parent = '' {_NOT_TEMPORARY}"),
     "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY "
     "AS given (words, tenant, creator, most, row) CROSS JOIN LATERAL ("
     "WITH hits AS MATERIALIZED (SELECT l.n, l.session, l.message, l.tenant FROM lookup l "
@@ -92,7 +94,27 @@ _SEARCH_USER = Statement(
     "SELECT h.n, h.session, m.body FROM hits h JOIN sessions s ON s.id = h.session "
     "JOIN messages m ON m.session = h.session AND m.id = h.message "
     "WHERE h.tenant = given.tenant AND s.tenant = given.tenant AND s.creator = given.creator AND s.parent = '' "
-    "AND NOT m.is_deleted AND NOT s.erased ORDER BY h.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
+    f"AND NOT m.is_deleted AND NOT s.erased {_NOT_TEMPORARY}"
+    "ORDER BY h.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+# For one reader: in the sessions that they may see; that of a sub-agent run follows its root session. PostgreSQL has the
+# reader in the settings of its connection (row_security.py).
+_FOR_READER = f"""AND l.tenant = ? {_NOT_TEMPORARY} AND EXISTS (
+    WITH RECURSIVE up(id, parent, creator) AS (
+        SELECT s.id, s.parent, s.creator
+        UNION SELECT p.id, p.parent, p.creator FROM up
+        JOIN sessions p ON p.id = up.parent AND up.parent != '' AND p.tenant = s.tenant)
+    SELECT 1 FROM up WHERE up.parent = '' AND NOT EXISTS (
+        SELECT 1 FROM temporary_sessions t WHERE t.session = up.id)
+    AND (up.creator IN (SELECT value FROM json_each(?, '$.creators')) OR EXISTS (
+        SELECT 1 FROM session_shares h WHERE h.session = up.id AND h.kind != 'link' AND h.revoked = 0
+        AND (h.expires = 0 OR h.expires > ?) AND h.subject IN (
+            SELECT value FROM json_each(?, '$.subjects'))))) """
+_SEARCH_READER = Statement(
+    "search_reader",
+    _sqlite(_FOR_READER),
+    "",  # on PostgreSQL, row security does this
     returns=True,
 )
 # Over all tenants, one after the other: their names come from an index, each once.
@@ -121,6 +143,8 @@ SEARCH_NEWEST = Statement(
     "WHERE tenant >= given.tenant AND tenant <= given.tenant ORDER BY tenant DESC, n DESC LIMIT given.newest) l "
     "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
     f"WHERE l.words @@ {_query('given.words', 'given.tenant')}::tsquery AND NOT m.is_deleted AND NOT s.erased "
+    "AND (coalesce(current_setting('everturn.viewer', true), '') = '' OR (everturn_is_readable(s.id) "
+    "AND NOT EXISTS (SELECT 1 FROM temporary_sessions t WHERE t.session IN (s.id, split_part(s.id, '-', 1))))) "
     "ORDER BY l.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
     returns=True,
 )
@@ -132,6 +156,35 @@ _SEARCH_INSIDE = Statement(
     "AS given (words, tenant, most, row) "
     f"CROSS JOIN LATERAL everturn_found({_query('given.words', 'given.tenant')}, given.most) f "
     "ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+
+
+# With encryption there is no index: the terms are not stored, and the newest messages are read and compared here.
+SCANNED = 2000  # messages of a tenant, or of all
+_SCAN = Statement(
+    "newest_messages",
+    "SELECT l.session, l.message, m.body, l.tenant FROM lookup l "
+    "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
+    f"WHERE (?1 IS NULL OR l.tenant = ?1) AND (?2 IS NULL OR (s.creator = ?2 AND s.parent = '' {_NOT_TEMPORARY})) "
+    "AND NOT m.is_deleted AND NOT s.erased ORDER BY l.n DESC LIMIT ?3",
+    "SELECT given.row, f.session, f.message, f.body, f.tenant FROM unnest($1::text[], $2::text[], $3::bigint[]) "
+    "WITH ORDINALITY AS given (tenant, creator, most, row) "
+    "CROSS JOIN LATERAL (SELECT l.n, l.session, l.message, m.body, l.tenant FROM lookup l "
+    "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
+    "WHERE (given.tenant IS NULL OR l.tenant = given.tenant) "
+    f"AND (given.creator IS NULL OR (s.creator = given.creator AND s.parent = '' {_NOT_TEMPORARY})) "
+    "AND (coalesce(current_setting('everturn.viewer', true), '') = '' OR (everturn_is_readable(s.id) "
+    "AND NOT EXISTS (SELECT 1 FROM temporary_sessions t WHERE t.session IN (s.id, split_part(s.id, '-', 1))))) "
+    "AND NOT m.is_deleted AND NOT s.erased ORDER BY l.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+_SCAN_READER = Statement(
+    "newest_messages_reader",
+    "SELECT l.session, l.message, m.body, l.tenant FROM lookup l "
+    "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
+    f"WHERE NOT m.is_deleted AND NOT s.erased {_FOR_READER} ORDER BY l.n DESC LIMIT ?",
+    "",  # on PostgreSQL, row security does this
     returns=True,
 )
 
@@ -153,7 +206,12 @@ def forget_messages(session: str, messages: Iterable[str]) -> Operation[None]:
 
 
 async def search(
-    database: Database, text: str, tenant: str | None = None, limit: int = 50, by: str | None = None
+    database: Database,
+    text: str,
+    tenant: str | None = None,
+    limit: int = 50,
+    by: str | None = None,
+    reader: Reader | None = None,
 ) -> list[tuple[str, Message]]:
     """Return the newest messages that have the terms of a text, with their sessions; of a user, a tenant, or of all.
 
@@ -163,11 +221,24 @@ async def search(
     query = query_terms(text)
     if not query or limit < 1:
         return []
+    if by is not None and tenant is None:
+        raise ValueError("a user belongs to a tenant")
+    if reader is not None and tenant is None:
+        raise ValueError("a reader belongs to a tenant")
+    if reader is not None and tenant is not None and database.dialect == "postgresql":
+        with restrict_to_tenant(tenant, reader):
+            return await search(database, text, tenant, limit, by)
+    if getattr(database, "is_encrypted", False):
+        return (await _search_encrypted(database, query, tenant, by, reader))[:limit]
     words = " ".join(query)
-    if by is not None:
-        if tenant is None:
-            raise ValueError("a user belongs to a tenant")
+    if by is not None and tenant is not None:
         return await database.read(lambda: _of_user(words, tenant, by, limit), is_long=True)
+    if reader is not None and tenant is not None:
+        return await database.read(lambda: _for_reader(words, tenant, reader, limit), is_long=True)
+    return await _search_index(database, words, tenant, limit)
+
+
+async def _search_index(database: Database, words: str, tenant: str | None, limit: int) -> list[tuple[str, Message]]:
     if database.dialect != "postgresql":
         return await database.read(lambda: _found(words, tenant, limit), is_long=True)
     restricted_to = current_tenant()
@@ -183,8 +254,38 @@ async def search(
     )
 
 
+async def _search_encrypted(
+    database: Database, query: Sequence[str], tenant: str | None, by: str | None, reader: Reader | None
+) -> list[tuple[str, Message]]:
+    owner = tenant or current_tenant()
+    if current_tenant() not in (None, owner):
+        return []
+    if reader is None:
+        scan = Query(_SCAN, (owner, by, SCANNED))
+    else:
+        who = reader.as_json()
+        scan = Query(_SCAN_READER, (owner, who, reader.now, who, SCANNED))
+    return await database.read(lambda: _scan(query, scan), is_long=True)
+
+
+def _scan(query: Sequence[str], scan: Query) -> Operation[list[tuple[str, Message]]]:
+    found: list[tuple[str, Message]] = []
+    for session, _, body, _ in (yield scan):
+        message = load_message(body)
+        terms = text_terms(message.text)
+        if all(any(term.startswith(prefix) for term in terms) for prefix in query):
+            found.append((session, message))
+    return found
+
+
 def _of_user(words: str, tenant: str, user: str, limit: int) -> Operation[list[tuple[str, Message]]]:
     rows = yield Query(_SEARCH_USER, (words, tenant, user, limit))
+    return [(session, load_message(body)) for session, body in rows]
+
+
+def _for_reader(words: str, tenant: str, reader: Reader, limit: int) -> Operation[list[tuple[str, Message]]]:
+    who = reader.as_json()
+    rows = yield Query(_SEARCH_READER, (words, tenant, who, reader.now, who, limit))
     return [(session, load_message(body)) for session, body in rows]
 
 

@@ -41,12 +41,17 @@ _LIVE_LITE, _LIVE_PG = _LIVE.format(is_open="is_open = 1"), _LIVE.format(is_open
 _OF_TURN = f"""e.session = t.session AND e.turn = t.turn AND e.seq >= t.started
     AND e.seq <= CASE WHEN t.last > 0 THEN t.last ELSE {END} END"""
 
+# On PostgreSQL the log is in partitions, and the row of a session says in which one it is: a statement that did not ask
+# for it first would look into each (event_partitions.py). OFFSET 0 keeps the planner from joining in another order.
+_LOG_OF_TURN = f"""JOIN sessions o ON o.id = t.session CROSS JOIN LATERAL (
+        SELECT e.seq, e.body FROM events e WHERE e.cohort = o.cohort AND {_OF_TURN} {{and_also}} OFFSET 0) e"""
+
 # Reading --------------------------------------------------------------------------------------------------------------
 
 SESSION = Statement(
     "session",
-    "SELECT head, leaf, title, token, epoch, erased, tenant, agent FROM sessions WHERE id = ?",
-    """SELECT p.n, s.head, s.leaf, s.title, s.token, s.epoch, s.erased, s.tenant, s.agent
+    "SELECT head, leaf, title, token, epoch, erased, tenant, agent, renamed FROM sessions WHERE id = ?",
+    """SELECT p.n, s.head, s.leaf, s.title, s.token, s.epoch, s.erased, s.tenant, s.agent, s.renamed
     FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n) JOIN sessions s ON s.id = p.id""",
     returns=True,
 )
@@ -62,7 +67,7 @@ HEADS = Statement(
 
 _INFO = (
     "s.id, s.title, s.leaf, {awake}, {due}, s.quarantined, s.tenant, s.agent, s.creator, s.parent, s.created, s.moved, "
-    "s.awaited_agent"
+    "s.awaited_agent, s.renamed, s.pinned, s.archived, s.labels, s.organized"
 )
 _INFO_LITE, _INFO_PG = _INFO.format(awake=_AWAKE, due=_DUE_LITE), _INFO.format(awake=_AWAKE, due=_DUE_PG)
 
@@ -102,21 +107,85 @@ INFOS = Statement(
     CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS j(id) JOIN sessions s ON s.id = j.id AND NOT s.erased""",
     returns=True,
 )
+
+
 # By (moved, id), the newest first; ids in code point order, whatever the collation of the database.
 # PostgreSQL would sort all of a tenant's sessions to order the ids of a page: it returns all ties of the last row.
-LIST_SESSIONS = Statement(
-    "listed",
-    f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.parent = ''
-        AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
-    f"""SELECT p.n, {_INFO_PG}
-    FROM unnest($1::text[], $2::float8[], $3::text[], $4::float8[], $5::bigint[]) WITH ORDINALITY
-        AS p(tenant, at, id, since, most, n)
+def _listed(name: str, lite: str, pg: str) -> Statement:
+    """Return a statement for a page of a tenant's sessions that fit a filter."""
+    return Statement(
+        name,
+        f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.parent = ''
+        AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 AND (?6 IS NULL OR s.archived = ?6)
+        AND (?7 = '' OR instr(s.labels, ?7)) AND ?8 IN ('', s.agent) AND {lite}
+        ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
+        f"""SELECT p.n, {_INFO_PG}
+    FROM unnest($1::text[], $2::float8[], $3::text[], $4::float8[], $5::bigint[], $6::boolean[], $7::text[], $8::text[],
+        $9::float8[]) WITH ORDINALITY AS p(tenant, at, id, since, most, archived, label, agent, organized, n)
     CROSS JOIN LATERAL (
         SELECT * FROM sessions l WHERE l.tenant = p.tenant AND NOT l.erased AND l.parent = '' AND l.moved <= p.at
             AND (l.moved < p.at OR l.id COLLATE "C" < p.id) AND l.moved >= p.since
+            AND (p.archived IS NULL OR l.archived = p.archived) AND strpos(l.labels, p.label) > 0
+            AND p.agent IN ('', l.agent) AND {pg}
         ORDER BY l.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) s""",
-    returns=True,
+        returns=True,
+    )
+
+
+LIST_SESSIONS = _listed("listed", "?9 = ?9", "true")
+LIST_PINNED = _listed("listed pinned", "s.pinned AND ?9 = ?9", "l.pinned")
+LIST_NOT_PINNED = _listed("listed not pinned", "NOT s.pinned AND ?9 = ?9", "NOT l.pinned")
+LIST_ORGANIZED = _listed(
+    "listed organized",
+    "s.organized > 0 AND s.organized >= ?9",
+    "l.organized > 0 AND l.organized >= p.organized",
 )
+# The same for one reader: their own sessions, by an index of authors, and those that are shared with them. The temporary
+# ones are in no list. `reader` is JSON (core.sharing.Reader).
+_IS_TEMPORARY = "EXISTS (SELECT 1 FROM temporary_sessions t WHERE t.session = {id})"
+
+
+def _readable(name: str, lite: str, pg: str) -> Statement:
+    """Return a statement for a page of a reader's sessions that fit a filter; `pg` has {t} for the table."""
+
+    def fits(table: str) -> str:
+        return f"""{table}.tenant = p.tenant AND NOT {table}.erased AND {table}.parent = '' AND {table}.moved <= p.at
+                AND ({table}.moved < p.at OR {table}.id COLLATE "C" < p.id) AND {table}.moved >= p.since
+                AND (p.archived IS NULL OR {table}.archived = p.archived) AND strpos({table}.labels, p.label) > 0
+                AND p.agent IN ('', {table}.agent) AND {pg.format(t=table)}
+                AND NOT {_IS_TEMPORARY.format(id=f"{table}.id")}"""
+
+    return Statement(
+        name,
+        f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.parent = ''
+        AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 AND (?6 IS NULL OR s.archived = ?6)
+        AND (?7 = '' OR instr(s.labels, ?7)) AND ?8 IN ('', s.agent) AND {lite}
+        AND (s.creator IN (SELECT value FROM json_each(?9, '$.creators')) OR s.id IN (
+            SELECT h.session FROM session_shares h WHERE h.tenant = ?1 AND h.kind != 'link' AND h.revoked = 0
+            AND (h.expires = 0 OR h.expires > ?10) AND h.subject IN (SELECT value FROM json_each(?9, '$.subjects'))))
+        AND NOT {_IS_TEMPORARY.format(id="s.id")}
+        ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
+        f"""SELECT p.n, {_INFO_PG}
+    FROM unnest($1::text[], $2::float8[], $3::text[], $4::float8[], $5::bigint[], $6::boolean[], $7::text[], $8::text[],
+        $9::text[], $10::float8[])
+        WITH ORDINALITY AS p(tenant, at, id, since, most, archived, label, agent, reader, now, n)
+    CROSS JOIN LATERAL (
+        SELECT * FROM sessions l WHERE l.id IN (
+            SELECT o.id FROM json_array_elements_text(p.reader::json -> 'creators') AS c(creator) CROSS JOIN LATERAL (
+                SELECT m.id FROM sessions m WHERE m.creator = c.creator AND {fits("m")}
+                ORDER BY m.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) o
+            UNION SELECT h.session FROM session_shares h WHERE h.tenant = p.tenant AND h.kind != 'link'
+                AND h.revoked = 0 AND (h.expires = 0 OR h.expires > p.now)
+                AND h.subject IN (SELECT json_array_elements_text(p.reader::json -> 'subjects')))
+            AND {fits("l")}
+        ORDER BY l.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) s""",
+        returns=True,
+    )
+
+
+LIST_READABLE = _readable("listed for a reader", "true", "true")
+LIST_READABLE_PINNED = _readable("listed pinned for a reader", "s.pinned", "{t}.pinned")
+LIST_READABLE_NOT_PINNED = _readable("listed not pinned for a reader", "NOT s.pinned", "NOT {t}.pinned")
 # Whether a session exists; whether it, or a session of its sub-agent runs, references a blob.
 MENTIONS = Statement(
     "mentions",
@@ -138,9 +207,9 @@ MENTIONS = Statement(
 # One row without a body for a session with an empty inbox: that saves a query for its existence.
 INBOX = Statement(
     "inbox",
-    """SELECT i.body FROM sessions s LEFT JOIN inbox i ON i.session = s.id AND i.is_open
+    """SELECT i.body, i.key FROM sessions s LEFT JOIN inbox i ON i.session = s.id AND i.is_open
     WHERE s.id = ? AND NOT s.erased ORDER BY i.n""",
-    """SELECT p.n, i.body FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    """SELECT p.n, i.body, i.key FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
     JOIN sessions s ON s.id = p.session AND NOT s.erased
     LEFT JOIN inbox i ON i.session = p.session AND i.is_open ORDER BY i.n""",
     returns=True,
@@ -150,8 +219,9 @@ EVENTS = Statement(
     "SELECT seq, body FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
     """SELECT p.n, e.seq, e.body FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
         AS p(session, after, most, n)
-    CROSS JOIN LATERAL (SELECT seq, body FROM events WHERE session = p.session AND seq > p.after
-                        ORDER BY seq LIMIT p.most) e
+    JOIN sessions s ON s.id = p.session AND NOT s.erased
+    CROSS JOIN LATERAL (SELECT l.seq, l.body FROM events l WHERE l.cohort = s.cohort AND l.session = p.session
+                        AND l.seq > p.after ORDER BY l.seq LIMIT p.most) e
     ORDER BY p.n, e.seq""",
     returns=True,
 )
@@ -162,7 +232,7 @@ TURN_EVENTS = Statement(
     f"""SELECT p.n, e.seq, e.body FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY
         AS p(session, turn, after, n)
     JOIN turns t ON t.session = p.session AND t.turn = p.turn
-    JOIN events e ON {_OF_TURN} AND e.seq > p.after ORDER BY p.n, e.seq""",
+    {_LOG_OF_TURN.format(and_also="AND e.seq > p.after")} ORDER BY p.n, e.seq""",
     returns=True,
 )
 KEYED_EVENTS = Statement(
@@ -173,7 +243,8 @@ KEYED_EVENTS = Statement(
         AS p(session, kind, key, most, n)
     CROSS JOIN LATERAL (SELECT k.session, k.seq FROM event_keys k WHERE k.session = p.session AND k.kind = p.kind
         AND (p.key IS NULL OR k.key = p.key) ORDER BY k.seq LIMIT p.most) k
-    JOIN events e ON e.session = k.session AND e.seq = k.seq ORDER BY p.n, e.seq""",
+    JOIN sessions s ON s.id = k.session
+    JOIN events e ON e.cohort = s.cohort AND e.session = k.session AND e.seq = k.seq ORDER BY p.n, e.seq""",
     returns=True,
 )
 LIVE_EVENTS = Statement(
@@ -182,7 +253,7 @@ LIVE_EVENTS = Statement(
     WHERE t.session = ? AND (t.state != 'over' OR t.out > 0) ORDER BY e.seq""",
     f"""SELECT p.n, e.seq, e.body FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
     JOIN turns t ON t.session = p.session AND (t.state != 'over' OR t.out > 0)
-    JOIN events e ON {_OF_TURN} ORDER BY p.n, e.seq""",
+    {_LOG_OF_TURN.format(and_also="")} ORDER BY p.n, e.seq""",
     returns=True,
 )
 # The same without the events that a snapshot of their turn covers; the snapshots come first, with the name of the turn.
@@ -205,8 +276,7 @@ LIVE_TAILS = Statement(
     SELECT p.n, 1, e.seq, e.body, NULL, NULL, NULL FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
     JOIN turns t ON t.session = p.session AND (t.state != 'over' OR t.out > 0)
     LEFT JOIN turn_snapshots s ON s.session = t.session AND s.turn = t.turn
-    JOIN events e ON e.session = t.session AND e.turn = t.turn AND e.seq >= greatest(t.started, coalesce(s.seq, 0) + 1)
-        AND e.seq <= CASE WHEN t.last > 0 THEN t.last ELSE {END} END
+    {_LOG_OF_TURN.format(and_also="AND e.seq > coalesce(s.seq, 0)")}
     ORDER BY 1, 2, 3""",
     returns=True,
 )
@@ -294,29 +364,31 @@ PATH = Statement(
 )
 GATES = Statement(
     "gates",
-    """SELECT body, opened, claim FROM gates WHERE session = ? AND is_open = 1 AND resolution IS NULL
+    """SELECT body, opened, claim, session, gate, tenant FROM gates WHERE session = ? AND is_open = 1 AND resolution IS NULL
     ORDER BY opened, gate""",
-    """SELECT p.n, g.body, g.opened, g.claim FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    """SELECT p.n, g.body, g.opened, g.claim, g.session, g.gate, g.tenant FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
     JOIN gates g ON g.session = p.session AND g.is_open AND g.resolution IS NULL ORDER BY p.n, g.opened, g.gate""",
     returns=True,
 )
 ALL_GATES = Statement(
     "all gates",
-    "SELECT body, opened, claim FROM gates WHERE is_open = 1 AND resolution IS NULL ORDER BY opened, gate",
-    "SELECT 1, body, opened, claim FROM gates WHERE is_open AND resolution IS NULL ORDER BY opened, gate",
+    """SELECT body, opened, claim, session, gate, tenant FROM gates WHERE is_open = 1 AND resolution IS NULL
+    ORDER BY opened, gate""",
+    """SELECT 1, body, opened, claim, session, gate, tenant FROM gates WHERE is_open AND resolution IS NULL
+    ORDER BY opened, gate""",
     returns=True,
 )
 TENANT_GATES = Statement(
     "gates of a tenant",
-    """SELECT body, opened, claim FROM gates WHERE tenant = ? AND tenant != '' AND is_open = 1 AND resolution IS NULL
-    ORDER BY opened, gate""",
-    """SELECT p.n, g.body, g.opened, g.claim FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)
+    """SELECT body, opened, claim, session, gate, tenant FROM gates
+    WHERE tenant = ? AND tenant != '' AND is_open = 1 AND resolution IS NULL ORDER BY opened, gate""",
+    """SELECT p.n, g.body, g.opened, g.claim, g.session, g.gate, g.tenant FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)
     JOIN gates g ON g.tenant = p.tenant AND g.tenant != '' AND g.is_open AND g.resolution IS NULL ORDER BY p.n, g.opened, g.gate""",
     returns=True,
 )
 
 # Pages of open gates, by (opened, session, gate), the oldest first.
-_SHOWN_GATE = "g.session, g.body, g.opened, g.claim"
+_SHOWN_GATE = "g.session, g.body, g.opened, g.claim, g.gate, g.tenant"
 _BEHIND_LITE = """g.is_open = 1 AND g.resolution IS NULL AND g.opened >= ?2
     AND (g.opened > ?2 OR g.session > ?3 OR (g.session = ?3 AND g.gate > ?4)) ORDER BY g.opened, g.session, g.gate LIMIT ?5"""
 _BEHIND_PG = """g.is_open AND g.resolution IS NULL AND g.opened >= p.at
@@ -459,6 +531,12 @@ TOUCH = Statement(
         awaited_agent = ''
     FROM unnest($1::float8[], $2::text[]) AS p(at, id) WHERE s.id = p.id""",
 )
+TOUCH_UNLISTED = Statement(  # for a command that does not change the place of a session in a list
+    "touch unlisted",
+    "UPDATE sessions SET touched = max(touched, ?1), tries = 0, quarantined = '', awaited_agent = '' WHERE id = ?2",
+    """UPDATE sessions s SET touched = greatest(s.touched, p.at), tries = 0, quarantined = '', awaited_agent = ''
+    FROM unnest($1::float8[], $2::text[]) AS p(at, id) WHERE s.id = p.id""",
+)
 RECORD_ANSWER = Statement(
     "resolution",
     "UPDATE gates SET resolution = ? WHERE session = ? AND gate = ?",
@@ -594,11 +672,23 @@ LEAF = Statement(
     """UPDATE sessions s SET leaf = p.leaf, title = p.title, agent = p.agent
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS p(leaf, title, agent, id) WHERE s.id = p.id""",
 )
+ORGANIZE = Statement(
+    "organize",
+    """UPDATE sessions SET renamed = max(renamed, ?), pinned = coalesce(?, pinned), archived = coalesce(?, archived),
+        labels = coalesce(?, labels), organized = max(organized, ?) WHERE id = ?""",
+    """UPDATE sessions s SET renamed = s.renamed OR p.renamed, pinned = coalesce(p.pinned, s.pinned),
+        archived = coalesce(p.archived, s.archived), labels = coalesce(p.labels, s.labels),
+        organized = greatest(s.organized, p.at)
+    FROM unnest($1::boolean[], $2::boolean[], $3::boolean[], $4::text[], $5::float8[], $6::text[])
+        AS p(renamed, pinned, archived, labels, at, id) WHERE s.id = p.id""",
+)
 ADD_EVENTS = Statement(
     "add events",
     "INSERT INTO events (session, seq, turn, body) VALUES (?, ?, ?, ?)",
-    """INSERT INTO events (session, seq, turn, body)
-    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bytea[])""",
+    """INSERT INTO events (session, seq, turn, body, cohort)
+    SELECT p.session, p.seq, p.turn, p.body, s.cohort
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bytea[]) AS p(session, seq, turn, body)
+    JOIN sessions s ON s.id = p.session""",
 )
 ADD_EVENT_KEYS = Statement(
     "add event keys",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
+from everturn.core.encryption import KeyProvider
 from everturn.core.event_index import EventIndex
 from everturn.core.events import Entry, Event
 from everturn.core.gate_rows import GateRow
@@ -25,23 +26,35 @@ from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
-from everturn.core.store_ports import Receipt, SessionClaim, SessionInfo, StoreCounts, TurnSnapshot
+from everturn.core.sharing import Reader
+from everturn.core.store_ports import (
+    ANY_SESSION,
+    Receipt,
+    SessionClaim,
+    SessionFilter,
+    SessionInfo,
+    StoreCounts,
+    TurnSnapshot,
+)
 from everturn.core.tree import MessageTree
-from everturn.errors import SessionQuarantined
+from everturn.errors import ConfigError, SessionQuarantined
 from everturn.stores.signing_keys import CachedSigningKeys
 from everturn.stores.sql import append, grants, owner_erasure, queries, retention, row_security, search, usage
-from everturn.stores.sql.accounts import SqlAccounts
+from everturn.stores.sql.accounts import ENCRYPTION_MARKER, SqlAccounts
 from everturn.stores.sql.admission import admit
 from everturn.stores.sql.blobs import SqlBlobs
 from everturn.stores.sql.database import Database, Operation
 from everturn.stores.sql.projections import SessionProjection
 from everturn.stores.sql.rate_limits import SqlRateLimits
 from everturn.stores.sql.schedules import SqlSchedules
+from everturn.stores.sql.sharing import SqlSharing
 from everturn.stores.sql.signing_keys import SqlKeyTable
 from everturn.stores.sql.user_memory import SqlUserMemory
 from everturn.stores.sql.webhooks import SqlWebhooks
 
 if TYPE_CHECKING:
+    from everturn.stores.sql.encrypted_blobs import EncryptedBlobs
+    from everturn.stores.sql.encrypted_database import EncryptedDatabase
     from everturn.stores.sql.owner_erasure import ErasureReport
     from everturn.stores.sql.retention import RetentionResult
 
@@ -65,12 +78,15 @@ class SqlStore:
     """A store in a SQL database: in a file on this machine, or on a PostgreSQL server that many processes share."""
 
     def __init__(self, database: Database, folder: Path | None = None) -> None:
+        self._blob_rows = SqlBlobs(database, folder, time.time)
+        self._blobs: SqlBlobs | EncryptedBlobs = self._blob_rows
+        self.rate_limits = SqlRateLimits(database)
+        self._encrypted: EncryptedDatabase | None = None
         self._database = database
-        self._blobs = SqlBlobs(database, folder, time.time)
         self._accounts = SqlAccounts(database, CachedSigningKeys(SqlKeyTable(database)))
         self._user_memory = SqlUserMemory(database)
         self._schedules = SqlSchedules(database)
-        self.rate_limits = SqlRateLimits(database)
+        self._sharing = SqlSharing(database)
         self._webhooks = SqlWebhooks(database)
         self._projections: dict[str, SessionProjection] = {}  # least recently used first
         self._snapshots: dict[str, list[TurnSnapshot]] = {}  # to be written with the next append
@@ -95,6 +111,64 @@ class SqlStore:
         from everturn.stores.sql.postgres import Postgres
 
         return cls(Postgres(url, schema))
+
+    def encrypt(self, keys: KeyProvider, *, allow_plaintext: bool = False) -> SqlStore:
+        """Encrypt content with the keys of its tenants, and return this store; to be called before it is used.
+
+        Args:
+            keys: where the keys are, such as `everturn.stores.open_keyring(…)`.
+            allow_plaintext: read also what was written before encryption was turned on.
+
+        Raises:
+            ConfigError: a package that encryption needs is not installed.
+        """
+        try:
+            from everturn.stores.sql.encrypted_blobs import EncryptedBlobs
+            from everturn.stores.sql.encrypted_database import EncryptedDatabase
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"{error.name} is not installed; `pip install 'everturn[encryption]'`") from error
+        database = EncryptedDatabase(self._database, keys, allow_plaintext=allow_plaintext)
+        self._encrypted, self._blobs = database, EncryptedBlobs(database, self._blob_rows)
+        self._database = database
+        for part in (self._accounts, self._user_memory, self._schedules, self._webhooks):
+            part.use_database(database)  # in place: others may have them already
+        return self
+
+    async def check_encryption(self) -> None:
+        """Check that the configured keys are those of this store, or that it is not encrypted.
+
+        Raises:
+            ConfigError: it is encrypted with other keys than the configured ones, or none are; the text names the setting.
+        """
+        if self._encrypted is not None:
+            await self._encrypted.prepare()
+        elif await self._accounts.has_secret(ENCRYPTION_MARKER):
+            raise ConfigError(
+                "this store is encrypted, and the configuration has no [store.encryption]: name its keyring and master_keys "
+                "there"
+            )
+
+    @property
+    def key_provider(self) -> KeyProvider | None:
+        """Where the keys of tenants are; None without encryption."""
+        return None if self._encrypted is None else self._encrypted.keys.provider
+
+    async def destroy_key(self, tenant: str) -> bool:
+        """Destroy the key of a tenant for good, and remove its schedules and webhooks; False if it was destroyed before.
+
+        Nothing of the tenant can be read any more, in this store or in a backup of it. Other processes notice within
+        ten seconds.
+
+        Raises:
+            ConfigError: the store is not encrypted.
+        """
+        if self._encrypted is None:
+            raise ConfigError("the store is not encrypted: there is no key to destroy; see [store.encryption]")
+        await self._encrypted.prepare()
+        is_new = await self._encrypted.keys.destroy(tenant, time.time())
+        self._projections.clear()
+        await self._database.write(lambda _: owner_erasure.erase_tenant_work(tenant), owner_erasure.QUEUE, is_long=True)
+        return is_new
 
     # Admission --------------------------------------------------------------------------------------------------
 
@@ -283,13 +357,20 @@ class SqlStore:
         return await self._database.read(lambda: queries.sessions(awake, quarantined, limit, after), is_long=True)
 
     async def session_page(
-        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+        self,
+        tenant: str,
+        *,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        since: float = 0.0,
+        where: SessionFilter = ANY_SESSION,
+        reader: Reader | None = None,
     ) -> list[SessionInfo]:
         """Return a page of a tenant's sessions, last touched first, without those of sub-agent runs."""
         if limit < 1:
             return []
         return await self._database.read(
-            lambda: queries.list_sessions(tenant, limit, before, since), is_long=limit > SHORT_READ
+            lambda: queries.list_sessions(tenant, limit, before, since, where, reader), is_long=limit > SHORT_READ
         )
 
     async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
@@ -313,10 +394,16 @@ class SqlStore:
         return await self._database.read(lambda: usage.usage(session, tenant, since))
 
     async def search(
-        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+        self,
+        text: str,
+        tenant: str | None = None,
+        limit: int = 50,
+        *,
+        by: str | None = None,
+        reader: Reader | None = None,
     ) -> list[tuple[str, Message]]:
         """Return messages with these terms and their sessions, newest first; answers only after their turn is over."""
-        return await search.search(self._database, text, tenant, limit, by)
+        return await search.search(self._database, text, tenant, limit, by, reader)
 
     # Blobs, erasure and retention ----------------------------------------------------------------------------------
 
@@ -339,7 +426,7 @@ class SqlStore:
 
         Only the names of sessions, numbers of usage and the audit log stay. On SQLite the file is rewritten.
         """
-        sessions, report = await owner_erasure.erase_owner(self._database, self._blobs, tenant, user)
+        sessions, report = await owner_erasure.erase_owner(self._database, self._blob_rows, tenant, user)
         for session in sessions:
             self._forget(session)
         await self.run_maintenance(time.time())
@@ -358,7 +445,7 @@ class SqlStore:
     ) -> RetentionResult:
         """Run the maintenance job: remove data that is no longer needed."""
         try:
-            return await retention.run_maintenance(self._database, self._blobs, now, idle, orphans)
+            return await retention.run_maintenance(self._database, self._blob_rows, now, idle, orphans)
         finally:
             self._projections.clear()  # some of the sessions may be erased now
             self._recent.clear()
@@ -385,9 +472,14 @@ class SqlStore:
         """The webhooks and their outbox in the same database."""
         return self._webhooks
 
-    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
-        """Restrict reads to this tenant: on PostgreSQL, by row-level security (row_security.py)."""
-        return row_security.restrict_to_tenant(tenant)
+    @property
+    def sharing(self) -> SqlSharing:
+        """The shares of conversations in the same database."""
+        return self._sharing
+
+    def restrict_to_tenant(self, tenant: str, reader: Reader | None = None) -> AbstractContextManager[None]:
+        """Restrict reads to this tenant and reader: on PostgreSQL, by row-level security (row_security.py)."""
+        return row_security.restrict_to_tenant(tenant, reader)
 
     async def aclose(self) -> None:
         """Close the database. Acknowledged writes are durable."""

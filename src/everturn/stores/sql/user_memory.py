@@ -78,10 +78,18 @@ _MOVE = Statement(
         AS p(tenant, owner, path, target, updated, untrusted, sensitive)
     WHERE f.tenant = p.tenant AND f.owner = p.owner AND f.path = p.path""",
 )
+# After a move: with encryption, a text is bound to the path of its file.
+_REWRITE = Statement(
+    "rewrite memory file",
+    "UPDATE memory_files SET hash = ?, text = ? WHERE tenant = ? AND owner = ? AND path = ?",
+    """UPDATE memory_files f SET hash = p.hash, text = p.text
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS p(hash, text, tenant, owner, path)
+    WHERE f.tenant = p.tenant AND f.owner = p.owner AND f.path = p.path""",
+)
 _RECEIPT = Statement(
     "memory write",
-    "SELECT w.receipt FROM memory_writes w WHERE w.session = ? AND w.key = ?",
-    """SELECT p.n, w.receipt FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, key, n)
+    "SELECT w.receipt, w.tenant FROM memory_writes w WHERE w.session = ? AND w.key = ?",
+    """SELECT p.n, w.receipt, w.tenant FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, key, n)
     JOIN memory_writes w ON w.session = p.session AND w.key = p.key""",
     returns=True,
 )
@@ -104,6 +112,10 @@ class SqlUserMemory:
     """Memory files of users."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def use_database(self, database: Database) -> None:
+        """Read and write through another database, such as one that encrypts."""
         self._database = database
 
     async def files(self, tenant: str, user: str) -> list[MemoryFileInfo]:
@@ -179,8 +191,13 @@ def _change(
     if edit.removed:
         yield Query(_REMOVE, [(tenant, user, path) for path in edit.removed], many=True)
     if edit.moved:
+        texts: list[tuple[str, ...]] = []
+        for source, target in edit.moved:
+            if (moved := (yield from _file(tenant, user, source))) is not None:
+                texts.append((moved.info.hash, moved.text, tenant, user, target))
         moves = [(tenant, user, *move, at, marks.untrusted, marks.sensitive) for move in edit.moved]
         yield Query(_MOVE, moves, many=True)
+        yield Query(_REWRITE, texts, many=True)
     if origin is not None:
         receipt = msgspec.json.encode(edit.receipt)
         yield Query(_PUT_RECEIPT, [(origin.session, origin.key, tenant, user, receipt)], many=True)

@@ -37,8 +37,8 @@ _GET = Statement(
 )
 _LIST = Statement(
     "webhooks",
-    "SELECT w.body FROM webhooks w WHERE w.tenant = ?",
-    """SELECT p.n, w.body FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)
+    "SELECT w.body, w.id FROM webhooks w WHERE w.tenant = ?",
+    """SELECT p.n, w.body, w.id FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)
     JOIN webhooks w ON w.tenant = p.tenant""",
     returns=True,
 )
@@ -133,6 +133,10 @@ class SqlWebhooks:
     """Webhooks and their outbox in the database of the sessions."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def use_database(self, database: Database) -> None:
+        """Read and write through another database, such as one that encrypts."""
         self._database = database
 
     async def put(self, webhook: Webhook) -> None:
