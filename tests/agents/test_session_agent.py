@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pydantic import BaseModel
@@ -278,6 +279,40 @@ async def test_a_turn_of_an_agent_that_a_process_does_not_know_is_shown_by_ps(st
     async with App(agents=[billing], store=store) as app:
         assert (await app.turn(result.id).result()).output == "done"
         assert (await app.store.info("s")).awaited_agent == ""
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_turn_continues_when_its_agent_is_added_to_the_process(store: Store, is_replaced: bool) -> None:
+    billing = Agent(ScriptedModel(calls(call("refund")), say("done")), name="billing", tools=[refund])
+    async with App(agents=[billing], store=store) as app:
+        result = await app.chat("s").run("Refund me.")
+    front = desk("front")
+    async with App(agents=[front], store=store) as app:
+        (gate,) = await app.chat("s").gates()
+        await app.chat("s").answer(gate, allow="once")
+        assert await wait_for_agent(app.store, "s") == "billing"
+        if is_replaced:
+            app.replace_agents([front, billing])
+        else:
+            await app.put_agent(billing)
+        assert (await app.turn(result.id).result()).output == "done"
+
+
+async def test_a_turn_continues_when_its_agent_is_added_while_the_session_is_being_left(store: Store) -> None:
+    billing = Agent(ScriptedModel(calls(call("refund")), say("done")), name="billing", tools=[refund])
+    async with App(agents=[billing], store=store) as app:
+        result = await app.chat("s").run("Refund me.")
+    async with App(agents=[desk("front")], store=store) as app:
+        release = app.store.release
+
+        async def release_late(*arguments: Any, **named: Any) -> None:
+            await app.put_agent(billing)
+            await release(*arguments, **named)
+
+        with patch.object(app.store, "release", release_late):
+            (gate,) = await app.chat("s").gates()
+            await app.chat("s").answer(gate, allow="once")
+            assert (await app.turn(result.id).result()).output == "done"
 
 
 async def test_a_person_may_take_a_message_from_an_agent_that_nobody_knows(store: Store) -> None:

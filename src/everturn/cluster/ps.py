@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from everturn.core.canonical_json import replace_surrogates
 from everturn.core.gate_rows import GateRow
 from everturn.core.store_ports import SessionInfo, Store
 from everturn.errors import ConfigError
-from everturn.stores.registry import SUFFIXES, get_store
+from everturn.stores.registry import SUFFIXES
 
 SHOWN = 40  # characters of a title
 WAITS_FOR = {
@@ -23,7 +24,9 @@ WAITS_FOR = {
 }
 
 
-async def list_store(name: str, limit: int = 0, after: str = "") -> tuple[list[str], str]:
+async def list_store(
+    name: str, open_store: Callable[[str], Awaitable[Store]], limit: int = 0, after: str = ""
+) -> tuple[list[str], str]:
     """The active sessions of a store, quarantined ones first; the open gates; and how many there are.
 
     With a limit, returns a page of so many lines, and the value of `after` for the next page, or "".
@@ -35,7 +38,7 @@ async def list_store(name: str, limit: int = 0, after: str = "") -> tuple[list[s
         raise ConfigError("what is in memory only its own process sees; name a file or a database")
     if not await asyncio.to_thread(_store_exists, name):
         raise ConfigError(f"there is no file {name}")  # reading must not create one
-    store = get_store(name)
+    store = await open_store(name)
     try:
         return await list_open_store(store, limit, after)
     finally:

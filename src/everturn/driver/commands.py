@@ -28,6 +28,7 @@ from everturn.core.commands import (
     SelectAgent,
     Send,
     SetInstructions,
+    UpdateSession,
 )
 from everturn.core.events import (
     AgentSelected,
@@ -43,6 +44,7 @@ from everturn.core.events import (
     LimitReached,
     MessageDeleted,
     MessagesImported,
+    SessionUpdated,
     TitleSet,
     TurnFinishing,
     TurnStarted,
@@ -136,9 +138,23 @@ class CommandHandler:
                 return await self._import_messages(command)
             case SetInstructions(text=text, by=by, key=key):
                 await self._ledger.commit([InstructionsSet(at=self._now(), text=text, by=by, command=key)])
+            case UpdateSession():
+                await self._update_session(command)
             case Revoke(grant=grant, by=by, key=key):
                 await self._ledger.commit([GrantRevoked(at=self._now(), grant=grant, by=by, command=key)])
         return True
+
+    async def _update_session(self, command: UpdateSession) -> None:
+        changed = SessionUpdated(
+            at=self._now(),
+            title=command.title,
+            pinned=command.pinned,
+            archived=command.archived,
+            labels=command.labels,
+            by=command.by,
+            command=command.key,
+        )
+        await self._ledger.commit([changed])
 
     def steering_messages(self, turn: str) -> dict[str, Send]:
         """The steering messages that wait to join a turn, by the keys of their commands."""
@@ -300,7 +316,7 @@ class CommandHandler:
 
         def events() -> list[Event]:
             if not _is_open(state, gate):
-                return [CommandDropped(at=self._now(), command=command.key, reason="nobody asks that any more")]
+                return [CommandDropped(at=self._now(), command=command.key, reason="the gate is no longer open")]
             at, key = self._now(), command.key
             resolved = GateResolved(
                 turn=state.id, at=at, gate=gate.id, call=gate.call, resolution=resolution, command=key, grant=grant
@@ -370,7 +386,7 @@ class CommandHandler:
                 def events(state: TurnState = state, gate: Gate = gate, claim: CallClaim = claim) -> list[Event]:
                     at, key = self._now(), command.key
                     if not _is_open(state, gate):
-                        return [CommandDropped(at=at, command=key, reason="nobody asks that any more")]
+                        return [CommandDropped(at=at, command=key, reason="the gate is no longer open")]
                     return [CallClaimed(turn=state.id, at=at, gate=gate.id, claim=claim, command=key)]
 
                 await self._ledger.commit(events)
@@ -384,7 +400,7 @@ class CommandHandler:
             at, key = self._now(), command.key
             call = state.calls.get(command.call) if state is not None else None
             if state is None or state.ending is not None or call is None or call.state not in ("running", "waiting"):
-                return [CommandDropped(at=at, command=key, reason="nobody waits for it")]
+                return [CommandDropped(at=at, command=key, reason="no call waits for it")]
             return [CallNotified(turn=state.id, at=at, call=call.id, command=key)]
 
         await self._ledger.commit(events)
@@ -406,7 +422,7 @@ class CommandHandler:
         def events() -> list[Event]:
             wait = None if state is None or state.ending is not None else state.waits.get(command.wait)
             if wait is None or wait.call != command.call:
-                return [CommandDropped(at=finished.at, command=command.key, reason="nobody waits for it")]
+                return [CommandDropped(at=finished.at, command=command.key, reason="no call waits for it")]
             return [finished]
 
         await self._ledger.commit(events)

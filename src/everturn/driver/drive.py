@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 TIMED_OUT = "the turn did not end within {seconds:g} s"
 LATE_RESULT_LOST = (
-    "The process in which this tool ran on after its turn had ended has died. Whether it took effect is not known, and "
-    "it was not run again."
+    "The process that still ran this tool after its turn had ended died. Whether it took effect is not known, and it was "
+    "not run again."
 )
 
 

@@ -9,11 +9,12 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from everturn import failpoints
+from everturn.core.encryption import blobs_of_tenant
 from everturn.core.ports import SignalListener
 from everturn.core.session_claims import MAX_QUICK_CLAIMS, RETRY_PAUSES
 from everturn.core.store_ports import SessionClaim
 from everturn.driver.drive import Drive
-from everturn.errors import DriverLost, SessionQuarantined, Stale, StoreUnavailable, UnknownSession
+from everturn.errors import DriverLost, SessionQuarantined, Stale, StoreUnavailable, TenantKeyDestroyed, UnknownSession
 from everturn.running.active_turn import DriveSetup
 from everturn.running.follow import READ_LOG_FRAMES
 from everturn.running.ledger import Announce, Ledger
@@ -48,6 +49,9 @@ class Driver:
         self._drives: set[Drive] = set()
         self._unsure: dict[str, tuple[str, ...]] = {}  # session -> turns whose last append may or may not be written
         self._is_leaving = False
+        self._without_agent: set[str] = set()  # sessions with a turn or a message of an agent that this process lacks
+        self._agent_changes = 0
+        self._waking: asyncio.Task[None] | None = None
         self.idle = asyncio.Event()  # set while nothing is driven here
         self.idle.set()
 
@@ -75,7 +79,8 @@ class Driver:
                 # It may have been woken too early: clocks differ.
                 await self._wake_when_due(session, (await store.info(session)).due)
             else:
-                await self._hold(session, claim, listener)
+                with blobs_of_tenant(claim.info.tenant):
+                    await self._hold(session, claim, listener)
             failpoints.hit_failpoint("drive.end")
         except SessionQuarantined as error:
             if not error.retry_at:
@@ -83,6 +88,8 @@ class Driver:
             await self._rest(session, error)
         except UnknownSession:
             log.info("session %s is gone; there is nothing to drive", session)
+        except TenantKeyDestroyed as error:
+            log.warning("session %s cannot be driven: %s", session, error)
         except Stale:
             # The engine may have abandoned the driver that overtook this one a moment ago: the session is checked
             # again.
@@ -116,6 +123,8 @@ class Driver:
         CURRENT_DRIVE.set(ActiveDrive(session, claim.epoch, claim.tries))
         self._drives.add(drive)
         self.idle.clear()
+        self._without_agent.discard(session)
+        agent_changes = self._agent_changes
         if self._is_leaving:  # `leave` was called during the claim
             drive.is_process_stopping = True
             drive.release()
@@ -143,12 +152,12 @@ class Driver:
             await self._setup.store.release(session, claim.epoch, awaited_agent=names)
         elif ledger.head == claim.head:
             await self._setup.store.release(session, claim.epoch)
+        if drive.unknown_agents:
+            await self._await_agents(session, drive.unknown_agents, agent_changes)
         await self._schedule_next(session, drive)
 
     async def _schedule_next(self, session: str, drive: Drive) -> None:
         """Schedule the next drive of a session that was driven until it was idle."""
-        if drive.unknown_agents:
-            await self._leave_to_others(session, drive.unknown_agents)
         if drive.had_running_tools and (
             self._setup.max_drive_seconds or not drive.is_process_stopping
         ):  # the next drive checks which tools have delivered
@@ -160,12 +169,31 @@ class Driver:
         ):  # another process may continue; without an engine for that, the next start of this one does
             await self._setup.engine.wake(session, None)
 
-    async def _leave_to_others(self, session: str, agents: set[str]) -> None:
-        """Leave a session to a process that knows the agents of its turns."""
+    async def _await_agents(self, session: str, agents: set[str], agent_changes: int) -> None:
+        """Leave a session to a process that knows the agents of its turns, which may be this one later.
+
+        `agent_changes` is the count when the drive began: what was added since, the drive may not have seen.
+        """
+        if agent_changes != self._agent_changes:
+            await self._setup.engine.wake(session, None)
+            return
         names = ", ".join(sorted(agents))
         log.warning("session %s waits for a process that knows agent %s: App(agents=[…])", session, names)
         if self._setup.max_drive_seconds:
             await self._setup.engine.wake(session, self._setup.clock.now() + UNKNOWN_AGENT_PAUSE)
+        else:
+            self._without_agent.add(session)
+
+    def retry_awaited_agents(self) -> None:
+        """Drive the sessions again that waited for an agent: this process knows more agents now."""
+        self._agent_changes += 1
+        if self._without_agent:  # so it is called in the event loop that drove them
+            self._waking = asyncio.get_running_loop().create_task(self._wake_all(self._without_agent))
+            self._without_agent = set()
+
+    async def _wake_all(self, sessions: set[str]) -> None:
+        for session in sessions:
+            await self._setup.engine.wake(session, None)
 
     async def _excuse(self, session: str, claim: SessionClaim, ledger: Ledger, error: Exception) -> None:
         """After a failed drive: remember its turns, and do not count the claim if the store was unavailable."""

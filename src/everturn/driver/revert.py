@@ -83,7 +83,7 @@ async def _run_hook(setup: DriveSetup, ledger: Ledger, command: Revert, before: 
             log.warning("session %s: %s could not revert %r", ledger.session, plugin, command.root, exc_info=True)
             raise CommandRefused(f"{plugin} could not do it ({type(error).__name__}); the log says why") from error
     if not ctx.before or (before and not ctx.is_done):
-        raise CommandRefused(f"nobody here keeps the files of {command.root!r}")
+        raise CommandRefused(f"this process records no snapshots of {command.root!r}")
     return ctx
 
 
