@@ -140,7 +140,7 @@ async def test_a_range_of_a_long_result_is_read_with_where_it_stands() -> None:
         then("read_back", call="CALL", start=600, length=12), then("read_back", call="$ref{CALL}", start=59_994)
     )
     [_, first, last], _ = await run_through(model, [returns(whole), READ], limits=OutputLimits(output=100))
-    assert first.text == "[characters 600 to 612 of 60000; it goes on with start=612]\n000100000101"
+    assert first.text == "[characters 600 to 612 of 60000; continue with start=612]\n000100000101"
     assert last.text == "[characters 59994 to 60000 of 60000]\n009999"
     assert first.origin == "builtin"
 

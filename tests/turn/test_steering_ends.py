@@ -124,7 +124,7 @@ async def test_it_can_be_taken_back_until_it_has_joined(store: Store) -> None:
         await heard(chat)
         assert await texts(chat) == ["one", "One.", "three", "Three."]
         dropped = [event.reason for event in await events_in(chat) if isinstance(event, CommandDropped)]
-        assert [why for why in dropped if why != "nobody waits for it"] == [
+        assert [why for why in dropped if why != "no call waits for it"] == [
             "cancelled before it began",
             *["the turn is not under way"] * 2,
         ]

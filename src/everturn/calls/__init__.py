@@ -11,6 +11,7 @@ the log.
 - `references`: replaces references to earlier results in arguments
 - `results`: the earlier results that a call may refer to
 - `private_values`: replaces private values by placeholder tokens
+- `provider_tools`: decides which tools of the provider a request offers
 - `loop_guard`: fingerprints of recent calls for loop detection
 - `gates`: builds the gate for a call, and the denial that the model reads
 - `execute`: runs a tool with its timeout and hooks

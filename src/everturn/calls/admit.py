@@ -40,13 +40,11 @@ UNRUN_FINISH_REASONS = {
 }
 NOT_ALLOWED = "This call is not allowed: {why}."
 MANUAL = "done by hand"
-TOOL_CHANGED = (
-    "{name} is not any more what it was when {who}; nothing was run. Look at its description and call it anew."
-)
+TOOL_CHANGED = "{name} has changed since {who}; nothing was run. Read its description and call it again."
 MAX_PREVIEW_LENGTH = 500_000  # characters
 TARGET_EDITED = (
-    "The person wants this done to something else, which they were not shown, so nothing was done. Call it anew with "
-    "these arguments: {edited}"
+    "The person changed the target of this call and has not seen a preview of the new target, so nothing was run. Call "
+    "the tool again with these arguments: {edited}"
 )
 EGRESS_REASON = "its arguments are sent outside, and this conversation has read private data and untrusted text"
 LOOP_REASON = "the same calls were repeated for the third time{pattern}"
@@ -248,7 +246,7 @@ class _ResolvedCall:
             )
         if preview is not None and len(preview.text) > MAX_PREVIEW_LENGTH:
             raise BadOutput(
-                f"{self._spec.name} shows more than {MAX_PREVIEW_LENGTH:,} characters; nobody would read them"
+                f"{self._spec.name} has a preview of more than {MAX_PREVIEW_LENGTH:,} characters, which is too long to review"
             )
         return (
             None

@@ -38,7 +38,7 @@ MAX_HANDOFFS = 8  # in one turn
 TOOL_CANCEL_GRACE = 1.0  # seconds for a tool to end after its cancellation
 
 
-ENDED_WHILE_SUSPENDED = "The turn ended while this call waited for somebody. What it waited for has no effect any more."
+ENDED_WHILE_SUSPENDED = "The turn ended while this call was waiting. An answer has no effect any more."
 
 
 class ToolSuspended(BaseException):

@@ -39,19 +39,21 @@ from everturn.running.tool_tasks import Suspension, ToolOutcome
 
 OUTCOME_UNKNOWN = (
     "The process that ran this call died before it had a result. Whether it took effect is not known, and it was not "
-    "run again. Find out before you try anew."
+    "run again. Check whether it took effect before you call the tool again."
 )
 OUT_OF_TIME = (
-    "The time of this turn was over while this call was running. Whether it took effect is not known; its result may "
-    "come later."
+    "The time limit of this turn was reached while this call was running. Whether it took effect is not known; its "
+    "result may come later."
 )
-ALREADY_HANDED_OVER = "Another call of this step has handed the conversation over; this one did nothing."
-PARENT_ENDED = "The tool that wanted this has ended without it. Nothing more is done about it."
+ALREADY_HANDED_OVER = "Another call of this step has already handed the conversation over, so this call did nothing."
+PARENT_ENDED = "The tool that made this nested call has ended, so the call was cancelled."
 NOT_RESUMED = (
-    "This call waited for somebody, and its tool is not any more what it was when it began, or may not go on. Whether it "
-    "took effect is not known."
+    "This call was suspended and cannot be resumed: its tool is gone, has changed since the call started, or is no longer "
+    "permitted. Whether it took effect is not known."
 )
-UNREVIEWED_OUT_OF_TIME = "The time of this turn was over before anybody had read this result. The call did run."
+UNREVIEWED_OUT_OF_TIME = (
+    "The time limit of this turn was reached before a person reviewed this result. The call did run."
+)
 
 
 class _CallPlan(Struct):

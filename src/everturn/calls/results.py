@@ -239,7 +239,7 @@ async def list_missing_results(run: ActiveTurn, start: int) -> str:
         _describe(call, names.get(call, ""), output) for call, output in missing[start : start + MAX_LISTED_RESULTS]
     ]
     end = start + len(lines)
-    more = f"; it goes on with start={end}" if end < len(missing) else ""
+    more = f"; continue with start={end}" if end < len(missing) else ""
     return "\n".join([f"[{start} to {end} of {len(missing)}{more}; read_result(call) reads one]", *lines])
 
 
@@ -261,5 +261,5 @@ async def read_result_range(run: ActiveTurn, call: str, start: int, length: int)
     if start and start >= len(text):
         raise BadArguments(f"start={start} is behind the end; the whole has {len(text)} characters")
     end = min(start + length, len(text))
-    more = f"; it goes on with start={end}" if end < len(text) else ""
+    more = f"; continue with start={end}" if end < len(text) else ""
     return f"[characters {start} to {end} of {len(text)}{more}]\n{text[start:end]}"

@@ -50,7 +50,7 @@ NOT_RESUMABLE = (
 )
 STEP_UNKNOWN = (
     "The process that ran step {step!r} of {name} died before the step had a result. Whether it took effect is not known, "
-    "and it was not run again. Find out before you try anew."
+    "and it was not run again. Check whether it took effect before you call the tool again."
 )
 WAIT_CHANGED = "{name} was resumed and does not wait as it did before. Nothing more was done."
 

@@ -66,7 +66,7 @@ async def _check_limit(app: BaseApp, session: str, gate: Gate, within: GrantLimi
     first = next(iter(await app.store.events(session, turn=gate.turn)), None)
     options = first.event.options if first is not None and isinstance(first.event, TurnStarted) else TurnOptions()
     if within == "user" and not options.by:
-        raise ConfigError('scope="user": nobody said whose turn it is; chat.send(…, by="ada") does')
+        raise ConfigError('scope="user": the turn has no user; pass one with chat.send(…, by="ada")')
     if within == "folder" and not options.folder:
         raise ConfigError(
             'scope="folder": the turn has no folder; app.chat(…, options=TurnOptions(folder="…")) names it'

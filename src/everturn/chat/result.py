@@ -273,7 +273,7 @@ def _no_output(result: RunResult[Any]) -> str:
             waits = ", ".join(wait.kind for wait in result.waits[:3])
             return f"the run waits ({waits}); result.waiting_for says for what: await result.resume()"
         asked = ", ".join(f"{gate.kind} of {gate.tool}" for gate in result.gates[:3])
-        return f"the run waits for somebody ({asked}); resolve result.gates, then: await result.resume()"
+        return f"the run is waiting for an answer ({asked}); resolve result.gates, then: await result.resume()"
     limit = result.state.limit if result.state is not None else None
     why = f": {limit.text}" if limit is not None and result.status == "limited" else ""
     return f"the run is {result.status}{why}; result.text has what was said, and there is no output"

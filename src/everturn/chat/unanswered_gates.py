@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 WARN_AFTER: Final = 5.0  # seconds that a turn has waited without an answer
 MAX_SHOWN_ARGUMENTS: Final = 200  # characters that are shown
 UNANSWERED_WARNING: Final = (
-    "turn {turn} waits for {what}, and `await turn` returns only when somebody has answered. `await chat.gates()` lists "
+    "turn {turn} waits for {what}, and `await turn` returns only after an answer. `await chat.gates()` lists "
     "what is open, here or in another process; `await turn.answer(gate, allow='once')` or `deny='why'` answers; "
     "`await turn.cancel()` gives up. Without a person: rules, a plugin's `on_gate`, or TurnOptions(gate_timeout=…)."
 )

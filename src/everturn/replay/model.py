@@ -10,12 +10,15 @@ from msgspec import Struct
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
+    CitationChunk,
     FileChunk,
     FinishChunk,
     OpaqueChunk,
+    ProviderToolChunk,
     ReasoningChunk,
     RetryChunk,
     TextChunk,
+    TextEndChunk,
     UsageChunk,
 )
 from everturn.core.events import (
@@ -32,7 +35,16 @@ from everturn.core.events import (
 )
 from everturn.core.history import render_history, render_own_message
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, Finish, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
+from everturn.core.parts import (
+    FilePart,
+    Finish,
+    ProviderToolPart,
+    ReasoningPart,
+    StreamedPart,
+    TextPart,
+    ToolPart,
+    Usage,
+)
 from everturn.core.requests import ModelRequest, RequestMessage, RequestResult
 from everturn.core.state import fold
 from everturn.errors import ModelError
@@ -277,8 +289,13 @@ def make_chunks(parts: Iterable[StreamedPart]) -> list[Chunk]:
             is_text = isinstance(part, TextPart)
             if part.text:
                 chunks.append(TextChunk(part.text) if is_text else ReasoningChunk(part.text))
+            chunks += [CitationChunk(citation) for citation in (part.citations if isinstance(part, TextPart) else ())]
             if part.opaque is not None:
                 chunks.append(OpaqueChunk(part.opaque, "last" if part.text else "text" if is_text else "reasoning"))
+            elif is_text:
+                chunks.append(TextEndChunk())
+        elif isinstance(part, ProviderToolPart):
+            chunks.append(ProviderToolChunk(part))
         else:
             chunks.append(FileChunk(RecordedFileBytes.of(part), part.media_type, part.name))
     return chunks

@@ -31,6 +31,7 @@ from everturn.core.commands import (
     SelectAgent,
     Send,
     SetInstructions,
+    UpdateSession,
 )
 from everturn.core.events import (
     AgentSelected,
@@ -50,6 +51,7 @@ from everturn.core.events import (
     MessagesImported,
     RequestRetried,
     RevertStarted,
+    SessionUpdated,
     StepInterrupted,
     StepRestarted,
     StepStarted,
@@ -253,6 +255,8 @@ class _SessionPlayer:
                 return SelectAgent(key=key, session=session, agent=agent, by=by)
             case InstructionsSet(text=text, by=by):
                 return SetInstructions(key=key, session=session, text=text, by=by)
+            case SessionUpdated():
+                return update_command(event, session)
             case MessageDeleted(message=message):
                 return Delete(key=key, session=session, message=message)
             case MessagesImported(messages=messages, by=by):
@@ -334,3 +338,16 @@ class _AnswerIds:
 
     def new(self, kind: str) -> str:
         return self._given.pop() if kind == "msg" and self._given else self._new.new(kind)
+
+
+def update_command(event: SessionUpdated, session: str) -> UpdateSession:
+    """Return the command that an update of the session recorded."""
+    return UpdateSession(
+        key=event.command,
+        session=session,
+        title=event.title,
+        pinned=event.pinned,
+        archived=event.archived,
+        labels=event.labels,
+        by=event.by,
+    )

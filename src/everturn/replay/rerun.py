@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from everturn.chat.turn import Turn
 from everturn.clock import SystemClock
 from everturn.core.commands import (
@@ -25,6 +27,7 @@ from everturn.core.commands import (
     SelectAgent,
     Send,
     SetInstructions,
+    UpdateSession,
 )
 from everturn.core.events import (
     AgentSelected,
@@ -38,6 +41,7 @@ from everturn.core.events import (
     LeafSelected,
     MessageDeleted,
     MessagesImported,
+    SessionUpdated,
     TurnStarted,
     TurnSuspended,
 )
@@ -57,6 +61,7 @@ from everturn.replay.check import find_all_differences
 from everturn.replay.compare import differences
 from everturn.replay.model import replay_model
 from everturn.replay.play import replay_offline as play_again
+from everturn.replay.play import update_command
 from everturn.replay.recording import Recording
 from everturn.replay.replay_app import ReplayApp
 from everturn.replay.steering_messages import Steering
@@ -158,6 +163,8 @@ class _CommandSender:
                 await self._run_command(SelectAgent(key=key, session=session, at=now, agent=agent, by=by))
             case InstructionsSet(text=text, by=by, command=key):
                 await self._run_command(SetInstructions(key=key, session=session, at=now, text=text, by=by))
+            case SessionUpdated():
+                await self._run_command(replace(update_command(event, session), at=now))
             case MessageDeleted(message=message, command=key):
                 await self._run_command(Delete(key=key, session=session, at=now, message=message))
             case MessagesImported(messages=messages, by=by, command=key):
@@ -173,7 +180,8 @@ class _CommandSender:
                 pass
 
     async def _run_command(
-        self, command: Select | SelectAgent | SetInstructions | Delete | Revoke | Revert | ImportMessages
+        self,
+        command: Select | SelectAgent | SetInstructions | UpdateSession | Delete | Revoke | Revert | ImportMessages,
     ) -> None:
         try:
             after = await self._app.store.head(self._session)

@@ -374,7 +374,7 @@ def offer_grants(
     """The grants that a gate offers for a call ("always allow"), the narrowest first; none if one rule is not enough."""
     if not spec.subjects:
         return (Rule(escape_glob(spec.name), "allow", layer="grants"),)
-    undecided = [case for case in cases if is_open(case)]
+    undecided = _without_options([case for case in cases if is_open(case)])
     if len(undecided) != 1:
         return ()
     values = {name: subject for name in spec.subjects if (subject := undecided[0].get(name)) is not None}
@@ -388,9 +388,19 @@ def offer_grants(
     return tuple(offers)
 
 
+def _without_options(cases: Sequence[SubjectCase]) -> list[SubjectCase]:
+    """The cases without those that an exact rule for another one covers: options of the same command."""
+    commands = {subject.words for case in cases for subject in case.values() if subject is not None}
+    return [
+        case
+        for case in cases
+        if not any(subject and subject.option_of and subject.option_of in commands for subject in case.values())
+    ]
+
+
 # Programs that only print, and have no option that runs a command or writes a file. For any other program a prefix of
 # two words is not safe: `git config *` sets what git runs, and `go test *` has -exec.
-_READ_ONLY_PROGRAMS: Final = frozenset(
+READ_ONLY_PROGRAMS: Final = frozenset(
     "basename cat cksum cmp comm cut df diff dirname du echo egrep expand fgrep fmt fold grep head id join jq ls md5sum nl od "
     "paste pwd readlink realpath rev seq sha1sum sha256sum stat strings tac tail tr uname wc which whoami".split()
 )
@@ -399,7 +409,7 @@ _READ_ONLY_PROGRAMS: Final = frozenset(
 def _wider_pattern(subject: Subject) -> str:
     """A wider pattern for similar values; "" if it would match everything."""
     if subject.kind == "command" and len(subject.words) > 1:
-        return f"{subject.words[0]} *" if subject.words[0] in _READ_ONLY_PROGRAMS else ""
+        return f"{subject.words[0]} *" if subject.words[0] in READ_ONLY_PROGRAMS else ""
     if subject.kind == "url" and subject.text.count("/") >= 3:
         return escape_glob("/".join(subject.text.split("/")[:3])) + "/**"
     if subject.kind == "path" and "/" in subject.text.strip("/"):

@@ -28,13 +28,9 @@ from everturn.running.subagent_index import active_subagent_sessions, may_have_a
 from everturn.running.tool_tasks import LateResultCallback, ToolOutcome
 
 NEVER_RAN = "The turn ended before this call ran; it had no effect."
-UNREVIEWED = "The turn ended before anybody had read the result of this call. It did run."
-LATE_UNREVIEWED = (
-    "This result came after its turn was over, when nobody was asked whether it may be read. It is withheld."
-)
-ENDED_WHILE_WAITING = (
-    "The turn ended while this call waited for somebody. It may have done a part of what it was to do."
-)
+UNREVIEWED = "The turn ended before a person reviewed the result of this call. It did run."
+LATE_UNREVIEWED = "This result arrived after its turn had ended, so no person could review it. It is withheld."
+ENDED_WHILE_WAITING = "The turn ended while this call was waiting. It may have done a part of its work."
 STILL_RUNS = (
     "The turn ended while this call was running. Whether it took effect is not known; its result may come later."
 )

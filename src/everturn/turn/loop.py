@@ -267,7 +267,8 @@ async def _start(run: ActiveTurn) -> None:
 
 async def _step(run: ActiveTurn, action: RequestModel) -> None:
     """Run one step: a model request, from `StepStarted` to its parts in the log."""
-    if not action.again and action.step > 1 and await prepare.report_late_results(run):
+    may_report = not action.again and action.step > 1 and not (run.state.step and run.state.step.awaits_provider)
+    if may_report and await prepare.report_late_results(run):
         return  # the notice follows the answer so far: `decide` starts the next answer
     if not action.again:
         await prepare.render_instructions(run)  # of an agent that was handed the turn

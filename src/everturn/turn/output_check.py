@@ -22,17 +22,20 @@ from msgspec.structs import replace
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
+    CitationChunk,
     FileChunk,
     FinishChunk,
     OpaqueChunk,
+    ProviderToolChunk,
     ReasoningChunk,
     RetryChunk,
     TextChunk,
+    TextEndChunk,
     UsageChunk,
     WaitChunk,
 )
 from everturn.core.hooks import OutputBuffer, OutputKind
-from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart, Usage
+from everturn.core.parts import FilePart, ProviderToolPart, ReasoningPart, StreamedPart, TextPart, Usage
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.guardrail_contexts import check_output
 from everturn.turn.stream import OpenPart, StepAssembly, StreamTimeout, close_stream
@@ -143,6 +146,11 @@ class OutputCheck:
                     released += await self._release_sentences()
                 case OpaqueChunk(part="last" | "text" | "reasoning"):
                     released += await self._seal(chunk)
+                case CitationChunk() | TextEndChunk() | ProviderToolChunk():
+                    released += await self._flush()
+                    if not (isinstance(chunk, CitationChunk) and TextChunk in self._changed):
+                        released.append(chunk)
+                    self._changed.discard(TextChunk) if isinstance(chunk, TextEndChunk) else None
                 case CallChunk() | FileChunk() | OpaqueChunk():
                     released += await self._flush()
                     self._is_holding = True
@@ -193,6 +201,9 @@ class OutputCheck:
             if (file := files.get(id(part))) is not None:
                 released.append(file)
                 continue
+            if part.provider is not None:
+                released.append(ProviderToolChunk(part.provider))
+                continue
             text = "".join(part.pieces)
             checked = await self._check(_KINDS[part.kind], text, part.name) if text else text
             released += _chunks_of(part, slot, checked, checked != text)
@@ -214,7 +225,7 @@ class OutputCheck:
         return (tuple(parts), tuple(parts) != shown) if self._late else (shown, False)
 
     async def _check_part(self, part: StreamedPart) -> tuple[StreamedPart, tuple[str, str] | None]:
-        if isinstance(part, FilePart):
+        if isinstance(part, FilePart | ProviderToolPart):
             return part, None
         is_text = isinstance(part, TextPart | ReasoningPart)
         text = part.text if is_text else part.arguments
@@ -226,7 +237,8 @@ class OutputCheck:
         if checked == text:
             return part, refusal
         if is_text:
-            return replace(part, text=checked, opaque=None), refusal
+            changed = replace(part, text=checked, opaque=None)
+            return replace(changed, citations=()) if isinstance(changed, TextPart) else changed, refusal
         return replace(part, arguments=checked, opaque=None), refusal
 
 
@@ -248,5 +260,7 @@ def _chunks_of(part: OpenPart, slot: int, text: str, is_changed: bool) -> Iterat
     is_text = part.kind is TextChunk
     if text:
         yield TextChunk(text) if is_text else ReasoningChunk(text)
+    if is_text and not is_changed:
+        yield from map(CitationChunk, part.citations)
     if opaque is not None:
         yield OpaqueChunk(opaque, "last" if text else "text" if is_text else "reasoning")

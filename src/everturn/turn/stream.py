@@ -17,19 +17,33 @@ from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
+    CitationChunk,
     FileChunk,
     FinishChunk,
     OpaqueChunk,
+    ProviderToolChunk,
     ReasoningChunk,
     RetryChunk,
     TextChunk,
+    TextEndChunk,
     UsageChunk,
     WaitChunk,
 )
 from everturn.core.continuation import continued_text, drop_echo
 from everturn.core.deltas import CallDelta, Delta, Frame, ReasoningDelta, TextDelta
 from everturn.core.events import Problem, RequestRetried
-from everturn.core.parts import FilePart, Finish, Opaque, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
+from everturn.core.parts import (
+    Citation,
+    FilePart,
+    Finish,
+    Opaque,
+    ProviderToolPart,
+    ReasoningPart,
+    StreamedPart,
+    TextPart,
+    ToolPart,
+    Usage,
+)
 from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError, TurnClosed
@@ -45,7 +59,7 @@ PIECES_BEFORE_JOIN = 1024  # pieces of a part before they are joined
 class OpenPart:
     """A part that is still growing."""
 
-    __slots__ = ("call", "file", "given", "kind", "loose", "name", "opaque", "pieces", "size")
+    __slots__ = ("call", "citations", "file", "given", "kind", "loose", "name", "opaque", "pieces", "provider", "size")
 
     def __init__(self, kind: type[Chunk], call: str = "") -> None:
         self.kind, self.call, self.name, self.given = kind, call, "", ""
@@ -54,6 +68,8 @@ class OpenPart:
         self.size = 0
         self.opaque: Opaque | None = None
         self.file: FilePart | None = None  # once its bytes are stored
+        self.provider: ProviderToolPart | None = None
+        self.citations: tuple[Citation, ...] = ()
 
     def gather(self) -> None:
         """Join the last pieces, so that a long part is held in few large strings."""
@@ -63,10 +79,17 @@ class OpenPart:
     def close(self) -> StreamedPart:
         if self.file is not None:
             return self.file
+        if self.provider is not None:
+            return self.provider
         text = "".join(self.pieces)
         if self.kind is CallChunk:
             return ToolPart(self.call, self.name, text, provider_id=self.given, opaque=self.opaque)
-        return (TextPart if self.kind is TextChunk else ReasoningPart)(text, self.opaque)
+        if self.kind is TextChunk:
+            size = len(text)
+            return TextPart(
+                text, self.opaque, tuple(made for made in self.citations if 0 <= made.start <= made.end <= size)
+            )
+        return ReasoningPart(text, self.opaque)
 
 
 class StepAssembly:
@@ -145,6 +168,16 @@ class StepAssembly:
             case OpaqueChunk():
                 self._seal(chunk)
                 self._last = None  # a part with an opaque payload does not grow: the next part has its own
+            case TextEndChunk():
+                self._last = None
+            case CitationChunk(citation=citation):
+                part = self._parts[-1] if self._parts else None
+                if part is not None and part.kind is TextChunk:
+                    part.citations = (*part.citations, _clean_citation(citation))
+            case ProviderToolChunk(part=made):
+                self._last = None
+                self._parts.append(OpenPart(ProviderToolChunk))
+                self._parts[-1].provider = _clean_provider_part(made)
             case FileChunk():
                 self._last = OpenPart(FileChunk)
                 self._parts.append(self._last)
@@ -216,6 +249,25 @@ class StepAssembly:
         """The parts so far, joined; a file that is not stored yet is left out."""
         unstored = [part for part, _ in self.unstored_files]
         return tuple(part.close() for part in self._parts if part not in unstored)
+
+
+def _clean_citation(citation: Citation) -> Citation:
+    return replace(
+        citation,
+        source=replace_surrogates(citation.source),
+        title=replace_surrogates(citation.title),
+        quote=replace_surrogates(citation.quote),
+    )
+
+
+def _clean_provider_part(part: ProviderToolPart) -> ProviderToolPart:
+    return replace(
+        part,
+        name=replace_surrogates(part.name),
+        id=replace_surrogates(part.id),
+        title=replace_surrogates(part.title),
+        text=replace_surrogates(part.text),
+    )
 
 
 class AnswerDraft:

@@ -18,7 +18,18 @@ from everturn.core.chunks import CallChunk, Chunk, FinishChunk, RetryChunk, Text
 from everturn.core.compaction_plan import Segment
 from everturn.core.context_size import SMALL_WINDOW, ContextLimits
 from everturn.core.options import NO_PROMPT
-from everturn.core.parts import ContextPart, FilePart, Finish, NoticePart, SummaryPart, TextPart, ToolPart, Usage
+from everturn.core.parts import (
+    ContextPart,
+    FilePart,
+    Finish,
+    NoticePart,
+    ProviderToolPart,
+    SummaryPart,
+    TextPart,
+    ToolPart,
+    Usage,
+    provider_tool_note,
+)
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestMessage
 from everturn.core.token_estimate import estimate_tokens
@@ -127,6 +138,8 @@ def segment_text(segment: Segment) -> str:
                 lines.append(text)
             case ContextPart():
                 lines.append(f"[{part.kind} {part.title or part.source}: {part.text[:RESULT_EXCERPT]}]")
+            case ProviderToolPart():
+                lines.append(provider_tool_note(part)[:RESULT_EXCERPT])
             case FilePart():
                 lines.append(f"[file {part.name or part.media_type}]")
             case ToolPart(parent=""):

@@ -9,8 +9,17 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
-from everturn.core.parts import FilePart, NoticePart, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
-from everturn.core.requests import ModelRequest, RequestCall, RequestPart
+from everturn.core.parts import (
+    FilePart,
+    NoticePart,
+    ProviderToolPart,
+    ReasoningPart,
+    StreamedPart,
+    TextPart,
+    ToolPart,
+    Usage,
+)
+from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.running.active_turn import ActiveTurn
 
 CHARACTERS_PER_TOKEN = 4  # characters, in most alphabetic languages
@@ -45,7 +54,7 @@ def _size(part: RequestPart | StreamedPart) -> int:
             return len(part.name) + len(part.arguments)
         case FilePart():
             return 0
-        case _:
+        case RequestResult() | ProviderToolPart():
             return len(part.text)
 
 

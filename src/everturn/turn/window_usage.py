@@ -8,7 +8,7 @@ import msgspec
 
 from everturn.core.compaction import SUMMARY_NOTICE
 from everturn.core.context_report import ContextKind
-from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
+from everturn.core.parts import FilePart, NoticePart, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult
 from everturn.core.token_estimate import FILE_TOKENS, MESSAGE_TOKENS, estimate_tokens
 
@@ -39,6 +39,8 @@ def _kind(message: RequestMessage, part: RequestPart) -> ContextKind:
             return "summary" if kind == SUMMARY_NOTICE else "notices"
         case FilePart():
             return "files"
+        case ProviderToolPart():
+            return "results"
         case RequestResult(name=name):
             return "skills" if name == LOAD_SKILL else "results"
         case _:
@@ -51,6 +53,8 @@ def _tokens(part: RequestPart) -> int:
             return estimate_tokens(part.text) + MESSAGE_TOKENS
         case FilePart():
             return FILE_TOKENS
+        case ProviderToolPart():
+            return estimate_tokens(part.opaque.data if part.opaque is not None else part.text) + MESSAGE_TOKENS
         case RequestCall():
             return estimate_tokens(part.name + part.arguments) + MESSAGE_TOKENS
         case RequestResult():

@@ -1,0 +1,58 @@
+"""Session updates: renames, pins, archives or labels a session, and waits until its log says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from everturn.base_app import BaseApp
+from everturn.chat.replies import checked_name
+from everturn.core.commands import UpdateSession
+from everturn.core.titles import check_labels, check_title
+from everturn.errors import ConfigError
+
+NO_CHANGE = "say what changes: title, pinned, archived or labels"
+
+
+def build_update(
+    key: str,
+    session: str,
+    tenant: str,
+    at: float,
+    *,
+    title: str | None = None,
+    pinned: bool | None = None,
+    archived: bool | None = None,
+    labels: Iterable[str] | None = None,
+    by: str = "",
+) -> UpdateSession:
+    """Build the command that changes how a session is listed; None leaves a field as it is.
+
+    Raises:
+        ConfigError: nothing changes, or the title or a label is not valid.
+    """
+    if title is None and pinned is None and archived is None and labels is None:
+        raise ConfigError(NO_CHANGE)
+    if isinstance(labels, str):
+        raise ConfigError("labels is a list: labels=['work']")
+    return UpdateSession(
+        key=key,
+        session=session,
+        tenant=tenant,
+        at=at,
+        title=None if title is None else check_title(title),
+        pinned=pinned,
+        archived=archived,
+        labels=None if labels is None else check_labels(labels),
+        by=checked_name(by),
+    )
+
+
+async def update_session(app: BaseApp, command: UpdateSession) -> None:
+    """Carry out an update, and wait until the log has it.
+
+    Raises:
+        UnknownSession: the session does not exist.
+    """
+    after = await app.store.head(command.session)
+    receipt = await app.command(command)
+    await app.wait_until_carried_out(command, after if receipt.is_new else 0)
