@@ -138,9 +138,9 @@ async def _granted(house: ServerContext, everywhere: bool) -> tuple[api.MessageR
     owner = access_of(house, "owner")
     sent = await said(owner, "pay")
     gate = (await gate_in(owner, sent.session)).gate
-    await owner.gates.resolve(
-        sent.session, gate.id, api.AnswerGate(hash=gate.hash, allow="always", everywhere=everywhere)
-    )
+    within = "tenant" if everywhere else ""
+    answer = api.AnswerGate(hash=gate.hash, allow="always", everywhere=everywhere, within=within)
+    await owner.gates.resolve(sent.session, gate.id, answer)
     await over(owner, sent)
     return sent, gate.id
 

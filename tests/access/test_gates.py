@@ -187,7 +187,7 @@ async def test_what_holds_everywhere_is_revoked_by_an_owner() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
         await access_of(house, "owner").gates.resolve(
-            sent.session, view.gate.id, yes(view, allow="always", everywhere=True)
+            sent.session, view.gate.id, yes(view, allow="always", everywhere=True, within="tenant")
         )
         await over(access_of(house, "owner"), sent)
         (grant,) = (await access_of(house, "viewer").gates.grants(sent.session)).grants
@@ -197,6 +197,24 @@ async def test_what_holds_everywhere_is_revoked_by_an_owner() -> None:
         assert not (await access_of(house, "viewer").gates.grants(sent.session)).grants
         _, view = await asking(house, "pay")
         assert view.gate.tool == "pay"
+
+
+async def test_what_holds_everywhere_is_for_the_person_who_asked_unless_an_owner_says_tenant() -> None:
+    for within, is_allowed in (("", False), ("tenant", True)):
+        async with a_house() as house:
+            owner = access_of(house, "owner")
+            sent, view = await asking(house, "pay")
+            answer = yes(view, allow="always", everywhere=True, within=within)
+            await owner.gates.resolve(sent.session, view.gate.id, answer)
+            await over(owner, sent)
+            again = await said(access_of(house, "member"), "pay")  # the same person, in another conversation
+            assert (await over(owner, again)).phase.value == "completed"
+            other = await said(access_of(house, "approver"), "pay")
+            about = api.ExplainCall(tool="pay", arguments={"amount": 7}, session=other.session)
+            explained = await access_of(house, "approver").admin.explain(about)
+            assert (explained.action == "allow") == is_allowed
+            shown = (await access_of(house, "viewer").admin.grants()).grants
+            assert bool(shown) == is_allowed  # whose grant it is not does not see it
 
 
 async def test_what_holds_everywhere_may_be_for_one_user_and_for_a_folder_only_where_there_is_one() -> None:

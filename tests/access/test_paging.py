@@ -11,7 +11,7 @@ from everturn.stores.memory import MemoryStore
 from everturn.testing.contracts.directory import send_to_agent, subagent_session_options
 from everturn.testing.contracts.pagination import add_waiting_session
 from everturn.testing.contracts.samples import NOON, gate_opened_events, turn_ended_events, turn_started_events
-from tests.helpers.tenants import a_house, somebody
+from tests.helpers.tenants import a_house, share_with_all, somebody
 
 
 async def test_questions_come_page_by_page_and_none_is_left_out_or_told_twice() -> None:
@@ -50,6 +50,7 @@ async def test_a_question_of_a_sub_turn_has_the_title_of_the_session_that_a_pers
         ]
         await store.append(name, 0, events)
     async with a_house(store) as house:
+        await share_with_all(store, "s")
         access = Access(house, somebody("ada", "owner"))
         assert [view.session for view in (await access.gates.page("s")).gates] == ["s", "s-a", "s-a-b"]
         assert [view.session for view in (await access.gates.page("s-a")).gates] == ["s-a", "s-a-b"]
@@ -85,6 +86,7 @@ async def test_a_branch_comes_from_its_end_page_by_page() -> None:
         )
         parent = f"t{n}.out"
     async with a_house(store) as house:
+        await share_with_all(store, "s")
         access = Access(house, somebody("ada", "member"))
         whole = await access.sessions.messages("s")
         assert (len(whole.messages), whole.next) == (10, "")

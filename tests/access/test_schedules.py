@@ -14,7 +14,7 @@ from everturn.agent import Agent
 from everturn.app import App
 from everturn.core.accounts import Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
-from everturn.errors import ConfigError, Forbidden, UnknownAgent, UnknownSchedule, UnknownSession
+from everturn.errors import ConfigError, UnknownAgent, UnknownSchedule, UnknownSession
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, say
 
 DAILY = api.NewSchedule(id="daily", text="Report.", cron="0 9 * * *", timezone="Europe/Berlin")
@@ -48,19 +48,22 @@ async def test_a_schedule_is_its_users(house: ServerContext) -> None:
     assert (await access(house).sessions.get(run.session)).by == "ada"
 
 
-async def test_another_member_reads_it_and_an_owner_changes_it(house: ServerContext) -> None:
+async def test_another_member_does_not_see_it_and_an_owner_changes_it_without_its_text(house: ServerContext) -> None:
     await access(house).schedules.create(DAILY)
     other, owner = access(house, "bob").schedules, access(house, "eve", "owner").schedules
-    assert (await other.get("daily")).text == "Report."
+    assert (await other.list()).schedules == []
+    assert [(row.id, row.text) for row in (await owner.list()).schedules] == [("daily", "")]
+    assert (await owner.pause("daily")).text == (await owner.get("daily")).text == ""
     definition = api.ScheduleDefinition(text="Another.", cron="0 9 * * *")
     for refused in (
+        other.get("daily"),
         other.pause("daily"),
         other.resume("daily"),
         other.run_now("daily"),
         other.delete("daily"),
         other.replace("daily", definition),
     ):
-        with pytest.raises(Forbidden, match="owner"):
+        with pytest.raises(UnknownSchedule):
             await refused
     changed = await owner.replace("daily", definition)
     assert (changed.text, changed.by) == ("Another.", "eve")  # not with the authority of the first user

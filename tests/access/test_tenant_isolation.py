@@ -35,10 +35,13 @@ BODIES: dict[str, Any] = {
     "asked": api.RegenerateAnswer(),
     "edited": api.EditMessage(text="again"),
     "selected": api.SelectBranch(),
+    "change": api.PatchSession(title="Mine"),
     "switched": api.SwitchAgent(agent="assistant"),
     "cancelled": api.CancelTurn(),
     "answered": api.AnswerGate(hash="h", allow="once"),
     "reverted": api.RevertFiles(root="", tree="t"),
+    "share": api.NewShare(user="member-ada"),
+    "link": api.NewLink(),
     "put": api.PutSessionInstructions(text="Be brief."),
 }
 
@@ -100,6 +103,7 @@ def test_every_method_takes_a_role() -> None:
         "prompts",
         "schedules",
         "sessions",
+        "sharing",
         "webhooks",
     ]
     assert sorted(without_a_role()) == sorted(["principal", "scope", *(f"{name}.scope" for name in RESOURCES)])
@@ -120,20 +124,24 @@ def test_the_roles_are_those_that_were_agreed() -> None:
             "accounts.usage admin.grants admin.servers agents files.read follow gates.grants gates.page inbox log.page "
             "log.queue log.tail me memory.list memory.read prompts.instructions prompts.list "
             "prompts.session_instructions schedules.get schedules.list sessions.context sessions.get sessions.list "
-            "sessions.messages sessions.search sessions.tree sessions.turn tools"
+            "sessions.messages sessions.search sessions.tree sessions.turn sharing.dismiss_notice sharing.get "
+            "sharing.notices sharing.open_link tools"
         ),
         "member": (
             "admin.explain admin.rules files.upload gates.claim gates.resolve memory.delete memory.write prompts.delete "
             "prompts.write prompts.write_instructions prompts.write_session_instructions "
             "schedules.create schedules.delete schedules.pause schedules.replace schedules.resume schedules.run_now "
-            "sessions.cancel_turn sessions.compact sessions.delete_message sessions.edit_message sessions.export "
+            "sessions.cancel_turn sessions.compact sessions.delete_message sessions.edit_message sessions.erase "
+            "sessions.export "
             "sessions.import_file sessions.rerun sessions.select_message sessions.send sessions.start "
-            "sessions.start_with_id sessions.switch_agent"
+            "sessions.start_with_id sessions.switch_agent sessions.update sharing.create_link sharing.people "
+            "sharing.revoke sharing.share"
         ),
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
             "accounts.audit accounts.create_key accounts.keys accounts.put_user accounts.revoke_key accounts.users "
-            "hooks.list memory.erase_user sessions.erase webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
+            "hooks.list memory.erase_user sharing.open_as_administrator webhooks.create webhooks.delete "
+            "webhooks.deliveries webhooks.get "
             "webhooks.list webhooks.replay webhooks.rotate_secret"
         ),
         "operator": (
@@ -257,7 +265,7 @@ async def test_a_grant_everywhere_holds_in_its_own_tenant_only() -> None:
         theirs, ours = await lived_in(house, "bob"), await lived_in(house, "ada")
         owner, bob = Access(house, somebody("ada", "owner")), Access(house, somebody("bob", "owner"))
         await owner.gates.resolve(
-            ours.session, ours.gate, api.AnswerGate(hash=ours.hash, allow="always", everywhere=True)
+            ours.session, ours.gate, api.AnswerGate(hash=ours.hash, allow="always", everywhere=True, within="tenant")
         )
         await over(owner, api.MessageReceipt(session=ours.session, turn=ours.turn, message="", is_new=True))
         granted = (await owner.gates.grants(ours.session)).grants

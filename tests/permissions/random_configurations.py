@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 from tests.helpers.cli_run import run
-from tests.helpers.tenants import settle, somebody
+from tests.helpers.tenants import said, settle, somebody
 from tests.helpers.waiting import wait_until
 from tests.permissions import explained_tools
 
@@ -276,7 +276,7 @@ async def _of_server(case: Case, loaded: LoadedConfig) -> tuple[str, str]:
     await app.start()
     try:
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
-        sent = await member.sessions.start(api.NewSession(text="go", agent=case.agent or agents[0].name))
+        sent = await said(member, "go", agent=case.agent or agents[0].name)
         if case.has_grant:
             await _settled(approver, store, sent, "always")
             told = await _asked(member, case, sent.session)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.helpers.tenants import settle, somebody
+from tests.helpers.tenants import said, settle, somebody
 from tests.helpers.waiting import wait_until
 from tests.permissions.explained_tools import shell
 
@@ -145,7 +145,7 @@ async def _events(house: ServerContext, session: str, turn: str, kind: type) -> 
 async def test_a_command_that_was_allowed_is_allowed_to_whoever_asked_and_to_nobody_else() -> None:
     async with a_server() as house:
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
-        sent = await member.sessions.start(api.NewSession(text="go"))
+        sent = await said(member, "go")
         (view,) = await wait_until(lambda: _gates(approver, sent.session))
         await approver.gates.resolve(sent.session, view.gate.id, api.AnswerGate(hash=view.gate.hash, allow="always"))
         await wait_until(lambda: _events(house, sent.session, sent.turn, CallStarted))

@@ -17,7 +17,7 @@ from everturn.permissions.shell.awk_sed import has_awk_capability, has_sed_capab
 from everturn.permissions.shell.capabilities import has_capabilities
 from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 from everturn.permissions.shell.wrappers import GUESSED, WRAPPERS
-from everturn.running.permissions import _READ_ONLY_PROGRAMS, offer_grants
+from everturn.running.permissions import READ_ONLY_PROGRAMS, offer_grants
 
 POWERFUL = [
     "awk 'BEGIN{system(\"rm x\")}'",
@@ -219,7 +219,10 @@ def test_what_a_program_is_for_needs_no_other_rule(line: str) -> None:
 def test_a_power_is_an_item_of_its_own_with_its_option_first() -> None:
     [git] = powers_of("git log --output=x a")
     assert git == Subject(
-        "command", "git writes a file (--output=x): git log --output=x a", ("!git", "--output=x", "log", "a")
+        "command",
+        "git writes a file (--output=x): git log --output=x a",
+        ("!git", "--output=x", "log", "a"),
+        option_of=("git", "log", "--output=x", "a"),
     )
     [awk] = powers_of("""/usr/bin/gawk 'BEGIN{system("rm")}' f""")
     assert awk.words == ("!awk", 'BEGIN{system("rm")}', "f")
@@ -365,10 +368,51 @@ def test_nothing_wider_is_offered_where_it_would_be_for_anything(line: str) -> N
 
 
 def test_no_wider_offer_names_a_program_with_powers() -> None:
-    assert [name for name in _READ_ONLY_PROGRAMS if has_capabilities(name) or name in WRAPPERS or name in GUESSED] == []
+    assert [name for name in READ_ONLY_PROGRAMS if has_capabilities(name) or name in WRAPPERS or name in GUESSED] == []
 
 
 def test_the_wider_offer_for_a_path_holds_its_wildcards_to_the_letter() -> None:
     spec = ToolSpec("rm", "", {}, subjects={"path": "path"})
     offers = offer_grants(spec, [{"path": Subject("path", "**/x")}], lambda case: True)
     assert Policy(offers[1:]).decide("rm", [{"path": Subject("path", "etc/passwd")}]).action == "ask"
+
+
+# An exact rule covers the options of its command ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python3 -m pytest -q",
+        ".venv/bin/python -m pytest -q tests/a.py::test_b",
+        "sort --compress-program=x f",
+        "node -e 1",
+    ],
+)
+def test_always_is_offered_for_one_command_with_options_that_run_something_and_covers_just_that(line: str) -> None:
+    spec = ToolSpec("run", "", {}, subjects={"command": "command"})
+    cases = [{"command": item} for item in read_command(line)]
+    assert len(cases) > 1
+    [rule] = offer_grants(spec, cases, lambda case: True)
+    assert Policy([rule]).decide("run", cases).action == "allow"
+    for other in (f"{line} x", line.rsplit(" ", 1)[0], f"{line}; {line} x", f"env {line}", f"{line} > out"):
+        assert Policy([rule]).decide("run", [{"command": item} for item in read_command(other)]).action == "ask"
+
+
+@pytest.mark.parametrize("pattern", ["python3 *", "python3 -m *", "python3 -m pytest *", "python3 -? pytest -q"])
+def test_a_rule_with_a_wildcard_does_not_cover_options_that_run_something(pattern: str) -> None:
+    cases = [{"command": item} for item in read_command("python3 -m pytest -q")]
+    rule = Rule("run", "allow", {"command": pattern})
+    assert Policy([rule]).decide("run", cases).action == "ask"
+
+
+def test_a_word_that_is_known_only_at_run_time_is_covered_by_no_exact_rule() -> None:
+    cases = [{"command": item} for item in read_command('python3 -m "$x"')]
+    rule = Rule("run", "allow", {"command": 'python3 -m "$x"'})
+    assert Policy([rule]).decide("run", cases).action == "ask"
+
+
+def test_always_is_offered_for_no_line_of_two_commands() -> None:
+    spec = ToolSpec("run", "", {}, subjects={"command": "command"})
+    cases = [{"command": item} for item in read_command("python3 -m pytest -q; make")]
+    assert offer_grants(spec, cases, lambda case: True) == ()

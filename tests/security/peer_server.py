@@ -165,10 +165,13 @@ class Peer:
             return Answer(answer.status, list(answer.headers.items()), await answer.read())
 
     async def say(self, text: str, who: str = "ours/owner", **more: Any) -> api.MessageReceipt:
-        """Begin a session."""
+        """Begin a session, and share it with everybody in the tenant."""
         answer = await self.ask("POST", "/api/sessions", who, json={"text": text, **more})
         assert answer.status == 201, answer.body
-        return msgspec.json.decode(answer.body, type=api.MessageReceipt)
+        sent = msgspec.json.decode(answer.body, type=api.MessageReceipt)
+        shared = {"role": "viewer", "level": "write"}
+        assert (await self.ask("POST", f"/api/sessions/{sent.session}/shares", who, json=shared)).status == 201
+        return sent
 
     async def gates(self, session: str, who: str = "ours/owner", count: int = 1) -> list[Any]:
         """The open gates of a session, once there are so many."""

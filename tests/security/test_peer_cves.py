@@ -48,6 +48,7 @@ from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk
 from everturn.core.parts import FilePart
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
+from everturn.core.sharing import Reader
 from everturn.egress import EgressPolicy
 from everturn.errors import AddressRefused, ConfigError, EverturnError, UnknownFile
 from everturn.mcp.config import ServerSpec
@@ -59,7 +60,7 @@ from everturn.models.registry import get_model
 from everturn.server.route import Route
 from everturn.server.routes.web_ui import WebAssets
 from everturn.stores.memory import MemoryStore
-from everturn.stores.sql.row_security import set_tenant_sql
+from everturn.stores.sql.row_security import ReadScope, set_scope_sql
 from everturn.stores.sql.store import SqlStore
 from everturn.telemetry import logs
 from everturn.telemetry.store_observer import observe_store as watch_log
@@ -1667,6 +1668,8 @@ MAKES_SQL = {
     "search.py:_sqlite": "a condition that stands beside it",
     "statements.py:_due": "conditions that stand beside it",
     "statements.py:_gate_page": "conditions that stand beside it",
+    "statements.py:_listed": "conditions that stand beside it",
+    "statements.py:_readable": "conditions that stand beside it",
     "statements.py:_sessions": "conditions that stand beside it",
     # called when a store is opened, with what the operator says
     "migrate.py:lock_for_upgrade": "the name of the schema",
@@ -1679,7 +1682,7 @@ MAKES_SQL = {
     "row_security.py:_create_role": "the name of a role, quoted",
     # called while it serves
     "single_statement.py:_text": "numbers of the queries that are merged",
-    "row_security.py:set_tenant_sql": "the name of a tenant, quoted: the test below",
+    "row_security.py:set_scope_sql": "the names of a tenant and a reader, quoted: the test below",
 }
 """Functions that put SQL together, and of what; never of anything that was sent."""
 
@@ -1710,9 +1713,12 @@ def _put_together(node: ast.AST) -> str:
 
 @given(st.text(st.sampled_from("a'\\E;-\"\n$"), max_size=12))
 def test_cve_2026_42208_the_one_name_that_is_quoted_ends_where_it_ends(tenant: str) -> None:
-    """CVE-2026-42208 LiteLLM again: SET takes no parameter, so the name of a tenant is written into it as a literal."""
-    said = set_tenant_sql("r", tenant).partition("= ")[2]
-    assert (said[:2], said[-1]) == ("E'", "'")
-    inner = re.fullmatch(r"(?:[^'\\]|''|\\\\)*", said[2:-1])
-    assert inner is not None
-    assert re.sub(r"''|\\\\", lambda pair: pair[0][0], inner[0]) == tenant
+    """CVE-2026-42208 LiteLLM again: SET takes no parameter, so names of tenants and readers are written as literals."""
+    reader = Reader(tenant, (tenant,), (tenant,))
+    statements = set_scope_sql("r", ReadScope(tenant, reader)).split("SET everturn.")[1:]
+    for statement, expected in zip(statements, (tenant, reader.as_json(), f"u:{tenant}"), strict=True):
+        said = statement.partition("= ")[2].removesuffix("; ")
+        assert (said[:2], said[-1]) == ("E'", "'")
+        inner = re.fullmatch(r"(?:[^'\\]|''|\\\\)*", said[2:-1])
+        assert inner is not None
+        assert re.sub(r"''|\\\\", lambda pair: pair[0][0], inner[0]) == expected

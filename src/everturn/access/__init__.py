@@ -19,6 +19,7 @@ Access, by resource:
 
 - `access`: `Access`, which holds the resources, and the inbox
 - `sessions`: `access.sessions`: sessions, messages and turns, search, export and import
+- `sharing`: `access.sharing`: who may see a conversation, links, and administrators who open one
 - `log`: `access.log`: the event log, and queued messages
 - `gates`: `access.gates`: gates, claims, and grants of a session
 - `files`: `access.files`: uploads, blobs, and reverting files

@@ -1,4 +1,4 @@
-"""Access: what one principal may see and do, by resource: sessions, the log, gates, files, memory,
+"""Access: what one principal may see and do, by resource: sessions and their shares, the log, gates, files, memory,
 prompts, schedules, webhooks, inbound hooks, accounts and administration.
 
 Every id from outside is checked in this package, and only here.
@@ -25,6 +25,7 @@ from everturn.access.schedules import ScheduleAccess
 from everturn.access.scope import ScopedAccess
 from everturn.access.server_context import ServerContext
 from everturn.access.sessions import MOST_LISTED, SessionAccess, session_view
+from everturn.access.sharing import SharingAccess, outside_view
 from everturn.access.titles import with_titles
 from everturn.access.turn_options import models_of
 from everturn.access.webhooks import WebhookAccess
@@ -66,6 +67,7 @@ class Access:
         "schedules",
         "scope",
         "sessions",
+        "sharing",
         "webhooks",
     )
 
@@ -73,6 +75,7 @@ class Access:
         self.scope = scope = ScopedAccess(server_context, principal)
         self.prompts = PromptAccess(scope)
         self.sessions = SessionAccess(scope)
+        self.sharing = SharingAccess(scope)
         self.log = LogAccess(scope)
         self.gates = GateAccess(scope)
         self.files = FileAccess(scope)
@@ -173,9 +176,11 @@ class Access:
 
     @needs("viewer")
     async def inbox(self) -> api.InboxView:
-        """The first page of the tenant's open gates, and its running sessions."""
+        """The first page of the open gates, and the running sessions that the caller may see."""
         with self.scope.tenant_scope():
-            sessions = await self.scope.store.session_page(self.principal.tenant, limit=MOST_LISTED)
+            sessions = await self.scope.store.session_page(
+                self.principal.tenant, limit=MOST_LISTED, reader=self.scope.reader
+            )
             sessions = await with_titles(self.scope.store, [info for info in sessions if info.is_awake])
         awake = [session_view(info) for info in sessions]
         page = await self.gates.page(limit=GATE_PAGE_LIMIT)
@@ -191,11 +196,14 @@ async def read_inbox_after(access: Access, first: api.InboxView) -> AsyncGenerat
             waits.setdefault(gate.session, []).append(gate)
         if page.gates is not first.gates:
             names = list(dict.fromkeys(gate.session for gate in page.gates))
-            with access.scope.tenant_scope():
+            readable = await access.scope.root_sessions(set(names))
+            with access.scope.tenant_scope(whole=True):
                 infos = await access.scope.store.infos(names)
             for name in names:
                 if name in infos:
-                    yield api.InboxItem(session=session_view(infos[name]), waits=waits[name])
+                    view = session_view(infos[name])
+                    shown = view if name in readable else outside_view(view, waits[name][0].title)
+                    yield api.InboxItem(session=shown, waits=waits[name])
         if not page.next:
             return
         page = await access.gates.page(limit=GATE_PAGE_LIMIT, after=page.next)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from everturn import api
 from everturn.access.explain import agent_warnings, explain_call
-from everturn.access.gates import GateAccess
+from everturn.access.gates import GateAccess, is_grant_shown, revoke_checked
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess
 from everturn.core.accounts import is_at_least
@@ -22,7 +22,15 @@ from everturn.core.canonical_json import encode_canonical, hash_values, replace_
 from everturn.core.options import REVIEWS
 from everturn.core.rules.policy import PolicyDecision, Rule
 from everturn.core.rules.shadowed_rules import find_shadowed_rules
-from everturn.errors import BadArguments, ConfigError, HashMismatch, UnknownGrant, UnknownServer, UnknownTool
+from everturn.errors import (
+    BadArguments,
+    ConfigError,
+    HashMismatch,
+    UnknownGrant,
+    UnknownServer,
+    UnknownSession,
+    UnknownTool,
+)
 from everturn.models.offline import OFFLINE
 from everturn.running.permissions import is_manual
 
@@ -143,8 +151,8 @@ class AdminAccess:
 
     @needs("viewer")
     async def grants(self) -> api.GrantList:
-        """The grants of the tenant, in all sessions."""
-        with self.scope.tenant_scope():
+        """The grants of the tenant: those that hold everywhere, and those of sessions that the caller may see."""
+        with self.scope.tenant_scope(whole=True):
             grants = await self.scope.store.tenant_grants(
                 self.scope.principal.tenant, self.scope.server_context.app.clock.now()
             )
@@ -154,20 +162,27 @@ class AdminAccess:
             grants=[
                 api.GrantView(grant=grant, origin=origin, title=titles.get(grant.session or origin, ""))
                 for origin, grant in grants
+                if (not grant.session or grant.session in root_sessions) and is_grant_shown(self.scope, grant)
             ]
         )
 
     @needs("approver")
     async def revoke_grant(self, grant: str) -> None:
         """Revoke a grant in any session; a tenant-wide one needs an owner."""
-        with self.scope.tenant_scope():
+        with self.scope.tenant_scope(whole=True):
             grants = await self.scope.store.tenant_grants(
                 self.scope.principal.tenant, self.scope.server_context.app.clock.now()
             )
-        session = next((row.session or origin for origin, row in grants if row.id == grant), None)
-        if session is None:
+        found = next(((origin, row) for origin, row in grants if row.id == grant), None)
+        if found is None:
             raise UnknownGrant("there is no such grant")
-        await self._gates.revoke_grant(session, grant)
+        origin, row = found
+        if row.session:
+            try:
+                await self.scope.own_session(row.session, "write")
+            except UnknownSession:
+                raise UnknownGrant("there is no such grant") from None
+        await revoke_checked(self.scope, row.session or origin, grant)
 
     # MCP servers -------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from everturn.access.role_redaction import redact_event
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
 from everturn.access.upload_handles import encode_handle, sanitize_file_name, sanitize_media_type
+from everturn.core.encryption import blobs_of_tenant
 from everturn.core.events import FilesChanged, FilesReverted, SubagentStarted
 from everturn.core.parts import FilesPart
 from everturn.errors import ConfigError, UnknownFile, UnknownMessage
@@ -43,7 +44,8 @@ class FileAccess:
         if not is_there or (self.scope.is_redacted and not await self._is_visible_to_all(session, blob)):
             raise UnknownFile("there is no such file")
         try:
-            return await self.scope.store.blob(blob)
+            with blobs_of_tenant(self.scope.principal.tenant):
+                return await self.scope.store.blob(blob)
         except UnknownMessage:
             raise UnknownFile("there is no such file") from None
 

@@ -8,12 +8,12 @@ from everturn import api
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
 from everturn.chat.replies import GateReply
-from everturn.core.accounts import Role
+from everturn.core.accounts import Role, is_at_least
 from everturn.core.canonical_json import hash_values
 from everturn.core.events import GateOpened
 from everturn.core.gate_rows import GateRow
-from everturn.core.gates import Gate
-from everturn.errors import AnswerUnfit, ConfigError, HashMismatch, UnknownGate, UnknownGrant
+from everturn.core.gates import Gate, Grant, GrantLimit
+from everturn.errors import AnswerUnfit, ConfigError, HashMismatch, UnknownGate, UnknownGrant, UnknownSession
 
 FOR_MEMBERS = ("form", "client")
 
@@ -28,24 +28,29 @@ class GateAccess:
 
     @needs("viewer")
     async def page(self, session: str | None = None, limit: int | None = None, after: str = "") -> api.GateList:
-        """The open gates of a session and its sub-agents, or of the whole tenant; with a limit, one page of them."""
-        if session is not None:
-            await self.scope.own_session(session)
+        """The open gates of a session and its sub-agents, or of all sessions; with a limit, one page of them.
+
+        An approver sees the gates of all conversations, and of those that are private to others nothing but the gates.
+        """
+        takes_part = session is None or await self.scope.takes_part(session)
+        is_whole = self.scope.is_approver
         cursor, views = _parse_cursor(after), list[api.GateView]()
         while True:
-            with self.scope.tenant_scope():
+            with self.scope.tenant_scope(is_whole):
                 page = await self.scope.store.gate_page(
                     session, tenant=self.scope.principal.tenant, limit=limit, after=cursor
                 )
-            views += await self._gate_views(page)
+            views += await self._gate_views(page, is_whole)
+            if not takes_part and not views:
+                raise UnknownSession("there is no such session")
             if limit is None or len(page) < limit:
                 return api.GateList(gates=views)
             cursor = (page[-1][1].opened, page[-1][0], page[-1][1].gate.id)
             if views:  # all gates of this page were erased meanwhile: read the next one
                 return api.GateList(gates=views, next=f"{cursor[0]!r}~{cursor[2]}~{cursor[1]}")
 
-    async def _gate_views(self, page: list[tuple[str, GateRow]]) -> list[api.GateView]:
-        tops = await self.scope.root_sessions({session for session, _ in page})
+    async def _gate_views(self, page: list[tuple[str, GateRow]], is_whole: bool) -> list[api.GateView]:
+        tops = await self.scope.root_sessions({session for session, _ in page}, is_whole)
         return [
             api.GateView(
                 session=where,
@@ -62,15 +67,18 @@ class GateAccess:
         """A gate of this session, or of a sub-agent of it, as it was opened. Admission checks whether it is still open.
 
         Raises:
+            UnknownSession: there is no such session, or it is private to others and has no such gate.
             UnknownGate: there is no such gate.
             Forbidden: the caller's role is not enough for this answer.
             AnswerUnfit: the gate is to be claimed (there is no answer), and is not for clients.
             HashMismatch: the gate shows something else than what the caller has seen.
         """
-        await self.scope.own_session(session)
+        takes_part = await self.scope.takes_part(session)
         found = await self._find_opened(session, gate) if is_id(gate) else None
         if found is None:
-            raise UnknownGate("there is no such gate")
+            raise (UnknownGate if takes_part else UnknownSession)("there is no such gate")
+        if not self.scope.is_approver:
+            await self.scope.own_session(session, "write")
         # First: the hash covers a result under review, and a caller who may not read that could test guesses against it.
         if answered is not None:
             self.scope.require_role(*_takes(found, answered))
@@ -84,16 +92,17 @@ class GateAccess:
         return found
 
     async def _find_opened(self, session: str, gate: str) -> Gate | None:
-        with self.scope.tenant_scope():
+        is_whole = self.scope.is_approver
+        with self.scope.tenant_scope(is_whole):
             own_rows = await self.scope.store.gates(session)
         if (row := _find_gate(own_rows, gate)) is not None:
             return row.gate
-        with self.scope.tenant_scope():
+        with self.scope.tenant_scope(is_whole):
             below = await self.scope.store.gate_page(session, tenant=self.scope.principal.tenant, limit=None)
         if (row := _find_gate([row for _, row in below], gate)) is not None:
             return row.gate
-        with (
-            self.scope.tenant_scope()
+        with self.scope.tenant_scope(
+            is_whole
         ):  # it was answered or closed: an identical answer does nothing, and another one gets the reason
             log = await self.scope.store.indexed_events(session, "gate", gate)
         return next((entry.event.gate for entry in log if isinstance(entry.event, GateOpened)), None)
@@ -118,7 +127,7 @@ class GateAccess:
             result=answered.result,
             text=answered.text,
             everywhere=answered.everywhere,
-            within=answered.within,
+            within=_limit(answered),
             until=answered.until,
             others=answered.others,
             stop=answered.stop,
@@ -141,7 +150,7 @@ class GateAccess:
             hash=found.hash,
             edited=answered.arguments is not None or answered.text is not None,
             everywhere=answered.everywhere,
-            within=answered.within,
+            within=answered.within or ("user" if answered.everywhere else ""),
         )
 
     @needs("member")
@@ -163,21 +172,39 @@ class GateAccess:
         await self.scope.own_session(session)
         with self.scope.tenant_scope():
             grants = await self.scope.store.grants(session, self.scope.server_context.app.clock.now())
-        return api.SessionGrantList(grants=grants)
+        return api.SessionGrantList(grants=[grant for grant in grants if is_grant_shown(self.scope, grant)])
 
     @needs("approver")
     async def revoke_grant(self, session: str, grant: str) -> None:
         """Revoke a grant; a tenant-wide one needs an owner."""
-        await self.scope.own_session(session)
-        with self.scope.tenant_scope():
-            grants = await self.scope.store.grants(session, self.scope.server_context.app.clock.now())
-        row = next((row for row in grants if row.id == grant), None)
-        if row is None:
-            raise UnknownGrant("there is no such grant")
-        if not row.session:
-            self.scope.require_role("owner", "what holds everywhere")
-        await self.scope.chat(session).revoke(row, by=self.scope.principal.user)
-        await self.scope.audit_action("grant.revoke", grant, session=session, everywhere=not row.session)
+        await self.scope.own_session(session, "write")
+        await revoke_checked(self.scope, session, grant)
+
+
+def is_grant_shown(scope: ScopedAccess, grant: Grant) -> bool:
+    """Whether a grant that holds in many sessions is shown to the caller: not the one of another user."""
+    is_owner = is_at_least(scope.principal.role, "owner")
+    return bool(grant.session) or is_owner or grant.asker in ("", scope.principal.user)
+
+
+async def revoke_checked(scope: ScopedAccess, session: str, grant: str) -> None:
+    """Revoke a grant that holds in a session, after the session was checked; a tenant-wide one needs an owner."""
+    with scope.tenant_scope(whole=True):
+        grants = await scope.store.grants(session, scope.server_context.app.clock.now())
+    row = next((row for row in grants if row.id == grant), None)
+    if row is None:
+        raise UnknownGrant("there is no such grant")
+    if not row.session:
+        scope.require_role("owner", "what holds everywhere")
+    await scope.chat(session).revoke(row, by=scope.principal.user)
+    await scope.audit_action("grant.revoke", grant, session=session, everywhere=not row.session)
+
+
+def _limit(answered: api.AnswerGate) -> GrantLimit:
+    """The turns that a grant covers: everywhere is the person who asked, unless the answer says `tenant`."""
+    if answered.within == "tenant":
+        return ""
+    return "user" if answered.everywhere and not answered.within else answered.within
 
 
 def _takes(gate: Gate, answered: api.AnswerGate) -> tuple[Role, str]:

@@ -17,10 +17,12 @@ from everturn.errors import (
     UnknownGate,
     UnknownGrant,
     UnknownKey,
+    UnknownLink,
     UnknownMessage,
     UnknownSchedule,
     UnknownServer,
     UnknownSession,
+    UnknownShare,
     UnknownTurn,
     UnknownWebhook,
 )
@@ -39,6 +41,8 @@ UNKNOWN_TEXTS: Final[dict[type[EverturnError], str]] = {
     UnknownServer: "there is no such server",
     UnknownSchedule: "there is no such schedule",
     UnknownWebhook: "there is no such webhook",
+    UnknownShare: "there is no such share",
+    UnknownLink: "there is no such link, or it has expired or was revoked",
 }
 """No id is in these texts: not even its length may reveal more."""
 

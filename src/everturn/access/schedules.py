@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace as replace_fields
+
 from everturn import api
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
+from everturn.core.accounts import is_at_least
 from everturn.core.schedules import Schedule, ScheduleRun
 from everturn.errors import ConfigError, UnknownSchedule
 from everturn.schedules.schedules import Schedules
@@ -34,13 +37,27 @@ class ScheduleAccess:
         with self.scope.tenant_scope():
             found = await self._schedules.list(tenant=self._tenant, limit=limit, after=after)
         return api.ScheduleList(
-            schedules=[schedule_view(row) for row in found], next=found[-1].id if len(found) == limit else ""
+            schedules=[self._view(row) for row in found if self._is_shown(row)],
+            next=found[-1].id if len(found) == limit else "",
         )
 
     @needs("viewer")
     async def get(self, schedule: str) -> api.ScheduleView:
         """One schedule, with its last runs."""
-        return schedule_view(await self._get(schedule))
+        found = await self._get(schedule)
+        if not self._is_shown(found):
+            raise UnknownSchedule("there is no such schedule")
+        return self._view(found)
+
+    def _is_shown(self, schedule: Schedule) -> bool:
+        """Whether the caller may see a schedule: their own, one of nobody or of the configuration, and owners all."""
+        is_owner = is_at_least(self.scope.principal.role, "owner")
+        return is_owner or schedule.origin == "config" or schedule.by in ("", self.scope.principal.user)
+
+    def _view(self, schedule: Schedule) -> api.ScheduleView:
+        """A schedule as the caller may see it: an owner manages those of others without their messages."""
+        is_private = schedule.origin != "config" and schedule.by not in ("", self.scope.principal.user)
+        return schedule_view(replace_fields(schedule, text="", metadata=None) if is_private else schedule)
 
     @needs("member")
     async def create(self, request: api.NewSchedule) -> api.ScheduleView:
@@ -84,13 +101,13 @@ class ScheduleAccess:
     async def pause(self, schedule: str) -> api.ScheduleView:
         """Start no more runs until it is resumed."""
         await self._own(schedule)
-        return schedule_view(await self._schedules.pause(schedule, tenant=self._tenant))
+        return self._view(await self._schedules.pause(schedule, tenant=self._tenant))
 
     @needs("member")
     async def resume(self, schedule: str) -> api.ScheduleView:
         """Continue with the next planned time."""
         await self._own(schedule)
-        return schedule_view(await self._schedules.resume(schedule, tenant=self._tenant))
+        return self._view(await self._schedules.resume(schedule, tenant=self._tenant))
 
     @needs("member")
     async def run_now(self, schedule: str) -> api.ScheduleRunView:
@@ -115,6 +132,8 @@ class ScheduleAccess:
     async def _own(self, schedule: str) -> Schedule:
         """A schedule that the caller may change."""
         found = await self._get(schedule)
+        if not self._is_shown(found):
+            raise UnknownSchedule("there is no such schedule")
         if found.by != self.scope.principal.user:
             self.scope.require_role("owner", OTHERS)
         return found
@@ -128,7 +147,8 @@ class ScheduleAccess:
                 f"agent {agent.name!r} cannot be scheduled: it is not an agent of the app (App(agents=[…]))"
             )
         if request.session:
-            await self.scope.own_root_session(request.session)
+            # Its author only: the schedule would go on writing after a share is revoked.
+            await self.scope.own_root_session(request.session, "manage")
         return agent.name
 
     @property

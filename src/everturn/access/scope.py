@@ -1,4 +1,5 @@
-"""Scope of a principal: checks every id from outside against its tenant, and redacts what it may not see.
+"""Scope of a principal: checks every id from outside against its tenant and against the shares of its conversation, and
+redacts what it may not see.
 
 All resources of an `Access` share one.
 """
@@ -23,6 +24,7 @@ from everturn.core.events import Entry, Event, SubagentStarted
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
+from everturn.core.sharing import Reader, SessionLevel, is_level, level_of, reader_of
 from everturn.core.store_ports import SessionInfo, Store
 from everturn.errors import ConfigError, Forbidden, KeyConflict, UnknownSession
 from everturn.stores.import_sanitize import IMPORTED_USER_PREFIX
@@ -31,11 +33,16 @@ PROMPT_OWNER_PREFIX: Final = "prompts:"  # owners of saved prompts and instructi
 LONGEST_ID: Final = 1000  # characters; the session id of a sub-agent contains those of all its parents
 LONGEST_NAME: Final = 200
 DEEPEST: Final = 32  # levels of sub-agents; a longer chain is invalid
+READ_ONLY: Final = "this conversation is shared with you to read; its author can let you write in it"
+SUBAGENT_SESSION: Final = "this is the session of a sub-agent run, and can only be read; ask in the session above it"
+NOT_YOURS: Final = "only the author of a conversation can do this"
 KEY_REUSED: Final = "this Idempotency-Key was used before, for something else; take another"
 
 
 class ScopedAccess:
-    """The scope of one principal. Nothing here distinguishes another tenant's objects from absent ones."""
+    """The scope of one principal. Nothing here distinguishes another tenant's objects, or conversations that are private to
+    others, from absent ones.
+    """
 
     __slots__ = ("principal", "server_context")
 
@@ -60,19 +67,30 @@ class ScopedAccess:
         """A gate as this principal may see it."""
         return redact_gate(gate) if self.is_redacted else gate
 
-    def tenant_scope(self) -> AbstractContextManager[Any]:
-        """Restrict reads to the tenant, where the store supports that (row-level security).
+    @property
+    def reader(self) -> Reader:
+        """This principal, as far as it matters for what they may read now."""
+        return reader_of(self.principal, self.server_context.app.clock.now())
 
-        Only around reads: what a command sets going would inherit it.
+    @property
+    def is_approver(self) -> bool:
+        """Whether this principal may see the open gates of all conversations of the tenant."""
+        return is_at_least(self.principal.role, "approver")
+
+    def tenant_scope(self, whole: bool = False) -> AbstractContextManager[Any]:
+        """Restrict reads to what this principal may see of the tenant, where the store supports that (row-level security).
+
+        With `whole`, to the tenant. Only around reads: what a command sets going would inherit it.
         """
         within = getattr(self.store, "restrict_to_tenant", None)
-        return nullcontext() if within is None else within(self.principal.tenant)
+        return nullcontext() if within is None else within(self.principal.tenant, None if whole else self.reader)
 
-    async def own_session(self, session: str) -> SessionInfo:
-        """A session of this tenant; the one place where that is checked.
+    async def own_session(self, session: str, level: SessionLevel = "read") -> SessionInfo:
+        """A session that this principal may see; the one place where that is checked.
 
         Raises:
-            UnknownSession: the session is absent, erased, or another tenant's.
+            UnknownSession: the session is absent, erased, another tenant's, or private to others.
+            Forbidden: this principal may see it, and not do more.
         """
         if not is_id(session):
             raise UnknownSession("there is no such session")
@@ -80,6 +98,68 @@ class ScopedAccess:
             info = await self.store.info(session)
         if info.tenant != self.principal.tenant:
             raise UnknownSession("there is no such session")
+        found = await self.session_level(info)
+        if found is None:
+            raise UnknownSession("there is no such session")
+        if not is_level(found, level):
+            raise Forbidden(NOT_YOURS if level == "manage" else READ_ONLY)
+        return info
+
+    async def session_level(self, info: SessionInfo) -> SessionLevel | None:
+        """What this principal may do in a session of the tenant; that of a sub-agent follows its root session."""
+        root = info
+        for _ in range(DEEPEST):
+            if not root.parent:
+                break
+            with self.tenant_scope(whole=True):
+                root = await self.store.info(root.parent)
+        if root.parent or root.tenant != self.principal.tenant:
+            return None
+        reader = self.reader
+        if root.by in reader.creators:
+            return "manage"
+        with self.tenant_scope(whole=True):
+            shares = await self.store.sharing.shares([root.id])
+        return level_of(reader, root.by, shares)
+
+    async def takes_part(self, session: str) -> bool:
+        """Whether this principal may see a session; False for an approver who may see its open gates only.
+
+        Raises:
+            UnknownSession: there is no such session, or it is private to others and this principal is no approver.
+        """
+        try:
+            await self.own_session(session)
+        except UnknownSession:
+            if not self.is_approver or not is_id(session):
+                raise
+            await self._tenant_session(session)
+            return False
+        return True
+
+    async def _tenant_session(self, session: str) -> SessionInfo:
+        """A session of the tenant, private or not."""
+        with self.tenant_scope(whole=True):
+            info = await self.store.info(session)
+        if info.tenant != self.principal.tenant:
+            raise UnknownSession("there is no such session")
+        return info
+
+    async def private_root_session(self, session: str) -> SessionInfo:
+        """A root session that this principal may erase or open without seeing it: of a member the own one, of an owner any
+        session of the tenant.
+
+        Raises:
+            UnknownSession: there is no such session, or it is private to others and the principal is no owner.
+            Forbidden: it is shared with the principal, or a sub-agent's.
+        """
+        if not is_at_least(self.principal.role, "owner"):
+            return await self.own_root_session(session, "manage")
+        if not is_id(session):
+            raise UnknownSession("there is no such session")
+        info = await self._tenant_session(session)
+        if info.parent:
+            raise Forbidden(SUBAGENT_SESSION)
         return info
 
     async def readable_session(self, session: str) -> SessionInfo:
@@ -123,20 +203,21 @@ class ScopedAccess:
         enabled += [app.registry_of(name).tools for name in app.agents]
         return {name for tools in enabled for name, tool in tools.items() if tool.spec.review != "never"}
 
-    async def own_root_session(self, session: str) -> SessionInfo:
-        """A session of this tenant that may be changed; that of a sub-agent is read-only.
+    async def own_root_session(self, session: str, level: SessionLevel = "write") -> SessionInfo:
+        """A session that this principal may change; that of a sub-agent is read-only.
 
         Raises:
-            UnknownSession: the tenant has no such session.
-            Forbidden: it is a sub-agent's, which may do no more than its parent.
+            UnknownSession: there is no such session for this principal.
+            Forbidden: it is shared to be read, or a sub-agent's, which may do no more than its parent.
         """
-        info = await self.own_session(session)
+        info = await self.own_session(session, level)
         if info.parent:
-            raise Forbidden("this is the session of a sub-agent run, and can only be read; ask in the session above it")
+            raise Forbidden(SUBAGENT_SESSION)
         return info
 
-    async def root_sessions(self, sessions: set[str]) -> dict[str, SessionInfo]:
-        """The root session of each of these sessions, the one that a person began; those of other tenants are left out.
+    async def root_sessions(self, sessions: set[str], whole: bool = False) -> dict[str, SessionInfo]:
+        """The root session of each of these sessions, the one that a person began; without those of other tenants and,
+        unless it is for the `whole` tenant, those that are private to others.
 
         One query per level, however many sessions there are.
         """
@@ -145,7 +226,7 @@ class ScopedAccess:
         for _ in range(DEEPEST):
             if not wanted:
                 break
-            with self.tenant_scope():
+            with self.tenant_scope(whole=True):
                 found = await self.store.infos(sorted(wanted))
             known |= {name: info for name, info in found.items() if info.tenant == self.principal.tenant}
             wanted = {info.parent for info in found.values() if info.parent} - known.keys()
@@ -158,7 +239,18 @@ class ScopedAccess:
                 info = known.get(info.parent)
             if info is not None and not info.parent:
                 roots[session] = info
-        return roots
+        return roots if whole else await self._readable_roots(roots)
+
+    async def _readable_roots(self, roots: dict[str, SessionInfo]) -> dict[str, SessionInfo]:
+        reader = self.reader
+        others = {info.id for info in roots.values() if info.by not in reader.creators}
+        with self.tenant_scope(whole=True):
+            shares = await self.store.sharing.shares(sorted(others)) if others else []
+        return {
+            session: info
+            for session, info in roots.items()
+            if level_of(reader, info.by, [share for share in shares if share.session == info.id]) is not None
+        }
 
     def chat(self, session: str, options: TurnOptions | None = None) -> Chat:
         """A session as a `Chat`, in the name of this tenant."""
@@ -196,7 +288,7 @@ class ScopedAccess:
 
     async def _was_erased(self, session: str) -> bool:
         try:
-            with self.tenant_scope():
+            with self.tenant_scope(whole=True):  # an erased session has no author any more
                 await self.store.info(session)
         except UnknownSession as error:
             return error.is_erased

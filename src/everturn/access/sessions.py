@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ from everturn.access.upload_handles import NOT_A_FILE, decode_handle
 from everturn.chat import Chat, Turn
 from everturn.chat.agent_selection import select_agent
 from everturn.chat.context import read_context
+from everturn.chat.session_update import build_update, update_session
 from everturn.chat.validation import InputPart
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.commands import Send
@@ -38,9 +40,10 @@ from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import PermissionMode, TurnOptions
 from everturn.core.parts import ContextPart, FilePart, TextPart
+from everturn.core.sharing import TEMPORARY_SECONDS
 from everturn.core.state import Phase, TurnState, fold
 from everturn.core.stats import stats_of
-from everturn.core.store_ports import SessionInfo
+from everturn.core.store_ports import SessionFilter, SessionInfo
 from everturn.errors import (
     ConfigError,
     EverturnError,
@@ -55,7 +58,10 @@ from everturn.errors import (
 from everturn.stores.export import export_session, import_session
 
 MOST_LISTED: Final = 200  # sessions on a page
+MOST_PINNED: Final = 100
+ARCHIVED: Final[dict[api.Archived, bool | None]] = {"exclude": False, "include": None, "only": True}
 SEARCH_LIMIT: Final = 200
+SEARCH_FILTERED: Final = 1000  # messages that are looked at for a search with filters
 LONGEST_SEARCH: Final = 1000  # characters
 EXPORT_FORBIDDEN: Final = (
     "this session holds results that a person reviews, or private values; to export it takes the role 'approver', and "
@@ -72,27 +78,55 @@ class SessionAccess:
         self.scope = scope
 
     @needs("viewer")
-    async def list(self, limit: int = 50, before: str = "") -> api.SessionPage:
-        """A page of the tenant's sessions, the most recently changed first."""
-        limit = max(1, min(limit, MOST_LISTED))
+    async def list(
+        self,
+        limit: int = 50,
+        before: str = "",
+        archived: api.Archived = "exclude",
+        label: str = "",
+        agent: str = "",
+        since: float = 0.0,
+    ) -> api.SessionPage:
+        """A page of the sessions that the caller may see, the most recently changed first; without archived ones, unless
+        they are asked for.
+        """
+        limit, tenant = max(1, min(limit, MOST_LISTED)), self.scope.principal.tenant
+        where = SessionFilter(archived=ARCHIVED[archived], label=label, agent=agent)
         with self.scope.tenant_scope():
             infos = await self.scope.store.session_page(
-                self.scope.principal.tenant, limit=limit, before=_parse_cursor(before)
+                tenant, limit=limit, before=_parse_cursor(before), since=since, where=where, reader=self.scope.reader
             )
-            waiting = await self.scope.store.sessions_with_open_gates([info.id for info in infos])
+            pinned: Sequence[SessionInfo] = ()
+            if not before:
+                pinned = await self.scope.store.session_page(
+                    tenant,
+                    limit=MOST_PINNED,
+                    since=since,
+                    where=replace(where, pinned=True),
+                    reader=self.scope.reader,
+                )
+            shown = dict.fromkeys(info.id for info in (*infos, *pinned))
+            waiting = await self.scope.store.sessions_with_open_gates(list(shown))
             infos = await with_titles(self.scope.store, infos)
         last = infos[-1] if len(infos) == limit else None
         next_page = f"{last.touched!r}~{last.id}" if last is not None else ""
         views = [session_view(info) for info in infos]
         return api.SessionPage(
-            sessions=views, next=next_page, waiting=[view.id for view in views if view.id in waiting]
+            sessions=views,
+            next=next_page,
+            waiting=[session for session in shown if session in waiting],
+            pinned=[session_view(info) for info in pinned],
         )
 
     @needs("member")
     async def start(self, request: api.NewSession, key: str = "") -> api.MessageReceipt:
         """Start a session with its first message."""
+        session = await self.scope.new_session_id(key)
+        if request.temporary:  # before its first message: it must never be in a list
+            until = self.scope.server_context.app.clock.now() + TEMPORARY_SECONDS
+            await self.scope.store.sharing.set_temporary(self.scope.principal.tenant, session, until)
         try:
-            return await self._send(await self.scope.new_session_id(key), request, key, request.agent)
+            return await self._send(session, request, key, request.agent)
         except UnknownSession as error:
             if not error.is_erased:
                 raise
@@ -110,10 +144,30 @@ class SessionAccess:
         with self.scope.tenant_scope():
             return session_view(await with_title(self.scope.store, info))
 
-    @needs("owner")
-    async def erase(self, session: str) -> None:
-        """Erase a session and those of its sub-agents."""
+    @needs("member")
+    async def update(self, session: str, change: api.PatchSession, key: str = "") -> api.SessionView:
+        """Rename, pin, archive or label a session. A turn that runs in it goes on."""
         await self.scope.own_root_session(session)
+        principal, app = self.scope.principal, self.scope.server_context.app
+        with self.scope.key_conflicts(key):
+            command = build_update(
+                self.scope.stored_key(key) or app.ids.new("cmd"),
+                session,
+                principal.tenant,
+                app.clock.now(),
+                title=None if change.title is None else replace_surrogates(change.title),
+                pinned=change.pinned,
+                archived=change.archived,
+                labels=None if change.labels is None else [replace_surrogates(label) for label in change.labels],
+                by=principal.user,
+            )
+            await update_session(app, command)
+        return await self.get(session)
+
+    @needs("member")
+    async def erase(self, session: str) -> None:
+        """Erase a session of the caller and those of its sub-agents. An owner may erase what they cannot see."""
+        await self.scope.private_root_session(session)
         await self.scope.audit_action(
             "session.erase", session
         )  # first: an erased session can no longer say that it existed
@@ -376,7 +430,7 @@ class SessionAccess:
     @needs("member")
     async def cancel_turn(self, session: str, turn: str, cancelled: api.CancelTurn, key: str = "") -> None:
         """Cancel a turn; `hard` also cancels its tools."""
-        await self.scope.own_session(session)
+        await self.scope.own_session(session, "write")
         if not is_id(turn):
             raise UnknownTurn("there is no such turn")
         with self.scope.key_conflicts(key):
@@ -385,31 +439,44 @@ class SessionAccess:
     # Search, export and import -----------------------------------------------------------------------------------
 
     @needs("viewer")
-    async def search(self, text: str, limit: int = 50) -> api.SearchResults:
-        """Messages of the tenant that contain these words."""
+    async def search(
+        self,
+        text: str,
+        limit: int = 50,
+        archived: api.Archived = "include",
+        label: str = "",
+        agent: str = "",
+        since: float = 0.0,
+        until: float = 0.0,
+    ) -> api.SearchResults:
+        """Messages that contain these words, in the sessions that the caller may see and that fit the filters.
+
+        With a filter, the newest `SEARCH_FILTERED` messages with these words are looked at.
+        """
         text, limit = replace_surrogates(text)[:LONGEST_SEARCH].replace("\0", " "), max(1, min(limit, SEARCH_LIMIT))
+        is_filtered = archived != "include" or bool(label or agent or since or until)
         with self.scope.tenant_scope():
-            matches = await self.scope.store.search(text, self.scope.principal.tenant, limit)
+            most = SEARCH_FILTERED if is_filtered else limit
+            matches = await self.scope.store.search(text, self.scope.principal.tenant, most, reader=self.scope.reader)
         hidden = await self._hidden({session for session, _ in matches})
         matches = [(session, message) for session, message in matches if session not in hidden]
+        if is_filtered:
+            roots = await self.scope.root_sessions({session for session, _ in matches})
+            where = SessionFilter(archived=ARCHIVED[archived], label=label, agent=agent)
+            fitting = {name for name, info in roots.items() if _fits(info, where, since, until)}
+            matches = [(session, message) for session, message in matches if session in fitting][:limit]
         shown = self.scope.redact_messages([message for _, message in matches])
-        titles = {session: await self._title(session) for session in {session for session, _ in matches}}
+        found = await self.scope.root_sessions({session for session, _ in matches})
+        titles = {session: info.title for session, info in found.items()}
+        times = {session: info.touched for session, info in found.items()}
         return api.SearchResults(
             results=[
-                api.SearchHit(session=session, message=message, title=titles[session])
+                api.SearchHit(
+                    session=session, message=message, title=titles.get(session, ""), updated=times.get(session, 0.0)
+                )
                 for (session, _), message in zip(matches, shown, strict=True)
             ]
         )
-
-    async def _title(self, session: str) -> str:
-        """The title of a session; for that of a sub-agent, of its root session."""
-        try:
-            info = await self.scope.own_session(session)
-            while info.parent:
-                info = await self.scope.own_session(info.parent)
-        except UnknownSession:  # erased just now
-            return ""
-        return info.title
 
     async def _hidden(self, sessions: set[str]) -> set[str]:
         """The sessions that the caller may not read. Those of sub-agents have a "-" in their names."""
@@ -425,7 +492,7 @@ class SessionAccess:
     @needs("member")
     async def export(self, session: str, file: Path) -> None:
         """Write a session to a file, with everything in it."""
-        await self.scope.own_root_session(session)
+        await self.scope.own_root_session(session, "read")
         if self.scope.is_redacted and any(
             is_for_approvers(entry) for entry in await self.scope.readable_events(session)
         ):
@@ -504,6 +571,21 @@ def session_view(info: SessionInfo) -> api.SessionView:
         quarantined=info.quarantined,
         parent=info.parent,
         awaited_agent=info.awaited_agent,
+        pinned=info.pinned,
+        archived=info.archived,
+        labels=list(info.labels),
+        is_renamed=info.is_renamed,
+    )
+
+
+def _fits(info: SessionInfo, where: SessionFilter, since: float, until: float) -> bool:
+    """Whether a session fits a filter, and something last happened in it between two times; `until` 0: now."""
+    return (
+        where.archived in (None, info.archived)
+        and (not where.label or where.label in info.labels)
+        and where.agent in ("", info.agent)
+        and since <= info.touched
+        and (not until or info.touched < until)
     )
 
 

@@ -7,13 +7,14 @@ called again, in this or another process, when the answer has arrived.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct
 
 from everturn.calls.output import OutputLimits
 from everturn.calls.pipeline import run_calls
 from everturn.calls.private_values import PRIVACY_RULE
+from everturn.calls.provider_tools import judge_provider_tools
 from everturn.calls.references import REFERENCES_RULE, has_truncated_result
 from everturn.calls.results import load_results
 from everturn.core.hooks import RequestContext, StepContext, Suspend
@@ -65,6 +66,7 @@ class ToolOffer(Struct, frozen=True):
     prompt: str
     warning: str = ""  # tools that the turn was to have and has not
     deferred: Mapping[str, DeferredTool] = {}  # offered once they were found
+    provider_specs: tuple[ToolSpec, ...] = ()  # run by the provider of the model, if it has them and rules allow them
 
 
 class ToolCalling:
@@ -89,7 +91,7 @@ class ToolCalling:
         if offer.specs and has_truncated_result(ctx.run):
             ctx.system.append(REFERENCES_RULE)
 
-    def on_before_request(self, ctx: RequestContext) -> None:
+    def on_before_request(self, ctx: RequestContext) -> Awaitable[None] | None:
         """Offer the tools, except in the closing request of a turn."""
         if not ctx.closing:
             assert isinstance(ctx, RequestHookContext), "call this with the context the hook was given"
@@ -99,6 +101,15 @@ class ToolCalling:
                 ctx.body.tools += found_tools(ctx.body.messages, offer.deferred)
             if offer.read_result_specs and has_truncated_result(ctx.run):
                 ctx.body.tools += offer.read_result_specs
+            if offer.provider_specs:
+                return self._offer_provider_tools(ctx, offer.provider_specs)
+        return None
+
+    async def _offer_provider_tools(self, ctx: RequestHookContext, specs: Sequence[ToolSpec]) -> None:
+        """Offer tools of the provider that rules allow: there is no call that a gate could stop later."""
+        allowed, left_out = await judge_provider_tools(ctx.run, specs)
+        ctx.body.provider_tools = allowed
+        ctx.run.warning = "; ".join(filter(None, (ctx.run.warning, *left_out)))
 
     async def on_after_request(self, ctx: StepContext) -> Suspend | None:
         """Take every call of the step to its result."""
@@ -139,6 +150,8 @@ class ToolCalling:
                 tools[declared.name] = ClientRunTool(declared)
         specs = permits.offered_tools(tools, options)
         denied = tools.keys() - {spec.name for spec in specs}
+        provider_specs = tuple(spec for spec in specs if spec.provider is not None)
+        specs = [spec for spec in specs if spec.provider is None]
         deferred = _defer(specs, options, enabled) if 0 < setup.settings.tool_search_above < len(specs) else {}
         if deferred:
             find = FindToolsTool(deferred.values())
@@ -163,7 +176,7 @@ class ToolCalling:
         prompt = "\n\n".join(text for text in sections if text)
         offered = (*specs, *loading)
         has_tools = bool(self._registry.tools)
-        names = {spec.name for spec in offered} | deferred.keys()
+        names = {spec.name for spec in (*offered, *provider_specs)} | deferred.keys()
         warning = _missing_tools_warning(options, names, denied) if has_tools else ""
         if warning and warning not in self._warned:  # the offer of a turn with rules of its own is made each time
             log.warning("%s", warning)
@@ -171,7 +184,7 @@ class ToolCalling:
         reading = permits.offered_tools(RESULT_TOOLS, options) if offered else ()
         if READ_RESULT.spec not in reading:  # then a list of them is of no use
             reading = ()
-        return ToolOffer(key, enabled, tools, offered, tuple(reading), prompt, warning, deferred)
+        return ToolOffer(key, enabled, tools, offered, tuple(reading), prompt, warning, deferred, provider_specs)
 
 
 def _defer(specs: Sequence[ToolSpec], options: TurnOptions, enabled: EnabledTools) -> dict[str, DeferredTool]:

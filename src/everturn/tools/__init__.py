@@ -12,6 +12,7 @@ wrappers.
 - `skills`: skills of a group, and the `load_skill` tool
 - `todo_tool`: the `write_todos` tool; the steps of a task, shown to the person
 - `tool_search`: the `find_tools` tool, for turns with very many tools; `tool_index` ranks them
+- `provider_tool`: tools that the provider of the model runs, such as its web search
 - `rename`: wrapper that gives a tool another name
 - `manual`: wrapper for a tool that a person runs
 - `client`: tools that a client runs (web UI, editor, device)
@@ -52,6 +53,7 @@ if TYPE_CHECKING:  # `_HOMES` says the same
     from everturn.tools.code.shell import run_shell
     from everturn.tools.files import virtual_files
     from everturn.tools.memory_tools import memory
+    from everturn.tools.provider_tool import provider_tool
     from everturn.tools.recall_tools import recall
     from everturn.tools.registry import ToolRegistry
     from everturn.tools.rename import rename_tool
@@ -80,6 +82,7 @@ _HOMES = {
     "code_tools": "everturn.tools.code",
     "fetch_url": "everturn.tools.web",
     "memory": "everturn.tools.memory_tools",
+    "provider_tool": "everturn.tools.provider_tool",
     "recall": "everturn.tools.recall_tools",
     "rename_tool": "everturn.tools.rename",
     "run_javascript": "everturn.tools.code.javascript",
@@ -108,6 +111,7 @@ __all__ = [
     "code_tools",
     "fetch_url",
     "memory",
+    "provider_tool",
     "recall",
     "rename_tool",
     "run_javascript",

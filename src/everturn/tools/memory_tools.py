@@ -53,8 +53,8 @@ _RULES: Final = (
 )
 _PATH = Annotated[str, Meta(description=f"the file, as {MEMORY_ROOT}/preferences.md")]
 _STALE: Final = (
-    "memory has changed since the person was shown what would become of it; nothing was written. View it again, and make "
-    "the call anew"
+    "memory has changed since the person saw the preview of this call; nothing was written. View it again, and call the "
+    "tool again"
 )
 
 
@@ -204,7 +204,7 @@ class _ViewTool:
             most = 1_000_000 if last == -1 else last - first + 1
             page = read_text_page(file.text, first, most)
             note = f"[{read.path}: lines {page.first} to {page.last} of {page.total}"
-            note += f"; go on with view_range=[{page.next_line}, -1]]" if page.next_line and last == -1 else "]"
+            note += f"; continue with view_range=[{page.next_line}, -1]]" if page.next_line and last == -1 else "]"
             numbered = [f"{page.first + at:>6}\t{line}" for at, line in enumerate(page.text.split("\n"))]
             text = "\n".join((note, *numbered)) if page.last >= page.first else f"[{read.path} has no such lines]"
             if not count_text_lines(file.text):

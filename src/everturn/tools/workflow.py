@@ -17,6 +17,7 @@ from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import encode_canonical, hash_values
 from everturn.core.commands import AnyCommand, Cancel, Send
 from everturn.core.deltas import TurnItem, TurnReader
+from everturn.core.encryption import blobs_of_tenant
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, TextPart
 from everturn.core.ports import Clock, IdSource
@@ -71,7 +72,8 @@ class WorkflowRun:
             raise TurnError(problem.text if problem else ENDED, problem.kind if problem else "error")
         if call.state != "completed":
             raise TurnError(call.output.text or CANCELLED, call.output.code or call.state)
-        data = await self._app.store.blob(call.output.blob) if call.output.blob else call.output.text.encode()
+        with blobs_of_tenant(self.tenant):
+            data = await self._app.store.blob(call.output.blob) if call.output.blob else call.output.text.encode()
         return msgspec.json.decode(data)
 
     async def cancel(self, *, hard: bool = False) -> None:

@@ -115,12 +115,13 @@ class _CommandLineReader(BlockReader):
                 case Assignment(word):
                     self.assign(word)
                 case Capability(capability_words, text):
-                    self.add(capability_words, text)
+                    option_of = tuple(word.text for word in words) if all(word.is_static for word in words) else ()
+                    self.add_subject(_subject(capability_words, text, option_of))
                 case NestedScript(text, is_bash):
                     _read_script(text, self.items, self._scripts + 1, is_bash)
 
 
-def _subject(words: Sequence[ShellWord], text: str) -> Subject:
+def _subject(words: Sequence[ShellWord], text: str, option_of: tuple[str, ...] = ()) -> Subject:
     """A subject: literal words by their values, and others with a mark and what they could become."""
     is_static = all(word.is_static for word in words)
     return Subject(
@@ -128,4 +129,5 @@ def _subject(words: Sequence[ShellWord], text: str) -> Subject:
         text or " ".join(map(quote_word, words)),
         tuple(word.text for word in words),
         () if is_static else tuple(None if word.is_static else word.expansion or Expansion() for word in words),
+        option_of,
     )

@@ -121,8 +121,8 @@ class RunShell:
                 " and more" if len(changed) > MAX_LISTED_PATHS else ""
             )
             raise ToolError(
-                f"{listing} changed after the person was asked about this command; nothing was run. Make the call anew, so "
-                "that they are asked again"
+                f"{listing} changed after the person was asked about this command; nothing was run. Call the tool "
+                "again, so that the person is asked again"
             )
 
     async def _run(self, command: str, seconds: float) -> Output:

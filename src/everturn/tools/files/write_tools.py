@@ -142,8 +142,8 @@ async def _change(
 
 def _stale(path: str) -> ToolError:
     return ToolError(
-        f"{quote_path(path)} has changed since the person was shown what would become of it; nothing was written. "
-        "Read it again, and make the call anew"
+        f"{quote_path(path)} has changed since the person saw the preview of this call; nothing was written. "
+        "Read it again, and call the tool again"
     )
 
 
