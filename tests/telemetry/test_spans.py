@@ -168,6 +168,7 @@ def test_the_spans_of_every_golden_log() -> None:
                 "invoke_agent",
             ],
             "plain": ["  chat scripted", "invoke_agent", "  chat scripted", "invoke_agent"],
+            "organized": ["  chat scripted", "invoke_agent", "  chat scripted", "invoke_agent"],
             "reached_out": [
                 "  chat scenes",
                 "    execute_tool look",

@@ -24,7 +24,10 @@ _installed: list[Instrumentation] = []  # the last one counts
 
 
 class Instrumentation(Struct, frozen=True, eq=False):
-    """What `instrument` returns: `uninstrument()` takes it back. It is also a context manager, for tests."""
+    """The result of `instrument`; call `uninstrument()` to remove the instrumentation.
+
+    It is also a context manager, for tests.
+    """
 
     tracer_provider: TracerProvider | None
     meter_provider: MeterProvider | None

@@ -15,7 +15,16 @@ import msgspec
 
 from everturn.core.hooks import RequestContext
 from everturn.core.messages import Message
-from everturn.core.parts import LATE_NOTICE_PREFIX, FilePart, NoticePart, ReasoningPart, TextPart, ToolPart
+from everturn.core.parts import (
+    LATE_NOTICE_PREFIX,
+    FilePart,
+    NoticePart,
+    ProviderToolPart,
+    ReasoningPart,
+    TextPart,
+    ToolPart,
+    provider_tool_note,
+)
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
 from everturn.running.hook_contexts import HookContext
 from everturn.telemetry.otel_names import PRIVATE, Attributes, content_text
@@ -124,6 +133,8 @@ def _render_part(part: RequestPart, message: RequestMessage, sensitive: frozense
             response = PRIVATE if part.call in sensitive else content_text(part.text)
             shown = {"type": "tool_call_response", "id": part.call, "response": response}
             return [shown, *(_render_file(file) for file in part.files)]
+        case ProviderToolPart():
+            return [{"type": "text", "content": content_text(provider_tool_note(part))}]
         case FilePart():
             return [_render_file(part)]
 

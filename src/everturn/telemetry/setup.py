@@ -53,7 +53,7 @@ class TelemetryOptions(Struct, frozen=True):
 
 
 class Telemetry:
-    """Open telemetry: what observes an App."""
+    """The telemetry of an App: traces, metrics and log lines."""
 
     def __init__(self, tracing: Tracer | None = None, exposed: MetricsPort | None = None) -> None:
         self.turns, self.tracer, self.metrics_port = TurnMetrics(), tracing, exposed
