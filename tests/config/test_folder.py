@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from everturn.config.folder.agent import FolderTools, _add_snapshots
 from everturn.config.folder.git_access import changes_repository
 from everturn.config.folder.instruction_files import (
     SIZE_LIMIT,
@@ -17,6 +18,7 @@ from everturn.config.folder.instruction_files import (
 )
 from everturn.config.folder.project import Project, find_project
 from everturn.config.folder.trust import FolderTrust
+from everturn.errors import ConfigError
 
 
 @pytest.fixture
@@ -76,6 +78,34 @@ def test_a_folder_is_trusted_once_and_its_files_by_hash(project: Project, tmp_pa
     trust.answer(project, trust.unanswered(project), is_trusted=False)
     assert trust.unanswered(project) == []
     assert trust.instruction_files(project) == []
+
+
+def test_an_answer_that_cannot_be_stored_is_valid_in_this_process(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, data: bytes) -> None:
+        raise ConfigError(f"{path} cannot be written")
+
+    monkeypatch.setattr("everturn.config.folder.trust.write_private", refuse)
+    environ = {"HOME": str(tmp_path / "home"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    write(project, "AGENTS.md", "Be kind.")
+    other = Project(tmp_path, tmp_path)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        FolderTrust(environ).trust(other)
+    assert FolderTrust(environ).is_trusted(other)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        FolderTrust(environ).answer(project, FolderTrust(environ).unanswered(project), is_trusted=True)
+    assert [file.text for file in FolderTrust(environ).instruction_files(project)] == ["Be kind."]
+    assert not FolderTrust({"HOME": str(tmp_path / "home")}).is_trusted(other)
+
+
+def test_without_a_place_for_snapshots_the_assistant_works_and_says_so(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    made = FolderTools([], [], [], [])
+    _add_snapshots(project, {"XDG_STATE_HOME": str(tmp_path / "file")}, made)
+    assert made.plugins == []
+    (note,) = made.notes
+    assert note.endswith("cannot be written; set XDG_STATE_HOME to a folder that can be")
 
 
 def test_files_are_taken_from_the_root_down_and_nested_ones_are_listed(project: Project) -> None:

@@ -108,7 +108,7 @@ def test_calls_of_a_step_are_in_one_message():
     assert {event["parentMessageId"] for event in told if event["type"] == "TOOL_CALL_START"} == {"m.3"}
 
 
-@pytest.mark.parametrize("why", ["drain", "slow", "revoked", "lost"])
+@pytest.mark.parametrize("why", ["drain", "slow", "revoked", "unshared", "lost"])
 def test_what_is_cut_short_ends_in_an_error(why: str):
     encoder = run()
     for event in opening(TextPart("Hel")):

@@ -352,7 +352,7 @@ def test_a_file_is_an_address_that_needs_a_role():
     assert [chunk["url"] for chunk in told if chunk["type"] == "file"] == ["/api/sessions/s9/blobs/b1"]
 
 
-@pytest.mark.parametrize("why", ["drain", "slow", "revoked", "lost"])
+@pytest.mark.parametrize("why", ["drain", "slow", "revoked", "unshared", "lost"])
 def test_what_is_cut_short_ends_in_an_error(why: str):
     encoder = AiSdkEncoder()
     sent = b"".join(encoder.feed(event) for event in opening(TextPart("Hel"))) + encoder.end(why)

@@ -126,7 +126,7 @@ def test_what_was_shown_of_a_step_that_starts_again_is_not_in_a_whole_answer() -
     assert stream.text == "I was about to say\n\nI look.\n\nAnd ring."
 
 
-@pytest.mark.parametrize("why", ["drain", "slow", "revoked", "lost"])
+@pytest.mark.parametrize("why", ["drain", "slow", "revoked", "unshared", "lost"])
 def test_a_stream_that_is_cut_is_an_error_and_never_an_end(why: str) -> None:
     encoder = answer()
     encoder.begin()

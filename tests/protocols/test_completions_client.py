@@ -316,7 +316,7 @@ async def test_a_call_for_the_client_ends_the_answer_though_people_are_asked_bes
 def _principal() -> Any:
     from everturn.core.accounts import Principal
 
-    return Principal("ours", "looker", "viewer")
+    return Principal("ours", "approver", "approver")
 
 
 async def test_a_picture_that_comes_along_is_kept_and_sent() -> None:

@@ -82,6 +82,7 @@ UNSEEN = {
     "InstructionsSet": "",
     "LeafSelected": "a session's, not a turn's, as are the rest",
     "MessageDeleted": "",
+    "SessionUpdated": "",
     "MessagesImported": "",
     "GrantRevoked": "",
     "RevertStarted": "",
@@ -285,7 +286,7 @@ def test_their_client_takes_every_response(segment: int) -> None:
     _accepted(said(segment, shown(story(), [2])))
 
 
-@pytest.mark.parametrize("why", ["drain", "slow", "revoked", "lost"])
+@pytest.mark.parametrize("why", ["drain", "slow", "revoked", "unshared", "lost"])
 def test_a_stream_that_is_cut_says_where_to_go_on(why: str) -> None:
     encoder = ResponsesEncoder(about(0))
     encoder.begin()

@@ -18,12 +18,20 @@ from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
 from everturn.server.openapi import find_references
 from everturn.server.route import HttpRequestContext, Route
-from everturn.server.routes import accounts, admin, hooks, schedules, webhooks
+from everturn.server.routes import accounts, admin, hooks, schedules, sharing, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.access_methods import METHODS, RESOURCES
 from tests.helpers.server_app import PORT, NoStreams, PlainDoor, ask, make, make_house, word
 
-ROUTES = [*api_routes.ROUTES, *admin.ROUTES, *accounts.ROUTES, *schedules.ROUTES, *webhooks.ROUTES, hooks.ROUTES[0]]
+ROUTES = [
+    *api_routes.ROUTES,
+    *admin.ROUTES,
+    *accounts.ROUTES,
+    *schedules.ROUTES,
+    *sharing.ROUTES,
+    *webhooks.ROUTES,
+    hooks.ROUTES[0],
+]
 
 
 class Recording:
@@ -89,6 +97,7 @@ BODIES: dict[Any, Any] = {
     api.ExplainCall: {"tool": "t"},
     api.TrustServer: {"hash": "h"},
     api.SwitchAgent: {"agent": "helper"},
+    api.PatchSession: {"title": "x"},
     api.PutMemory: {"path": "a", "text": "x"},
     api.NewWebhook: {"url": "https://example.com/hook"},
     api.NewSchedule: {"text": "x", "cron": "0 9 * * *"},
@@ -96,6 +105,8 @@ BODIES: dict[Any, Any] = {
     api.PutPrompt: {"name": "a", "text": "x"},
     api.PutInstructions: {"text": "x"},
     api.PutSessionInstructions: {"text": "x"},
+    api.OpenLink: {"link": "x"},
+    api.OpenAsAdministrator: {"reason": "x"},
 }
 
 

@@ -19,6 +19,7 @@ from everturn.models.scripted import ScriptedHang, ScriptedModel, call, calls, s
 from everturn.running import log_poll
 from everturn.server.streams import registry, response, session_broadcast
 from tests.helpers.server_streams import Page, Taps, house_of, serving, so, somebody
+from tests.helpers.tenants import share_with_all
 
 TEXT = "".join(f"wörd{number} " for number in range(400))
 
@@ -235,6 +236,7 @@ async def test_a_result_that_waits_for_a_review_is_shown_to_those_who_may_judge_
     app = App(script, tools=[look], rules=[Rule(tool="look", action="allow")])
     async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
         await (await chat.send("hello"))
+        await share_with_all(app.store, "s", "local")
         roles = ("viewer", "member", "approver", "owner")
         seen = {role: Page(f"{server.url}/s", role=role) for role in roles}
         late = {role: Page(f"{server.url}/s", role=role) for role in roles}

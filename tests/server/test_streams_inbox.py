@@ -17,6 +17,7 @@ from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedModel, call, calls, say
 from everturn.server.streams import inbox
 from tests.helpers.server_streams import Server, house_of, serving
+from tests.helpers.tenants import share_with_all
 
 _decode = msgspec.json.Decoder(InboxItem).decode
 
@@ -71,6 +72,7 @@ async def test_what_happens_on_one_node_is_told_on_another(tmp_path: Path):
         assert (first.snapshot.gates, first.snapshot.awake) == ([], [])
         assert (await anext(viewer)).snapshot is not None
 
+        await share_with_all(driving.store, "s", "local")
         turn = await chat.send("go")
         [*_, told] = await read_items_until(owner, waits)
         [*_, veiled] = await read_items_until(viewer, waits)

@@ -9,6 +9,7 @@ A broken stream resumes at its cursor, and a failed request is retried with the 
 the nodes of one cluster; if one does not answer, the client tries the next.
 
 - `server`: `Server`, `RemoteSession` and `RemoteTurn`
+- `sharing`: `RemoteSharing`, the shares of a session
 - `event_stream`: event streams (SSE) that reconnect and resume
 - `http`: requests with retries and failover, and the errors of a server
 - `bodies`: request bodies for messages and gate answers

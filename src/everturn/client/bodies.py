@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict
 
 from everturn import api
 from everturn.core.canonical_json import JsonObject
-from everturn.core.gates import Gate, GrantLimit
+from everturn.core.gates import Gate
 from everturn.core.options import ClientTool, LatePolicy, PermissionMode, ToolHistory
 from everturn.core.parts import ContextPart
 from everturn.core.rate_limits import Priority
@@ -44,7 +44,7 @@ class RemoteGateReply(TypedDict, total=False):
     result: str | None
     text: str | None
     everywhere: bool
-    within: GrantLimit
+    within: api.GrantReach
     until: float
     others: bool
     stop: bool

@@ -143,11 +143,12 @@ def _check_end(end: str) -> None:
 
     Raises:
         NotRecognised: the token was revoked.
-        UnknownSession: the session was erased.
+        UnknownSession: the session was erased, or is no longer shared with the caller.
         DriverLost: the server no longer drives the session.
     """
     ends: dict[str, EverturnError] = {
         "revoked": NotRecognised("the server ended the stream: this token holds no more"),
+        "unshared": UnknownSession("the session is no longer shared with you"),
         "erased": UnknownSession("the session was erased while it was followed"),
         "lost": DriverLost("nobody drives this session there any more; its log is intact"),
     }

@@ -13,6 +13,7 @@ from everturn.chat.result import RunResult
 from everturn.client.bodies import MessageOptions, RemoteGateReply, answer_body, message_fields
 from everturn.client.event_stream import InboxStream, RemoteEventStream
 from everturn.client.http import NodeClient, decode_body
+from everturn.client.sharing import RemoteSharing
 from everturn.core.canonical_json import JsonObject
 from everturn.core.context_report import ContextReport
 from everturn.core.deltas import TurnItem
@@ -59,9 +60,19 @@ class Server:
         """The tools of the server."""
         return (await self.node_client.get("/api/tools", api.ToolList)).tools
 
-    async def sessions(self, limit: int = 50, before: str = "") -> api.SessionPage:
-        """A page of sessions, last touched first."""
-        query = {"limit": str(limit), **({"before": before} if before else {})}
+    async def sessions(
+        self,
+        limit: int = 50,
+        before: str = "",
+        *,
+        archived: api.Archived = "exclude",
+        label: str = "",
+        agent: str = "",
+        since: float = 0.0,
+    ) -> api.SessionPage:
+        """A page of sessions, last touched first; without archived ones, unless they are asked for."""
+        filters = {"archived": archived, "label": label, "agent": agent, "since": str(since) if since else ""}
+        query = {"limit": str(limit), **_given({"before": before, **filters})}
         return await self.node_client.get("/api/sessions", api.SessionPage, query)
 
     async def open_folder(self, path: str, *, key: str = "") -> api.FolderView:
@@ -72,9 +83,14 @@ class Server:
         body = api.OpenFolder(path=path, key=key)
         return decode_body(await self.node_client.ask("POST", "/api/folders", body=body), api.FolderView)
 
-    async def start_session(self, text: str, *, key: str | None = None, **spoken: Unpack[MessageOptions]) -> RemoteTurn:
-        """Start a session with its first message. The same `key` always returns the same turn."""
-        body = api.NewSession(**message_fields(text, spoken))
+    async def start_session(
+        self, text: str, *, temporary: bool = False, key: str | None = None, **spoken: Unpack[MessageOptions]
+    ) -> RemoteTurn:
+        """Start a session with its first message. The same `key` always returns the same turn.
+
+        A `temporary` session is in no list and in no search, and is erased after a day.
+        """
+        body = api.NewSession(temporary=temporary, **message_fields(text, spoken))
         return await self.send_and_follow("/api/sessions", body, key)
 
     async def send_and_follow(self, path: str, body: api.Body, key: str | None) -> RemoteTurn:
@@ -122,9 +138,39 @@ class Server:
         response = await self.node_client.ask("POST", "/api/files", data=data, kind=kind, query={"name": name})
         return decode_body(response, api.FileView)
 
-    async def search(self, text: str, limit: int = 50) -> list[api.SearchHit]:
-        """Messages with all these words."""
-        return (await self.node_client.get("/api/search", api.SearchResults, {"q": text, "limit": str(limit)})).results
+    async def search(
+        self,
+        text: str,
+        limit: int = 50,
+        *,
+        archived: api.Archived = "include",
+        label: str = "",
+        agent: str = "",
+        since: float = 0.0,
+        until: float = 0.0,
+    ) -> list[api.SearchHit]:
+        """Messages with all these words, in sessions that fit the filters."""
+        times = {name: str(time) if time else "" for name, time in (("since", since), ("until", until))}
+        filters = _given({"archived": archived, "label": label, "agent": agent, **times})
+        query = {"q": text, "limit": str(limit), **filters}
+        return (await self.node_client.get("/api/search", api.SearchResults, query)).results
+
+    async def people(self) -> list[api.PersonView]:
+        """The users of the tenant, whom a session can be shared with."""
+        return (await self.node_client.get("/api/people", api.PeopleList)).people
+
+    async def open_link(self, link: str) -> RemoteSession:
+        """Open a read-only link, by its secret: the session can be read until the link expires or is revoked."""
+        answer = await self.node_client.ask("POST", "/api/links/open", body=api.OpenLink(link=link))
+        return self.session(decode_body(answer, api.OpenedLink).session)
+
+    async def notices(self) -> list[api.NoticeView]:
+        """When administrators opened sessions of the caller, until they are dismissed."""
+        return (await self.node_client.get("/api/notices", api.NoticeList)).notices
+
+    async def dismiss_notice(self, notice: str) -> None:
+        """Dismiss a notice."""
+        await self.node_client.ask("DELETE", f"/api/notices/{quote(notice, safe='')}")
 
     async def usage(self, since: float = 0.0) -> api.UsageView:
         """The usage of the tenant."""
@@ -305,6 +351,10 @@ class Server:
         return self.session(decode_body(response, api.SessionView).id)
 
 
+def _given(query: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in query.items() if value}
+
+
 def _webhook(id: str) -> str:
     return f"/api/webhooks/{quote(id, safe='')}"
 
@@ -315,6 +365,7 @@ class RemoteSession:
     def __init__(self, server: Server, session: str) -> None:
         self._server, self.id = server, session
         self._path = f"/api/sessions/{quote(session, safe='')}"
+        self.sharing = RemoteSharing(server.node_client, self._path)
 
     async def info(self) -> api.SessionView:
         """The entry of the session in a list."""
@@ -378,6 +429,22 @@ class RemoteSession:
         body = api.SwitchAgent(agent=agent)
         response = await self._server.node_client.ask("POST", f"{self._path}/agent", body=body, key=key or "")
         return decode_body(response, api.SessionView)
+
+    async def update(
+        self,
+        *,
+        title: str | None = None,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        labels: Sequence[str] | None = None,
+        key: str | None = None,
+    ) -> api.SessionView:
+        """Rename, pin, archive or label the session; None leaves a field as it is."""
+        names = None if labels is None else list(labels)
+        body = api.PatchSession(title=title, pinned=pinned, archived=archived, labels=names)
+        # Two attempts of one request are one change; a change to the same value later is another one.
+        key = key or f"cli_{secrets.token_hex(16)}"
+        return decode_body(await self._server.node_client.ask("PATCH", self._path, body=body, key=key), api.SessionView)
 
     async def instructions(self) -> api.InstructionsView:
         """The layers of instructions that the next turn would have."""

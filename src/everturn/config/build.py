@@ -26,6 +26,7 @@ from everturn.cluster import Cluster
 from everturn.config.agents import agent_specs, agent_tables, make_agents, unchanged_agents
 from everturn.config.demo_tools import demo_tools
 from everturn.config.discovery import discover_models
+from everturn.config.encryption import encrypt_store
 from everturn.config.errors import nearest
 from everturn.config.hooks import read_hooks
 from everturn.config.load import LoadedConfig
@@ -198,6 +199,8 @@ def app_factory(
             limiter=LimiterOptions(waits.learn, BreakerPolicy(waits.breaker_failures, waits.breaker_seconds)),
             **ports,
         )
+        store = ports.get("store")
+        encrypt_store(app.store, loaded, known, store if isinstance(store, str) else "")
         app.webhooks.allow(*loaded.config.webhooks.allow)
         if loaded.config.auth.signing_keys:
             app.store.accounts.keys.configured = signing_keys(loaded, known)

@@ -391,6 +391,9 @@ def unresolved_references(config: Config, environ: Mapping[str, str]) -> list[st
     if config.auth.oidc is not None:
         values.append(("auth.oidc.client_secret", config.auth.oidc.client_secret))
     values += [(f"auth.signing_keys[{n}]", key) for n, key in enumerate(config.auth.signing_keys)]
+    encryption = config.store.encryption
+    values.append(("store.encryption.keyring", encryption.keyring))
+    values += [(f"store.encryption.master_keys[{n}]", key) for n, key in enumerate(encryption.master_keys)]
     for key, text in values:
         problems += [f"{key}: there is nothing here for {reference}" for reference in text.missing(environ)]
     return problems

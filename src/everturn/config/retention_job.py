@@ -1,4 +1,4 @@
-"""Retention job: runs the store's maintenance once a day while a server or a worker runs."""
+"""Retention jobs while a server or a worker runs: the store's maintenance once a day, and the end of temporary chats."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import random
 from typing import Any, Final
 
 from everturn.base_app import BaseApp
+from everturn.chat import Chat
+from everturn.errors import SessionBusy, UnknownSession
 
 log = logging.getLogger(__name__)
 
 DAY: Final = 86_400.0  # seconds
+EXPIRY_PAUSE: Final = 600.0  # seconds between two looks for temporary chats whose time is over
 FIRST_DELAY: Final = 600.0  # seconds after a start, which has other work to do first
 
 
@@ -32,3 +35,33 @@ async def run_maintenance(app: BaseApp, days: float, first: float = FIRST_DELAY,
         except Exception as error:
             log.warning("store maintenance failed; the next run is tomorrow: %r", error)
         await asyncio.sleep(pause * random.uniform(0.9, 1.1))
+
+
+async def erase_temporary_sessions(app: BaseApp, pause: float = EXPIRY_PAUSE) -> None:
+    """Erase temporary chats whose time is over, again and again, until cancelled."""
+    while True:
+        try:
+            await erase_expired(app)
+        except Exception as error:
+            log.warning("temporary chats could not be erased; they are tried again: %r", error)
+        await asyncio.sleep(pause * random.uniform(0.9, 1.1))
+
+
+async def erase_expired(app: BaseApp) -> int:
+    """Erase the temporary chats whose time is over, and return how many. One with an open turn is cancelled first, and
+    erased the next time.
+    """
+    erased, sharing = 0, app.store.sharing
+    for session in await sharing.expired(app.clock.now()):
+        try:
+            await app.store.erase(session)
+            erased += 1
+        except UnknownSession:  # its first message was never sent
+            pass
+        except SessionBusy:
+            info = await app.store.info(session)
+            for turn in await app.store.open_turns(session):
+                await Chat("", app=app, session=session, tenant=info.tenant).turn(turn).cancel(hard=True)
+            continue
+        await sharing.forget_temporary(session)
+    return erased

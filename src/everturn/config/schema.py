@@ -27,6 +27,15 @@ NO_SECRET = SecretRef("")
 NO_ADDRESS = AddressRef("")
 
 
+class EncryptionTable(Struct, frozen=True):
+    """`[store.encryption]`: encryption of stored content with a key per tenant; off without a keyring or a provider."""
+
+    keyring: AddressRef = NO_ADDRESS  # a folder, or postgresql://…, that is not in the backups of the store
+    master_keys: tuple[SecretRef, ...] = ()  # 32 bytes in base64: the first wraps the keys of tenants, all unwrap them
+    provider: str = ""  # module:function, which returns a KeyProvider, instead of a keyring
+    allow_plaintext: bool = False  # read also what was written before encryption was turned on
+
+
 class StoreTable(Struct, frozen=True):
     """`[store]`: where sessions are stored."""
 
@@ -34,6 +43,7 @@ class StoreTable(Struct, frozen=True):
     engine: Literal["", "inline", "postgres"] = ""  # "": postgres with a PostgreSQL URL, where processes share the work
     retention_days: Annotated[float, Meta(ge=0)] = 0.0  # days after which an idle session is erased; 0: never
     migrate: bool = True  # upgrade an older schema at start; false: refuse it, see `everturn migrate`
+    encryption: EncryptionTable = EncryptionTable()
 
 
 class ClusterTable(Struct, frozen=True):

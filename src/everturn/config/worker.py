@@ -14,7 +14,7 @@ from everturn.config.build import app_factory, configured_telemetry
 from everturn.config.load import load_config
 from everturn.config.models import default_model
 from everturn.config.reload import ConfigReloader
-from everturn.config.retention_job import run_maintenance
+from everturn.config.retention_job import erase_temporary_sessions, run_maintenance
 from everturn.telemetry import logs
 from everturn.telemetry.service_gauges import watch_services
 
@@ -38,6 +38,7 @@ def make(**ports: Any) -> App:
     for work in (
         reloading.watch(),
         run_maintenance(app, loaded.config.store.retention_days),
+        erase_temporary_sessions(app),
         watch_services(app),
     ):
         task = loop.create_task(work)

@@ -152,7 +152,7 @@ class AgentServer:
         if params.request_state is not None:
             ticket = read_ticket(params.request_state)
             if ticket is None:
-                raise ConfigError("this request state was not given out here; make the call anew, without one")
+                raise ConfigError("this request state was not issued by this server; call the tool again without it")
             chat = await self._open_session(ticket.session, is_ask, params.name)
             turn = chat.turn(ticket.turn)
         else:

@@ -39,5 +39,5 @@ class Encoder(Protocol):
         ...
 
     def end(self, why: str) -> bytes:
-        """The last bytes: of a turn that is "over", or of a stream cut short ("drain", "slow", "revoked", "lost")."""
+        """The last bytes: of a turn that is "over", or of a stream cut short ("drain", "slow", "revoked", "unshared", "lost")."""
         ...

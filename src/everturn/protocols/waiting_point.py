@@ -37,6 +37,7 @@ from everturn.core.events import (
     PermissionDecided,
     RequestRetried,
     RevertStarted,
+    SessionUpdated,
     StepFinished,
     StepInterrupted,
     ToolStepFinished,
@@ -77,6 +78,7 @@ HIDDEN_EVENTS: Final[frozenset[type[Event]]] = frozenset(
         MessageDeleted,
         MessagesImported,
         RevertStarted,
+        SessionUpdated,
     }
 )
 """Events that other protocols do not show; clients that want them follow the native stream."""

@@ -38,7 +38,7 @@ from everturn.server.protocols.openai.routes import openai_error
 from everturn.server.rate_limit import UNKNOWN_CREDENTIAL_BURST, UNKNOWN_CREDENTIAL_RATE, AnonymousRateLimit
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.router import RouteTable
-from everturn.server.routes import accounts, admin, callbacks, hooks, schedules, webhooks
+from everturn.server.routes import accounts, admin, callbacks, hooks, schedules, sharing, webhooks
 from everturn.server.routes import api as api_routes
 from everturn.server.routes.public import is_browser_visit, not_found_page, public_routes
 from everturn.server.streams.open import StreamEndpoints
@@ -50,7 +50,7 @@ from everturn.telemetry.trace_context import caller_trace
 SEND_CHUNK: Final = 64 * 1024
 THREAD_DECODE_BYTES: Final = 128 * 1024  # bytes of JSON; longer bodies are decoded in a thread
 TENANT_SCOPE_KEY: Final = "everturn.tenant"  # key in the ASGI scope: the caller's tenant
-METHODS: Final = ("GET", "POST", "PUT", "DELETE")
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 IDEMPOTENCY_KEY_LIMIT: Final = 200
 GAUGE_INTERVAL: Final = (
     10.0  # minimum seconds between two queries of the service gauges, however often /metrics is scraped
@@ -97,6 +97,7 @@ class Application:
             *api_routes.ROUTES,
             *admin.ROUTES,
             *accounts.ROUTES,
+            *sharing.ROUTES,
             *schedules.ROUTES,
             *webhooks.ROUTES,
             *hooks.ROUTES,

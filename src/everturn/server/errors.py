@@ -81,6 +81,8 @@ ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
     errors.UnknownServer: ErrorRow(404, "unknown_server", "there is no such server"),
     errors.UnknownSchedule: ErrorRow(404, "unknown_schedule", "there is no such schedule"),
     errors.UnknownWebhook: ErrorRow(404, "unknown_webhook", "there is no such webhook"),
+    errors.UnknownShare: ErrorRow(404, "unknown_share", "there is no such share"),
+    errors.UnknownLink: ErrorRow(404, "unknown_link", "there is no such link, or it has expired or was revoked"),
     errors.HookRefused: ErrorRow(401, "hook_refused"),
     errors.UnknownAgent: ErrorRow(422, "unknown_agent"),
     errors.KeyConflict: ErrorRow(409, "key_conflict"),
@@ -128,6 +130,9 @@ ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
         409, "session_quarantined", "this session stopped too often; a new message tries again"
     ),
     errors.DriverLost: ErrorRow(503, "driver_lost", "nobody drives this here now; ask again"),
+    errors.TenantKeyDestroyed: ErrorRow(
+        410, "tenant_key_destroyed", "the data of this tenant was erased: its encryption key was destroyed"
+    ),
     # our own faults
     errors.UnreadableLog: _OURS,
     errors.InvalidEvent: _OURS,

@@ -212,7 +212,7 @@ async def _preflight(send: Send, scope: Scope) -> None:
     wanted = b"".join(value for name, value in scope["headers"] if name == b"access-control-request-headers")
     also = b", " + wanted if _NAMES.fullmatch(wanted) else b""
     headers = {
-        "access-control-allow-methods": "GET, POST, PUT, DELETE",
+        "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
         "access-control-allow-headers": (CORS_REQUEST_HEADERS + also).decode(),
         "access-control-max-age": "600",
     }

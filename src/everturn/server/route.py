@@ -18,7 +18,7 @@ from everturn.core.accounts import Role
 if TYPE_CHECKING:
     from everturn.server.streams.open import StreamEndpoints
 
-Method = Literal["GET", "POST", "PUT", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 PayloadFormat = Literal["json", "events", "bytes", "none"]
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from everturn.agents.definition import AgentDefinition
 from everturn.base_app import BaseApp
 from everturn.config.agents import AgentExtras, agent_tables, make_agent
 from everturn.config.folder.extension_tools import make_extensions
-from everturn.config.folder.git_access import GIT_WRITES, make_git_access
+from everturn.config.folder.git_access import GIT_READS, GIT_WRITES, make_git_access
 from everturn.config.folder.project import Project
 from everturn.config.folder.prompt import ASSISTANT, FolderInstructions
 from everturn.config.folder.trust import FolderTrust
@@ -27,6 +28,7 @@ from everturn.core.ports import Model
 from everturn.core.rules.globs import escape_glob
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError, EverturnError
+from everturn.running.permissions import READ_ONLY_PROGRAMS
 from everturn.tools.todo_tool import todos
 
 NO_SHELL: Final = "there is no shell: {why}"
@@ -149,12 +151,20 @@ def _add_shell(project: Project, settings: AssistantTable, made: FolderTools) ->
         made.notes.append(NO_SHELL.format(why=error))
         return
     made.tools.append(tool)
-    if can_commit and settings.git == "ask":
-        made.rules += [
-            Rule(tool.spec.name, "ask", {"command": f"git {word}{rest}"}, source="assistant.git")
+    made.rules += shell_rules(tool.spec.name, asks_for_git=can_commit and settings.git == "ask")
+
+
+def shell_rules(tool: str, *, asks_for_git: bool) -> list[Rule]:
+    """Return the rules of the shell: commands that only print are allowed; those that change the repository may ask."""
+    reads = (*sorted(READ_ONLY_PROGRAMS), *(f"git {word}" for word in GIT_READS))
+    rules = [Rule(tool, "allow", {"command": f"{command} *"}, source="read-only commands") for command in reads]
+    if asks_for_git:
+        rules += [
+            Rule(tool, "ask", {"command": f"git {word}{rest}"}, source="assistant.git")
             for word in GIT_WRITES
             for rest in ("", " *")
         ]
+    return rules
 
 
 def _add_snapshots(project: Project, environ: Mapping[str, str], made: FolderTools) -> None:
@@ -167,6 +177,10 @@ def _add_snapshots(project: Project, environ: Mapping[str, str], made: FolderToo
     try:
         if store.is_relative_to(project.root):
             raise ConfigError("the folder contains the one in which snapshots are kept")
+        with suppress(OSError):
+            store.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.access(store, os.W_OK | os.X_OK):
+            raise ConfigError(f"{store} cannot be written; set XDG_STATE_HOME to a folder that can be")
         made.plugins.append(FileSnapshots({"work": project.root}, store_dir=store))
     except (EverturnError, OSError) as error:
         made.notes.append(NO_SNAPSHOTS.format(why=error))

@@ -19,6 +19,9 @@ GIT_WRITES: Final = (
 )
 """The commands of git that change a repository: only for these is it writable in the shell."""
 
+GIT_READS: Final = ("blame", "diff", "log", "ls-files", "rev-parse", "show", "status")
+"""The commands of git that only print. Options with which they write or run something are judged by themselves."""
+
 
 def make_git_access(project: Project) -> GitAccess:
     """Return the commands that may change the repository, and the author of their commits."""

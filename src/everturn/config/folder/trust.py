@@ -24,6 +24,8 @@ from everturn.mcp.private_file import lock_file, read_private, write_private
 
 TrustedItem = InstructionFile | Extension
 ALL_KINDS: Final[tuple[Kind, ...]] = ("skill", "agent", "command", "mcp")
+_UNSAVED: Final[dict[Path, _TrustedFolders]] = {}
+"""Answers that could not be written, by the file: they are valid in this process (a read-only home)."""
 
 
 class TrustedFolder(Struct):
@@ -58,7 +60,11 @@ class FolderTrust:
         return project.is_git or self.get(project).is_trusted
 
     def trust(self, project: Project) -> None:
-        """Record that a folder is trusted."""
+        """Record that a folder is trusted.
+
+        Raises:
+            ConfigError: the answer cannot be stored; it is valid in this process.
+        """
 
         def change(row: TrustedFolder) -> None:
             row.is_trusted = True
@@ -66,7 +72,11 @@ class FolderTrust:
         self._change(project, change)
 
     def answer(self, project: Project, files: Sequence[TrustedItem], is_trusted: bool) -> None:
-        """Record that these files are used, or that they are not, as they are now."""
+        """Record that these files are used, or that they are not, as they are now.
+
+        Raises:
+            ConfigError: the answer cannot be stored; it is valid in this process.
+        """
 
         def change(row: TrustedFolder) -> None:
             for file in files:
@@ -110,12 +120,19 @@ class FolderTrust:
     def _load(self) -> _TrustedFolders:
         data = read_private(self.path)
         try:
-            return _TrustedFolders() if data is None else msgspec.json.decode(data, type=_TrustedFolders)
+            known = _TrustedFolders() if data is None else msgspec.json.decode(data, type=_TrustedFolders)
+            return known if self.path not in _UNSAVED else _TrustedFolders(known.folders | _UNSAVED[self.path].folders)
         except msgspec.MsgspecError:
             raise ConfigError(f"{self.path} is damaged; move it away, and folders are asked about again") from None
 
     def _change(self, project: Project, change: Callable[[TrustedFolder], None]) -> None:
-        with lock_file(self.path):
+        try:
+            with lock_file(self.path):
+                known = self._load()
+                change(known.folders.setdefault(str(project.root), TrustedFolder()))
+                write_private(self.path, msgspec.json.format(msgspec.json.encode(known)))
+        except ConfigError:
             known = self._load()
-            change(known.folders.setdefault(str(project.root), TrustedFolder()))
-            write_private(self.path, msgspec.json.format(msgspec.json.encode(known)))
+            change(row := known.folders.setdefault(str(project.root), TrustedFolder()))
+            _UNSAVED.setdefault(self.path, _TrustedFolders()).folders[str(project.root)] = row
+            raise

@@ -49,7 +49,7 @@ async def send_message(access: Access, session: str, text: api.NewSession, key: 
     except UnknownSession:
         with suppress(KeyConflict):  # two first messages at once: one of them becomes the second
             return await access.sessions.start_with_id(text, name)
-    fields = {field: getattr(text, field) for field in text.__struct_fields__}
+    fields = {field: getattr(text, field) for field in api.MessageRequest.__struct_fields__}
     return await access.sessions.send(session, api.NewMessage(**fields), key)
 
 

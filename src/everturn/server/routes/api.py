@@ -23,6 +23,7 @@ from everturn.access.sessions import SessionAccess
 from everturn.core.context_report import ContextReport
 from everturn.core.deltas import SEQ_LIMIT
 from everturn.core.session_reader import TEXT_LIMIT
+from everturn.core.titles import MAX_LABEL
 from everturn.errors import UnreadableLog
 from everturn.server.decode import clean_text
 from everturn.server.errors import RequestError
@@ -40,6 +41,12 @@ SEQ: Final = {"type": "integer", "minimum": 0, "maximum": SEQ_LIMIT}
 TEXT: Final = {"type": "string", "maxLength": 1000}
 SEARCH_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 1000}
 TIME: Final = {"type": "number", "minimum": 0}
+SESSION_FILTERS: Final = (
+    Param("archived", {"type": "string", "enum": ["exclude", "include", "only"]}, "archived sessions"),
+    Param("label", {"type": "string", "maxLength": MAX_LABEL}, "sessions with this label"),
+    Param("agent", {"type": "string", "maxLength": 200}, "sessions that this agent has"),
+    Param("since", TIME, "Unix time: sessions in which something happened at that time or later"),
+)
 MEMORY_PATH: Final = Param("path", SEARCH_TEXT, "of the file, relative to `/memories`", is_needed=True)
 
 CURSOR: Final = {"type": "string", "maxLength": TEXT_LIMIT}
@@ -122,11 +129,11 @@ ROUTES: Final[list[Route]] = [
         "GET",
         "/api/sessions",
         SessionAccess.list,
-        "List sessions, most recently changed first.",
+        "List sessions, most recently changed first, without archived ones.",
         lambda a: a.access.sessions.list(**a.query),
         name="sessions",
         answer=api.SessionPage,
-        query=(Param("limit", LIMIT), Param("before", TEXT, "`next` of the page before")),
+        query=(Param("limit", LIMIT), Param("before", TEXT, "`next` of the page before"), *SESSION_FILTERS),
     ),
     route_for(
         "POST",
@@ -145,6 +152,16 @@ ROUTES: Final[list[Route]] = [
         "Get a session.",
         lambda a: a.access.sessions.get(a.ids["session"]),
         name="session",
+        answer=api.SessionView,
+    ),
+    route_for(
+        "PATCH",
+        SESSION,
+        SessionAccess.update,
+        "Rename, pin, archive or label a session. The same `Idempotency-Key` changes it once.",
+        lambda a: a.access.sessions.update(a.ids["session"], a.body, a.key),
+        name="update_session",
+        body=api.PatchSession,
         answer=api.SessionView,
     ),
     route_for("DELETE", SESSION, SessionAccess.erase, "Erase a session.", _erase, status=204),
@@ -422,9 +439,14 @@ ROUTES: Final[list[Route]] = [
         "/api/search",
         SessionAccess.search,
         "Search messages.",
-        lambda a: a.access.sessions.search(a.query["q"], a.query.get("limit", 50)),
+        lambda a: a.access.sessions.search(a.query.pop("q"), **a.query),
         answer=api.SearchResults,
-        query=(Param("q", SEARCH_TEXT, is_needed=True), Param("limit", LIMIT)),
+        query=(
+            Param("q", SEARCH_TEXT, is_needed=True),
+            Param("limit", LIMIT),
+            *SESSION_FILTERS,
+            Param("until", TIME, "Unix time: sessions in which nothing happened at that time or later"),
+        ),
     ),
     route_for(
         "GET",

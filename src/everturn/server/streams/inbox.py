@@ -1,4 +1,6 @@
-"""Inbox feed: polls each watched tenant once a second for changed sessions and gates, and pushes them to all its streams."""
+"""Inbox feed: polls each watched tenant once a second for changed sessions and gates, and pushes each to the streams of those
+who may see it. An approver who is not part of a conversation gets its gates and its title, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,11 @@ from msgspec.structs import replace
 from everturn.access.access import Access
 from everturn.access.role_redaction import redact_gate
 from everturn.access.sessions import session_view
+from everturn.access.sharing import Audience, outside_view, read_audience
 from everturn.access.titles import with_title, with_titles
 from everturn.api import GateView, InboxItem, SessionView
 from everturn.core.accounts import Principal
+from everturn.core.store_ports import SessionFilter
 from everturn.errors import UnknownSession
 from everturn.server.streams.response import EventStreamResponse
 from everturn.server.streams.sse import encode_message
@@ -88,9 +92,13 @@ class InboxFeed:
         while len(page) == PAGE:
             page = await store.session_page(name, limit=PAGE, since=since, before=(page[-1].touched, page[-1].id))
             sessions = [*sessions, *page]
+        # To rename or to archive a session does not change its place in a list, and so not the time of that order.
+        organized = SessionFilter(organized_since=since)
+        sessions = [*sessions, *await store.session_page(name, limit=PAGE, where=organized)]
         views = {info.id: session_view(info) for info in await with_titles(store, sessions)}
         moved = {session for session, view in views.items() if tenant.sessions.get(session) != view}
         tenant.polls += 1
+        gated = set(tenant.open_gates or ())  # sessions that had open gates, of which approvers have been told
         if moved or tenant.open_gates is None or tenant.polls % GATE_POLL_EVERY == 0:
             waits = await self._waits(name)
             # At the first poll nothing has changed: every stream has a snapshot that is newer than this one.
@@ -102,10 +110,12 @@ class InboxFeed:
             }
             tenant.open_gates = waits
         tenant.sessions = views  # an older one cannot be sent again: it is not listed any more
+        audience = await read_audience(store, moved) if moved else None
         for session in sorted(moved):
             view = views.get(session) or await self._view(session)
-            if view is not None:
-                self._push(tenant, view, (tenant.open_gates or {}).get(session, []))
+            if view is not None and audience is not None:
+                waits = (tenant.open_gates or {}).get(session, [])
+                self._push(tenant, view, waits, audience, bool(waits) or session in gated)
 
     async def _waits(self, tenant: str) -> dict[str, list[GateView]]:
         access = Access(self._server_context, Principal(tenant, "everturn", "approver"))
@@ -122,12 +132,21 @@ class InboxFeed:
             return None
         return session_view(info)
 
-    def _push(self, tenant: _WatchedTenant, view: SessionView, waits: list[GateView]) -> None:
-        whole = encode_message(InboxItem(session=view, waits=waits))
+    def _push(
+        self, tenant: _WatchedTenant, view: SessionView, waits: list[GateView], audience: Audience, is_gated: bool
+    ) -> None:
+        now, is_listed = self._server_context.app.clock.now(), audience.is_listed(view.id)
+        shown = view if is_listed else replace(view, is_listed=False)
+        whole = encode_message(InboxItem(session=shown, waits=waits))
         redacted = [replace(gate_view, gate=redact_gate(gate_view.gate)) for gate_view in waits]
-        redacted_frame = whole if redacted == waits else encode_message(InboxItem(session=view, waits=redacted))
+        redacted_frame = whole if redacted == waits else encode_message(InboxItem(session=shown, waits=redacted))
+        outside = encode_message(InboxItem(session=outside_view(view, waits[0].title if waits else ""), waits=waits))
         for stream, is_redacted in list(tenant.streams.items()):
-            if not stream.push(redacted_frame if is_redacted else whole):
+            if audience.includes(stream.principal, view.id, now):
+                frame = (redacted_frame if is_redacted else whole) if is_listed or is_gated else b""
+            else:
+                frame = outside if is_gated and not is_redacted else b""
+            if frame and not stream.push(frame):
                 self.detach(stream)
 
     async def aclose(self) -> None:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from everturn.access.access import Access, read_inbox_after
 from everturn.access.role_redaction import redact_event
 from everturn.access.server_context import ServerContext
+from everturn.access.sharing import find_lost_access
 from everturn.api import InboxItem
 from everturn.config.server_options import ServerOptions
 from everturn.core.deltas import Cursor, TurnReader
@@ -38,6 +39,7 @@ class StreamEndpoints:
             standing or check_with_accounts(server_context.accounts, app.clock),
             lambda tenant: server_context.agents.limits(tenant).streams,
             options.keep_alive,
+            lambda streams: find_lost_access(server_context, streams),
         )
         self.hub = StreamHub(app.store, app.bus, app.log_poll, options.merge, app.explain_not_driven)
         self._inbox = InboxFeed(server_context)
@@ -102,7 +104,9 @@ class StreamEndpoints:
                 await stream.write(first)
             await self.hub.join(stream, session, access.principal.tenant, subscriber)
 
-        return self._create(access, begin, encoder.end, {**HEADERS, **(headers or {})}, seat, kind="protocol")
+        return self._create(
+            access, begin, encoder.end, {**HEADERS, **(headers or {})}, seat, kind="protocol", session=session
+        )
 
     async def inbox(self, access: Access) -> Response:
         """Stream the tenant's open gates and changed sessions.
@@ -139,7 +143,7 @@ class StreamEndpoints:
         async def begin(stream: EventStreamResponse) -> None:
             await self.hub.join(stream, session, access.principal.tenant, subscriber)
 
-        return self._create(access, begin, encode_end, kind=kind)
+        return self._create(access, begin, encode_end, kind=kind, session=session)
 
     def _create(
         self,
@@ -150,6 +154,7 @@ class StreamEndpoints:
         seat: StreamSlot | None = None,
         *,
         kind: str,
+        session: str = "",
     ) -> EventStreamResponse:
         if seat is None:
             self._registry.admit(access.principal)
@@ -157,12 +162,18 @@ class StreamEndpoints:
             seat.release()
         registry = self._registry
         return registry.count_stream(
-            EventStreamResponse(access.principal, begin, ends, registry.register, registry.unregister, headers, kind)
+            EventStreamResponse(
+                access.principal, begin, ends, registry.register, registry.unregister, headers, kind, session
+            )
         )
 
     def end_erased(self, session: str) -> None:
         """End the streams of a session that was erased on this node; other nodes end theirs when they read the log."""
         self.hub.end(session, "erased")
+
+    async def end_lost_access(self) -> None:
+        """End the streams whose readers lost access to their session; other nodes find out at their next check."""
+        await self._registry.end_lost_access()
 
     async def start(self) -> None:
         """Start watching for revoked credentials and changed sessions."""

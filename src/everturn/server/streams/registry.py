@@ -27,6 +27,14 @@ END_TIMEOUT = 3.0  # seconds in which all streams may send their last event
 CredentialCheck = Callable[[Collection[Principal]], Awaitable[set[str]]]
 """Given the principals of open streams, returns the ids of credentials that are no longer valid."""
 
+SessionCheck = Callable[[Collection[tuple[Principal, str]]], Awaitable[set[tuple[str, str, str]]]]
+"""Given (principal, session) of open streams, returns those that may no longer see it, as (tenant, user, session)."""
+
+
+async def allow_all(_: Collection[tuple[Principal, str]]) -> set[tuple[str, str, str]]:
+    """A check for streams that are not private."""
+    return set()
+
 
 def check_with_accounts(accounts: Accounts, clock: Clock) -> CredentialCheck:
     """A check against the accounts: which credentials are gone, expired, inactive, or have a lower role than before."""
@@ -77,8 +85,14 @@ class StreamSlot:
 class StreamRegistry:
     """All open streams. One timer keeps all of them alive."""
 
-    def __init__(self, standing: CredentialCheck, limit: Callable[[str], int], keep_alive: float) -> None:
-        self._standing, self._limit = standing, limit
+    def __init__(
+        self,
+        standing: CredentialCheck,
+        limit: Callable[[str], int],
+        keep_alive: float,
+        find_lost: SessionCheck = allow_all,
+    ) -> None:
+        self._standing, self._limit, self._find_lost = standing, limit, find_lost
         self.all: set[EventStreamResponse] = set()
         self._per_tenant: Counter[str] = Counter()  # tenant -> number of streams
         # Each is visited once per `keep_alive`, a few at a time, to spread the load.
@@ -94,7 +108,11 @@ class StreamRegistry:
         """Start the keep-alive timer and the check for revoked credentials."""
         if not self._tasks:
             loop = asyncio.get_running_loop()
-            self._tasks = [loop.create_task(self._turn_wheel()), loop.create_task(self._check_credentials())]
+            self._tasks = [
+                loop.create_task(self._turn_wheel()),
+                loop.create_task(self._check_credentials()),
+                loop.create_task(self._check_sessions()),
+            ]
 
     def admit(self, principal: Principal) -> None:
         """Check that a tenant may open another stream.
@@ -189,6 +207,27 @@ class StreamRegistry:
             if invalid:
                 for stream in [stream for stream in self.all if stream.principal.credential in invalid]:
                     stream.end("revoked")
+
+    async def _check_sessions(self) -> None:
+        """End the streams of conversations that are no longer shared with their readers, by any node or by time."""
+        while True:
+            await asyncio.sleep(CHECK_INTERVAL)
+            try:
+                await self.end_lost_access()
+            except Exception as error:
+                log.warning("whether conversations are still shared is not known, and asked again: %s", error)
+
+    async def end_lost_access(self) -> None:
+        """End the streams whose readers may no longer see their session."""
+        streams = {
+            (stream.principal.tenant, stream.principal.user, stream.session): (stream.principal, stream.session)
+            for stream in self.all
+            if stream.session and not stream.end_reason
+        }
+        lost = await self._find_lost(list(streams.values())) if streams else set[tuple[str, str, str]]()
+        for stream in [one for one in self.all if lost]:
+            if (stream.principal.tenant, stream.principal.user, stream.session) in lost:
+                stream.end("unshared")
 
     async def aclose(self, grace: float = 0.0) -> None:
         """End every stream with `drain`; those that finish by themselves get `grace` seconds to do so."""

@@ -46,8 +46,10 @@ class EventStreamResponse(Response):
         leave: Callable[[EventStreamResponse], None],
         headers: Mapping[str, str] | None = None,
         kind: str = "session",
+        session: str = "",
     ) -> None:
         self._has_left = self._is_cut = False
+        self.session = session  # that it shows; "": none, or those of an inbox
         self.kind = kind  # session, turn, inbox or protocol: the label of its metrics
         super().__init__(headers=dict(headers or HEADERS))
         if "content-length" in self.headers:

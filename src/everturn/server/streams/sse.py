@@ -13,7 +13,7 @@ from everturn.core.events import Entry, Event, LogEvent, Terminal
 from everturn.core.session_reader import SessionCursor, SessionReader
 from everturn.protocols import Encoder
 
-EndReason = Literal["", "over", "drain", "slow", "revoked", "erased", "lost"]
+EndReason = Literal["", "over", "drain", "slow", "revoked", "unshared", "erased", "lost"]
 EventRedaction = Callable[[Event], Event]
 
 HEADERS: Final = {

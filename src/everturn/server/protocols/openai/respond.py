@@ -86,7 +86,7 @@ def _raise_for_end(context: HttpRequestContext, why: str, is_waiting: bool) -> N
         raise ClientDisconnected
     if why == "revoked":
         raise NotRecognised("what was shown holds no more")
-    if why == "erased":
+    if why in ("erased", "unshared"):
         raise UnknownTurn("there is no such turn")
     raise RequestError("leaving" if why == "drain" else "busy", headers=_retry_header(context))
 
