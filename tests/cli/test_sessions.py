@@ -214,7 +214,38 @@ def test_the_same_is_asked_of_a_server(
         assert "leave --turn out" in done(capsys, "export", there, "--turn", "last", *at, code=2)
         assert "a server chooses" in done(capsys, "import", "back.zip", "--session", "x", *at, code=2)
         assert f"`everturn sessions --connect {node.address}`" in done(capsys, "sessions", "show", "nope", *at, code=2)
+        assert done(capsys, "sessions", "rename", there, "Noon", *at) == f"{there} is renamed\n"
+        assert done(capsys, "sessions", "pin", there, *at) == f"{there} is pinned\n"
+        assert "Noon (pinned)" in done(capsys, "sessions", *at)
+        # The same store, by its file: the process that has it carries it out.
+        database = next((tmp_path / "home").rglob("*.db"))
+        assert done(capsys, "sessions", "rename", there, "One", "--store", str(database)) == f"{there} is renamed\n"
+        assert "One (pinned)" in done(capsys, "sessions", *at)
         done(capsys, "sessions", "erase", there, "--yes", *at)
         assert "no sessions yet" in done(capsys, "sessions", *at)
     finally:
         node.kill9()
+
+
+def test_one_is_renamed_pinned_archived_and_labelled(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def listed(*words: str) -> list[str]:
+        return [
+            json.loads(line)["id"]
+            for line in done(capsys, "sessions", "--json", "--store", store, *words).split("\n")[:-1]
+        ]
+
+    assert done(capsys, "sessions", "rename", "lunch", "At", "noon", "--store", store) == "lunch is renamed\n"
+    assert done(capsys, "sessions", "label", "lunch", "work", "food", "--store", store) == "lunch is labelled\n"
+    assert done(capsys, "sessions", "pin", "lunch", "--store", store) == "lunch is pinned\n"
+    first = done(capsys, "sessions", "--store", store).splitlines()[0]
+    assert first.endswith("lunch  At noon (pinned) #work #food")
+    assert listed("--label", "work") == ["lunch"]
+    assert done(capsys, "sessions", "unpin", "lunch", "--store", store) == "lunch is no longer pinned\n"
+    assert listed() == ["tea", "lunch"]
+    assert done(capsys, "sessions", "archive", "tea", "--store", store) == "tea is archived\n"  # it waits for somebody
+    assert (listed(), listed("--archived")) == (["lunch"], ["tea"])
+    assert done(capsys, "sessions", "unarchive", "tea", "--store", store) == "tea is no longer archived\n"
+    assert done(capsys, "sessions", "label", "lunch", "--store", store) == "lunch is without labels\n"
+    assert listed("--label", "work") == []
+    assert "no session 'dinner'" in done(capsys, "sessions", "pin", "dinner", "--store", store, code=2)
+    assert "visible character" in done(capsys, "sessions", "rename", "lunch", " ", "--store", store, code=2)

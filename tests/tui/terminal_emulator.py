@@ -24,11 +24,15 @@ KEYS = re.compile(r"_API_KEY$|^EVERTURN_|^NO_COLOR$|^COLUMNS$|^LINES$")
 class Terminal:
     """`everturn` in a pseudo-terminal."""
 
-    def __init__(self, words: list[str], environment: Mapping[str, str], size: tuple[int, int]) -> None:
+    def __init__(
+        self, words: list[str], environment: Mapping[str, str], size: tuple[int, int], folder: Path | None = None
+    ) -> None:
         self.drawn = b""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:  # the child
             try:
+                if folder is not None:
+                    os.chdir(folder)
                 os.execve(sys.executable, [sys.executable, "-m", "everturn", *words], dict(environment))
             finally:
                 os._exit(127)

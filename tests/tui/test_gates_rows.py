@@ -138,14 +138,64 @@ def test_a_preview_says_nothing_of_arguments_that_were_changed() -> None:
     assert "may do something else" in " ".join(shown(changed).split())
 
 
-def test_what_always_would_store_is_shown_to_the_letter_and_not_for_changes() -> None:
+EDIT = {"path": "shop/price.py", "old_text": "return a - b", "new_text": "return a + b"}
+DIFF = "--- a/shop/price.py\n+++ b/shop/price.py\n@@ -1,2 +1,2 @@\n def total(a, b):\n-    return a - b\n+    return a + b\n"
+
+
+def test_an_edit_is_shown_as_its_file_and_its_diff_and_nothing_twice() -> None:
+    text = shown(asked(EDIT, tool="edit_file", preview=DIFF, why="no rule covers this call of edit_file"))
+    assert text.splitlines() == [
+        "",
+        "  shop/price.py",
+        "  @@ -1,2 +1,2 @@"[2:].rjust(17),
+        "    def total(a, b):",
+        "  −     return a - b",
+        "  +     return a + b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more"),
+    [
+        ({**EDIT, "all": True}, {}),
+        (EDIT, {"tool": "mcp_edit"}),
+        (EDIT, {"preview": "with these files as they are now: x"}),
+        (EDIT, {"preview": ""}),
+        (EDIT, {"kind": "loop"}),
+        (EDIT, {"kind": "manual"}),
+    ],
+)
+def test_arguments_are_shown_where_the_diff_may_not_say_everything(
+    arguments: dict[str, Any], more: dict[str, Any]
+) -> None:
+    text = shown(asked(arguments, **({"tool": "edit_file", "preview": DIFF} | more)))
+    assert "old_text" in text
+    assert "new_text" in text
+
+
+def test_an_edit_with_invisible_characters_is_warned_of() -> None:
+    edit = {**EDIT, "new_text": "return a \u202e+ b"}
+    text = shown(asked(edit, tool="edit_file", preview=DIFF.replace("a + b", "a \u202e+ b")))
+    assert "\\u202e" in text
+    assert gates.EN.two_ways[:20] in text or "invisible" in text
+
+
+def test_a_diff_has_syntax_colours_and_the_same_text() -> None:
+    lines = [("-", 'x = "a"  # old'), ("+", "def f(x): return 12"), (" ", "for")]
+    plain, coloured = list(diff_rows(lines, 60, False)), list(diff_rows(lines, 60, False, "py"))
+    assert rows_text(plain) == rows_text(coloured)
+    styles = {text.strip(): style for row in coloured for text, style in row}
+    assert styles["def"] == "add code-keyword"
+    assert styles["12"] == "add code-number"
+    assert styles["# old"] == "del code-comment"
+    assert styles["for"].strip() == "code-keyword"
+
+
+def test_always_is_not_offered_for_changed_arguments() -> None:
     rules = (Rule("run", "allow", {"command": "git log"}), Rule("run", "allow", {"command": "git *"}))
     one = asked({"command": "git log"}, offers=rules)
-    for rule in rules:
-        assert str(rule) in shown(one, 120)
     assert ("a", gates.EN.k_always) in keys_for_gate(one, gates.EN, may_answer=True)
     changed = msgspec.structs.replace(one, edited='{"command": "git show"}')
-    assert str(rules[0]) not in shown(changed, 120)
     assert "a" not in dict(keys_for_gate(changed, gates.EN, may_answer=True))
 
 

@@ -19,7 +19,7 @@ from everturn.core.events import (
     TurnFailed,
     TurnFinishing,
 )
-from everturn.core.parts import ContextPart, Output, TextPart, ToolPart
+from everturn.core.parts import Citation, ContextPart, Output, ProviderToolPart, TextPart, ToolPart
 from everturn.terminal.tui.render.blocks import Block, BlockList
 from everturn.terminal.tui.render.canvas import Canvas
 from everturn.terminal.tui.render.markdown import draw_markdown
@@ -206,6 +206,34 @@ def test_a_stream_that_broke_off_is_reported_as_one() -> None:
     writing.said("t", "Go on.")
     writing.answered("t", [TextPart("Once upon")], "error")
     assert any(EN.error in lines(block) for block in BlockList().blocks(writing.state))
+
+
+@pytest.mark.parametrize("texts", [EN, ZH])
+def test_a_tool_of_the_provider_is_one_line_with_its_state_and_its_result_when_unfolded(texts: ChatTexts) -> None:
+    writing = Writing()
+    writing.said("t", "Turtles?")
+    found = "Tu\x1b[31mrtles https://example.com/a\n" * 3
+    called = ProviderToolPart("web_search", "called", "s1", "tur\u202etles")
+    writing.answered("t", [called, ProviderToolPart("web_search", "completed", "s1", "", found), TextPart("So.")])
+    (block,) = [block for block in BlockList().blocks(writing.state) if block.kind == "notice"]
+    (folded,) = [line_text(line) for line in block.draw(Canvas(60, texts=texts))]
+    assert "web_search tur" in folded
+    assert texts.provider_completed in folded
+    assert "\u202e" not in folded
+    unfolded = "\n".join(line_text(line) for line in block.draw(Canvas(60, texts=texts, is_open=True)))
+    assert unfolded.count("https://example.com/a") == 3
+    assert "\x1b" not in unfolded
+    assert all(runs_width(line) <= 30 for line in block.draw(Canvas(30, texts=texts)))
+
+
+def test_sources_of_a_text_are_footnotes_and_texts_side_by_side_are_one() -> None:
+    writing = Writing()
+    writing.said("t", "Turtles?")
+    source = Citation(0, 6, "https://example.com/a", "All about turtles")
+    writing.answered("t", [TextPart("In short: "), TextPart("long lives.", citations=(source,)), TextPart(" So.")])
+    drawn = "\n".join(lines(block) for block in BlockList().blocks(writing.state) if block.kind == "text")
+    assert "In short: long l[1]ives. So." in drawn
+    assert "[1] All about turtles https://example.com/a" in drawn
 
 
 @pytest.mark.parametrize(("texts", "kind"), [(EN, "page"), (ZH, "页面")])

@@ -23,6 +23,10 @@ async def opened(one: Person) -> SessionsScreen:
     return one.app.screen
 
 
+async def command(one: Person, text: str) -> None:
+    await one.app.commands.submit(text)
+
+
 def test_what_was_found_is_shown_around_the_words() -> None:
     text = "x " * 100 + "the needle in it"
     assert "needle" in match_excerpt(text, "needle")[:50]
@@ -50,6 +54,30 @@ async def test_a_session_that_waits_is_marked_and_counted(rig: Rig) -> None:
         await one.reads(f"{len(one.app.inbox_gates)} pending")
         await opened(one)
         await one.reads("needs your answer")
+
+
+async def test_a_session_is_renamed_pinned_labelled_and_archived(rig: Rig) -> None:
+    older = rig.say("an older conversation")["session"]
+    rig.wait_idle(older, 60)
+    async with person(rig) as one:
+        session = await one.say("a conversation to organize")
+        await one.idle()
+        await command(one, "/rename The harbour")
+        await one.until(lambda: one.app.sessions[session].title == "The harbour", "the title")
+        await one.reads("The harbour")
+        await command(one, "/label work, trips")
+        await one.until(lambda: one.app.sessions[session].labels == ["work", "trips"], "the labels")
+        rig.api("PATCH", f"/api/sessions/{older}", {"pinned": True})
+        await one.until(lambda: one.app.sessions[older].pinned, "what another client changed")
+        assert next(iter(one.app.recent_sessions())).pinned
+        await command(one, "/archive")
+        await one.until(lambda: one.app.sessions[session].archived, "the archive")
+        assert session not in [view.id for view in one.app.recent_sessions()]
+        await command(one, "/archive")
+        await one.until(lambda: not one.app.sessions[session].archived, "its return")
+        await command(one, "/rename")
+        await one.reads("which title?")
+        rig.api("PATCH", f"/api/sessions/{older}", {"pinned": False})  # the next test looks at the first row
 
 
 async def test_a_session_is_exported_and_erased(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -27,8 +28,8 @@ BEGUN = r"Ask anything"
 class Watched(Terminal):
     """A terminal that takes what is drawn at any time, as real ones do: a program must not wait for this test to look."""
 
-    def __init__(self, home: Path, *words: str) -> None:
-        super().__init__(list(words), environment(home), (100, 30))
+    def __init__(self, home: Path, *words: str, folder: Path | None = None) -> None:
+        super().__init__(list(words), environment(home), (100, 30), folder)
         self._is_open = threading.Event()
         self._is_open.set()
         threading.Thread(target=self._take, daemon=True).start()
@@ -50,9 +51,9 @@ class Watched(Terminal):
 
 
 @contextmanager
-def watched(home: Path, *words: str) -> Generator[Watched]:
+def watched(home: Path, *words: str, folder: Path | None = None) -> Generator[Watched]:
     """`everturn` in a terminal."""
-    made = Watched(home, *words)
+    made = Watched(home, *words, folder=folder)
     try:
         yield made
     finally:
@@ -208,6 +209,63 @@ def test_nothing_is_lost_when_the_process_that_has_the_store_is_killed(tmp_path:
     found = command(tmp_path, "sessions", "--search", "is mine")
     assert all(f"{name} is mine" in found for name in ("alpha", "beta", "gamma"))
     assert not list(store.parent.glob("*.server"))
+
+
+class Model(BaseHTTPRequestHandler):
+    """A model that begins its first answer and never ends it; the second one is complete."""
+
+    requests: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.requests.append(self.rfile.read(int(self.headers["content-length"])).decode())
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self._write({"delta": {"content": "It is about "}})
+        if len(self.requests) == 1:
+            time.sleep(PATIENCE)
+        self._write({"delta": {"content": "a bakery."}})
+        self._write({"delta": {}, "finish_reason": "stop"})
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _write(self, choice: dict[str, Any]) -> None:
+        data = {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, **choice}]}
+        self.wfile.write(f"data: {json.dumps(data)}\n\n".encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("has_second", [True, False])
+def test_a_turn_in_a_folder_continues_after_its_terminal_was_killed(tmp_path: Path, has_second: bool) -> None:
+    folder = tmp_path / "shop"
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    Model.requests = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server, ExitStack() as stack:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        stack.callback(server.shutdown)
+        (config := tmp_path / "config" / "everturn" / "everturn.toml").parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(
+            f'[models.m]\nmodel = "compatible:m"\nbase_url = "http://127.0.0.1:{server.server_port}/v1"\n'
+            '[agents.assistant]\nmodel = "m"\n',
+            encoding="utf-8",
+        )
+        first = stack.enter_context(watched(tmp_path, folder=folder))
+        first.sees(BEGUN)
+        first.types("what is this about?\r")
+        first.sees("It is about")
+        if not has_second:
+            os.kill(first.pid, signal.SIGKILL)
+        second = stack.enter_context(watched(tmp_path, "-c", folder=folder))
+        if has_second:
+            second.sees("It is about")
+            second.drawn = b""
+            os.kill(first.pid, signal.SIGKILL)
+        second.sees("a bakery")
+        assert len(Model.requests) == 2
+        second.types("\x11")
+        assert second.ends() == 0
 
 
 def owner_of(store: Path) -> int:

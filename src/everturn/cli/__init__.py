@@ -83,6 +83,8 @@ USER_ERRORS: Final = (
     errors.UnknownAgent,
     errors.UnknownSchedule,
     errors.UnknownWebhook,
+    errors.UnknownShare,
+    errors.UnknownLink,
     errors.HookRefused,
     errors.SessionBusy,
     errors.KeyConflict,

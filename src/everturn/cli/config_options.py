@@ -11,10 +11,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from everturn.config.build import configured_cluster, configured_store, signing_keys
+from everturn.config.encryption import encrypt_store
 from everturn.config.load import load_config
 from everturn.config.worker import FILE
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, StoreUnavailable
-from everturn.stores.registry import SUFFIXES
+from everturn.stores.registry import SUFFIXES, get_store
 
 OPERATOR: Final = "operator"
 """The actor of a command in the audit log of a store: a user with access to the store may do anything."""
@@ -46,6 +48,33 @@ def resolve_signing_keys(options: argparse.Namespace) -> tuple[str, ...]:
         ConfigError: the configuration is invalid, or a key is not there.
     """
     return signing_keys(load_config(config_file(options)), os.environ)
+
+
+async def open_store(options: argparse.Namespace, name: str) -> Store:
+    """Open a store, with the encryption of the configuration.
+
+    Raises:
+        ConfigError: there is no such kind of store, a key is missing, or the store is encrypted and the configuration is not.
+    """
+    loaded = load_config(config_file(options))
+    store = get_store(name)
+    encrypt_store(store, loaded, os.environ, name)
+    return await checked_store(store)
+
+
+async def checked_store(store: Store) -> Store:
+    """Return a store, unless it is encrypted with keys that it was not opened with; then it is closed.
+
+    Raises:
+        ConfigError: it is encrypted with other keys.
+    """
+    if (check_encryption := getattr(store, "check_encryption", None)) is not None:
+        try:
+            await check_encryption()
+        except BaseException:
+            await store.aclose()
+            raise
+    return store
 
 
 def require_existing_store(store: str) -> str:

@@ -117,7 +117,7 @@ def _choose(choices: Sequence[ModelChoice], words: Mapping[str, str], file: Path
     print(f"  k  {words['paste_key']}\n  u  {words['paste_url']}")
     print(words["again"].format(file=file))
     while True:
-        reply = input(words["which"].format(count=len(choices))).strip() or "1"
+        reply = input(words["which"]).strip() or "1"
         if reply.isdecimal() and len(reply) < 4 and 1 <= int(reply) <= len(choices):
             return choices[int(reply) - 1]
         try:

@@ -8,43 +8,43 @@ from typing import Final
 from everturn.localization import Language
 
 CONFIG_TEMPLATE: Final = """\
-# The configuration of Everturn. It was written by the first start, and is yours; `everturn config set` changes a value.
-# `everturn config check` says whether it is valid, `everturn config show` which values apply, and from which line.
+# Everturn configuration, created on the first start. Edit this file, or use `everturn config set KEY VALUE`.
+# `everturn config check` reports errors. `everturn config show` prints every value and where it comes from.
 
 # The model. {about}
-# Another one: vendor:model, such as "openai:gpt-5.2" or "anthropic:claude-opus-5"; `everturn models` lists them, and
-# `everturn auth login` stores a key. Delete this file, and `everturn` asks again.
-{toml}# system = "You are brief."            # instructions before every conversation
-# budget = {{ cost = 1.00, calls = 40 }}   # what a turn may use
+# To use another model, write vendor:model, such as "openai:gpt-5.2" or "anthropic:claude-opus-5". `everturn models` lists
+# models, and `everturn auth login` stores an API key. If you delete this file, `everturn` asks for a model again.
+{toml}# system = "You are brief."            # system prompt
+# budget = {{ cost = 1.00, calls = 40 }}   # limits of a turn: US dollars and tool calls (default: none)
 
-# `everturn` in a folder: it reads there, and asks before it edits or runs a command. Shift+Tab changes the mode.
+# The assistant that `everturn` starts in a folder. It reads files there, and asks before it edits one or runs a command.
 # [assistant]
-# mode = "ask"                         # plan, ask or auto_edit
-# git = "ask"                          # commit: commits need no question of their own; off: the repository is read-only
-# network = ["docs.python.org"]        # pages that it may read without asking; what it has read could be sent there
+# mode = "ask"                         # plan, ask (default) or auto_edit; Shift+Tab changes it
+# git = "ask"                          # ask (default); commit: commits need no separate approval; off: read-only
+# network = ["docs.python.org"]        # sites that it may read without asking (default: none); it could send data there
 
-# Tools of `everturn chat` and `everturn serve`. Everything is off unless you turn it on here or on the command line.
+# Tools of `everturn chat` and `everturn serve`. All tools are off by default.
 # [tools]
-# files = "/home/you/project:ro"       # read a folder; without :ro it also writes, once you have seen the diff
-# web = true                           # pages of the public web, and none of your network
-# python = ["/home/you/tools.py"]      # functions of your own, each with @tool above it
+# files = "/home/you/project:ro"       # read a folder; without :ro also write, after you approve the diff
+# web = true                           # fetch pages from the public web; your own network is blocked
+# python = ["/home/you/tools.py"]      # your own functions, decorated with @tool
 
-# What it may do: deny beats ask, and ask beats allow. `everturn permissions explain` says which rule decides.
+# Permission rules. Deny overrides ask, and ask overrides allow. `everturn permissions explain` shows which rule decides.
 # [[permissions]]
 # tool = "write_file"
 # match = {{ path = "notes/**" }}
 # action = "allow"
 
-# Where sessions are kept. Without this: {store}
+# The file or database that stores sessions. Default: {store}
 # [store]
 # url = "/home/you/talks.db"
 """
 MODEL_COMMENTS: Final[Mapping[str, str]] = {
-    "key": "Its key is read from {name} in the environment, and is not kept here.",
-    "server": "{name} serves it at {address}, on this machine.",
-    "stored": "The key of {vendor} is stored by `everturn auth`, and not here.",
-    "url": "The server at {address} has it.",
-    "demo": "This one needs no key and no network, and is no real model.",
+    "key": "Its API key is read from the environment variable {name} and is not stored in this file.",
+    "server": "{name} serves it on this machine, at {address}.",
+    "stored": "Its API key is stored by `everturn auth` for {vendor}, and not in this file.",
+    "url": "The server at {address} provides it.",
+    "demo": "It is an offline demo and not a real model; it needs no API key and no network.",
 }
 
 

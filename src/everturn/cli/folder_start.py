@@ -66,9 +66,8 @@ def _is_folder_trusted(project: Project, trust: FolderTrust, is_given: bool, wor
             return False
     try:
         trust.trust(project)
-    except ConfigError as error:  # a read-only home: it works, and is asked again
+    except ConfigError as error:  # a read-only home: it is asked again at the next start
         print_error(words["forgotten"].format(why=error), 0)
-        return project.is_git
     return True
 
 

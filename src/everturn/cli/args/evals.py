@@ -55,14 +55,17 @@ def add_eval(commands: Any) -> None:
 def _add_change(command: Any) -> None:
     change = command.add_argument_group("what differs from the recordings")
     change.add_argument(
-        "--change", metavar="FILE", default="", help="TOML: system, permissions, params, max_steps, model"
+        "--change",
+        metavar="FILE",
+        default="",
+        help="TOML file with the change: system, permissions, params, max_steps, model",
     )
-    change.add_argument("--system", metavar="TEXT", help="other instructions")
+    change.add_argument("--system", metavar="TEXT", help="other instructions for the agent")
     change.add_argument("--system-file", metavar="FILE", default="", help="the same, from a file")
     change.add_argument("--permissions", metavar="FILE", default="", help=RULES)
     change.add_argument("--model", metavar="NAME", default="", help="model to ask (default: the recorded answers)")
     change.add_argument(
-        "--agent", metavar="NAME", default="", help="agent of --config whose instructions and rules count"
+        "--agent", metavar="NAME", default="", help="agent of --config whose instructions and rules are used"
     )
     change.add_argument(
         "--tools",
@@ -75,25 +78,35 @@ def _add_change(command: Any) -> None:
 
 def _add_run(command: Any) -> None:
     how = command.add_argument_group("options")
-    how.add_argument("--depth", choices=("pure", "step", "turn", "live"), default="", help="see above")
-    how.add_argument("-k", "--samples", metavar="N", type=int, default=1, help="how often each case is run")
+    how.add_argument(
+        "--depth",
+        choices=("pure", "step", "turn", "live"),
+        default="",
+        help="how much is run again; see above (default: pure; turn with --model)",
+    )
+    how.add_argument("-k", "--samples", metavar="N", type=int, default=1, help="number of runs per case (default: 1)")
     how.add_argument(
         "--match",
         choices=("identity", "name"),
         default="identity",
-        help="a tool is the recorded one by its identity (name, schema, description, origin), or by its name",
+        help="compare tools with the recording by identity (name, schema, description, origin) or by name (default: identity)",
     )
     how.add_argument(
         "--on-miss",
         choices=("stop", "run", "emulate"),
         default="stop",
-        help="a read_only call that is not in the recording: end the run, run the tool, or let the model play it",
+        help="what to do with a read_only call that is not in the recording: end the run, run the tool, or let the model emulate its result (default: stop)",
     )
     how.add_argument(
         "--allow-tool", metavar="NAME", action="append", default=[], help="tool that may run at depth live; repeatable"
     )
-    how.add_argument("--judge", metavar="NAME", default="", help="model of checks of kind judge")
-    how.add_argument("--run", metavar="FOLDER", default="", help="keep the run here; the same command continues it")
+    how.add_argument("--judge", metavar="NAME", default="", help="model for checks of kind judge")
+    how.add_argument(
+        "--run",
+        metavar="FOLDER",
+        default="",
+        help="store the run in this folder; the same command continues an interrupted run",
+    )
     how.add_argument(
         "--branches",
         metavar="STORE",
@@ -108,7 +121,7 @@ def _add_run(command: Any) -> None:
         metavar="SHARE",
         type=float,
         default=0.0,
-        help="accepted share of divergent samples (0 to 1)",
+        help="accepted share of divergent samples, from 0 to 1 (default: 0)",
     )
     how.add_argument(
         "--report",

@@ -9,8 +9,8 @@ from everturn.cli.args.parser import add_command, parse_positive_int
 from everturn.cli.args.sessions import CODES, add_store_options
 
 LOGS: Final = """\
-List what was asked in this folder, last first: with `everturn run`, in the terminal and in an editor. `show` prints one of
-these conversations, `answer` only its last answer.
+List the conversations of this folder, the last one first: those of `everturn run`, the terminal and editors. `show` prints a
+conversation, and `answer` prints only its last answer.
 """
 SESSION: Final = "session id, as `everturn logs` shows it (default: the last one of this folder)"
 
@@ -20,7 +20,7 @@ def add_logs(commands: Any) -> None:
     logs = add_command(
         commands,
         "logs",
-        "list and show what was run in this folder",
+        "list and show the conversations of this folder",
         LOGS,
         examples=(
             "everturn logs",
@@ -30,9 +30,14 @@ def add_logs(commands: Any) -> None:
         ),
         codes=CODES,
     )
-    logs.add_argument("-a", "--all", action="store_true", help="of all folders")
+    logs.add_argument("-a", "--all", action="store_true", help="list the conversations of all folders")
     logs.add_argument(
-        "-n", "--limit", metavar="N", type=parse_positive_int, default=10, help="how many to list (default: 10)"
+        "-n",
+        "--limit",
+        metavar="N",
+        type=parse_positive_int,
+        default=10,
+        help="maximum number of conversations (default: 10)",
     )
     logs.add_argument("--json", action="store_true", help="print JSON, one object per line")
     add_store_options(logs)
@@ -48,11 +53,11 @@ def add_logs(commands: Any) -> None:
     answer = add_command(
         kinds,
         "answer",
-        "print the last answer of a conversation, and nothing else",
+        "print only the last answer of a conversation",
         examples=("everturn logs answer", "everturn logs answer SESSION | jq ."),
         codes="exit codes: 0 done, 2 no such session, or it has no answer",
     )
     for command in (show, answer):
         command.add_argument("session", metavar="SESSION", nargs="?", default="", help=SESSION)
-        command.add_argument("-a", "--all", action="store_true", default=argparse.SUPPRESS, help="of all folders")
+        command.add_argument("-a", "--all", action="store_true", default=argparse.SUPPRESS, help="look in all folders")
         add_store_options(command, is_below=True)

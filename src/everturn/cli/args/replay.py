@@ -41,11 +41,11 @@ def add_replay(commands: Any) -> None:
     """Add `everturn replay` to the command line."""
     about = "replay a recorded turn offline, and show differences"
     replay = add_command(commands, "replay", about, REPLAY, examples=EXAMPLES, codes=CODES)
-    replay.add_argument("files", metavar="FILE", nargs="+", help="recording")
+    replay.add_argument("files", metavar="FILE", nargs="+", help="recording that `everturn export` wrote")
     how = replay.add_argument_group("options")
     how.add_argument("--show", action="store_true", help="print the recording; replay nothing")
     how.add_argument("--until", metavar="PLACE", default="", help=UNTIL)
-    how.add_argument("--pace", action="store_true", help="print it at reading speed")
+    how.add_argument("--pace", action="store_true", help="print at reading speed")
     how.add_argument(
         "--json", action="store_true", help="print the events as JSON, one per line; messages go to stderr"
     )

@@ -23,7 +23,7 @@ The agent, its tools and its rules come from the configuration (`everturn config
 """
 EXAMPLES: Final = (
     'everturn run "What is a monad? One sentence."',
-    'everturn run -c "And in two sentences?"                   # goes on in the last session of this folder',
+    'everturn run -c "And in two sentences?"                   # continues the last session of this folder',
     'git diff | everturn run --no-folder "Write a commit message for this" > message.txt',
     'everturn run --mode auto-edit "Fix the typos in README.md"',
     'everturn run --output-schema person.json "Who wrote README.md?" | jq -r .name',

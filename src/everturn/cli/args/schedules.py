@@ -9,10 +9,10 @@ from everturn.cli.args.parser import add_command, parse_positive_int
 from everturn.cli.args.sessions import add_store_options
 
 SCHEDULES: Final = """\
-List the schedules: messages that are sent to an agent at planned times. Each planned time starts one turn, in the process
-that serves the store. They are in the store that `everturn serve` would use here, in a --store, or at a server (--connect).
+List schedules. A schedule sends a message to an agent at planned times, and each planned time starts one turn, in the process
+that serves the store. The command reads the store that `everturn serve` uses here, another --store, or a server (--connect).
 """
-CODES: Final = "exit codes: 0 it is done, 2 there is no such schedule, store or server; nothing was changed"
+CODES: Final = "exit codes: 0 done, 2 no such schedule, store or server; nothing was changed"
 
 
 def add_schedule_commands(commands: Any) -> None:
@@ -20,7 +20,7 @@ def add_schedule_commands(commands: Any) -> None:
     schedules = add_command(
         commands,
         "schedules",
-        "list messages that are sent at planned times; create, pause, run one",
+        "send messages at planned times: list, create, pause and run schedules",
         SCHEDULES,
         examples=(
             "everturn schedules",
@@ -36,15 +36,15 @@ def add_schedule_commands(commands: Any) -> None:
     add_store_options(schedules)
     kinds = schedules.add_subparsers(dest="about", metavar="show|create|pause|resume|run|delete")
     for name, about in (
-        ("show", "print a schedule and its last runs"),
-        ("pause", "start no more runs until it is resumed"),
-        ("resume", "continue with the next planned time; those of the pause are left out"),
-        ("run", "start a run now, beside the planned ones"),
-        ("delete", "delete a schedule; turns that it has started go on"),
+        ("show", "show a schedule and its last runs"),
+        ("pause", "pause a schedule: it starts no runs until you resume it"),
+        ("resume", "resume a paused schedule at its next planned time; times during the pause are skipped"),
+        ("run", "start a run now, in addition to the planned ones"),
+        ("delete", "delete a schedule; turns that it has started continue"),
     ):
         command = add_command(kinds, name, about, examples=(f"everturn schedules {name} report",), codes=CODES)
-        command.add_argument("id", metavar="ID", help="as `everturn schedules` shows it")
-        command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as JSON")
+        command.add_argument("id", metavar="ID", help="schedule id, as `everturn schedules` shows it")
+        command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
         add_store_options(command, is_below=True)
     _add_create(kinds)
 
@@ -53,34 +53,46 @@ def _add_create(kinds: Any) -> None:
     create = add_command(
         kinds,
         "create",
-        "send a message at planned times, or once at a time",
+        "create a schedule: send a message at planned times, or once",
         examples=('everturn schedules create --cron "0 9 * * *" --timezone America/New_York "Good morning"',),
         codes=CODES,
     )
-    create.add_argument("text", metavar="TEXT", help="the message")
-    create.add_argument("--id", default="", help="its name (default: one is made)")
-    create.add_argument("--cron", metavar="FIELDS", default="", help="minute hour day month weekday")
-    create.add_argument("--at", metavar="TIME", default="", help="once, such as 2026-12-01T09:00:00+01:00")
-    create.add_argument("--timezone", metavar="NAME", default="UTC", help="IANA name (default: UTC)")
-    create.add_argument("--agent", metavar="NAME", default="", help="who takes its turns (default: the first agent)")
+    create.add_argument("text", metavar="TEXT", help="message to send")
+    create.add_argument("--id", default="", help="id of the schedule (default: generated)")
     create.add_argument(
-        "--session", metavar="ID", default="", help="session of all its turns (default: a new one each)"
+        "--cron", metavar="FIELDS", default="", help="planned times as a cron expression: minute hour day month weekday"
+    )
+    create.add_argument(
+        "--at", metavar="TIME", default="", help="send once, at this time, such as 2026-12-01T09:00:00+01:00"
+    )
+    create.add_argument(
+        "--timezone", metavar="NAME", default="UTC", help="time zone of --cron, an IANA name (default: UTC)"
+    )
+    create.add_argument(
+        "--agent", metavar="NAME", default="", help="agent that gets the message (default: the first agent)"
+    )
+    create.add_argument(
+        "--session", metavar="ID", default="", help="session for all runs (default: a new session for each run)"
     )
     create.add_argument(
         "--catch-up",
         choices=("skip", "once", "all"),
         default="once",
-        help="for planned times that passed while no process ran (default: once)",
+        help="planned times that passed while no process ran: skip them, run once, or run all (default: once)",
     )
     create.add_argument(
-        "--max-catch-up", metavar="N", type=parse_positive_int, default=10, help="with all: turns at most (default: 10)"
+        "--max-catch-up",
+        metavar="N",
+        type=parse_positive_int,
+        default=10,
+        help="with --catch-up all: maximum number of runs (default: 10)",
     )
     create.add_argument(
         "--overlap",
         choices=("queue", "skip"),
         default="queue",
-        help="while a turn of its session runs (default: queue)",
+        help="if a turn of the session is still running: queue the run or skip it (default: queue)",
     )
-    create.add_argument("--until", metavar="TIME", default="", help="plan no run after this time")
-    create.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as JSON")
+    create.add_argument("--until", metavar="TIME", default="", help="start no run after this time")
+    create.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
     add_store_options(create, is_below=True)

@@ -11,11 +11,12 @@ SERVE: Final = """\
 Serve agents over HTTP: a REST API with event streams, OpenAI-compatible and other protocols, logins and API keys, and the
 web UI.
 
-Without a configuration it stores sessions in a file in your home folder, listens on this machine only, and uses the model
-of EVERTURN_MODEL, or of an API key in the environment, or the offline demo (offline:demo).
+Without a configuration, the server stores sessions in a file in your home folder and listens on this machine only. It uses the
+model in EVERTURN_MODEL, or a model of the vendor whose API key is in the environment, or the offline demo (offline:demo).
 """
 WORKER: Final = """\
-Run turns beside other workers. PostgreSQL stores the sessions; Restate or Temporal, and NATS, are optional.
+Run worker processes that share the turns of a cluster. PostgreSQL stores the sessions; Restate or Temporal (as the engine) and
+NATS (as the bus) are optional.
 """
 CONFIG: Final = """\
 Inspect the configuration. Later sources override earlier ones: built-in defaults, /etc/everturn/everturn.toml,
@@ -23,8 +24,8 @@ Inspect the configuration. Later sources override earlier ones: built-in default
 the current folder is not read unless you name it.
 """
 PS: Final = """\
-Show running turns, pending approvals and quarantined sessions of a store. It changes nothing, and you can run it beside a
-server or workers.
+Show running turns, pending approvals and quarantined sessions of a store. The command changes nothing, and you can run it while
+a server or workers use the store.
 """
 SERVED: Final = "exit codes: 0 stopped by a signal; 2 it could not start; stderr has the reason"
 DONE: Final = "exit codes: 0 done; 2 no such store, user or key"
@@ -38,6 +39,7 @@ CLUSTER_ADDRESSES: Final = {
     "advertise": ("URL", "address of these workers as Restate sees it, if it differs"),
 }
 FILE = "configuration file (TOML), instead of the default files; or EVERTURN_CONFIG"
+STORE: Final = "store: a file such as talks.db, or a database URL (default: the configured store)"
 ROLES: Final = ("viewer", "member", "approver", "owner", "operator")
 
 
@@ -53,7 +55,7 @@ def add_server_commands(commands: Any) -> None:
         examples=("everturn ps", "everturn ps --store talks.db", "everturn ps --store postgresql://user@host/database"),
         codes="exit codes: 0 done, 2 no such store",
     )
-    ps.add_argument("--store", metavar="FILE", default="", help="store: a file such as talks.db, or a database URL")
+    ps.add_argument("--store", metavar="FILE", default="", help=STORE)
     ps.add_argument(
         "--limit", metavar="N", type=int, default=100, help="maximum number of lines (default: 100; 0: all)"
     )
@@ -83,7 +85,7 @@ def _add_serve(commands: Any) -> None:
     serve.add_argument(
         "--port", metavar="N", type=parse_port, help="port to listen on (default: 8000; 0: any free port)"
     )
-    serve.add_argument("--store", metavar="FILE", default="", help="store: a file such as talks.db, or a database URL")
+    serve.add_argument("--store", metavar="FILE", default="", help=STORE)
     serve.add_argument(
         "--model", metavar="NAME", default="", help="model of agents that have none, such as openai:gpt-5.2"
     )
@@ -101,7 +103,7 @@ def _add_worker(commands: Any) -> None:
     worker = add_command(
         commands,
         "worker",
-        "run turns beside other workers",
+        "run worker processes of a cluster",
         WORKER,
         examples=(
             "everturn worker --config /etc/everturn/everturn.toml --workers 4",
@@ -114,15 +116,15 @@ def _add_worker(commands: Any) -> None:
         metavar="MODULE:FUNCTION",
         nargs="?",
         default="",
-        help="function that makes the App from store, bus and engine",
+        help="function that makes the App from store, bus and engine (default: the App is made from the configuration)",
     )
-    worker.add_argument("--config", metavar="FILE", help=f"{FILE}. Without MODULE:FUNCTION the App is made from it")
+    worker.add_argument("--config", metavar="FILE", help=FILE)
     worker.add_argument(
         "--workers",
         type=parse_positive_int,
         default=1,
         metavar="N",
-        help="number of processes; one that exits is restarted",
+        help="number of processes (default: 1); a process that exits is restarted",
     )
     for name, (what, help) in CLUSTER_ADDRESSES.items():
         worker.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
@@ -131,7 +133,7 @@ def _add_worker(commands: Any) -> None:
         type=parse_positive_int,
         default=0,
         metavar="N",
-        help="log format version to write while older workers still run",
+        help="log format version to write while workers of an older release still run (default: the newest)",
     )
 
 
@@ -159,28 +161,32 @@ def _add_config(commands: Any) -> None:
         examples=("everturn config show",),
     )
     path = add_command(
-        kinds, "path", "print the file that is edited: the one that is read last", examples=("everturn config path",)
+        kinds, "path", "print the path of the file that `edit` and `set` change", examples=("everturn config path",)
     )
     edit = add_command(
         kinds,
         "edit",
-        "open the file in $VISUAL or $EDITOR, and check it afterwards",
+        "edit the configuration in $VISUAL or $EDITOR, and check it afterwards",
         examples=("everturn config edit",),
-        codes="exit codes: 0 it is valid, 1 the editor failed, 2 it is not valid",
+        codes="exit codes: 0 valid, 1 the editor failed, 2 invalid",
     )
     change = add_command(
         kinds,
         "set",
-        "set one value; nothing is written that is not valid",
+        "set one value; an invalid configuration is not written",
         examples=(
             "everturn config set agents.assistant.model openai:gpt-5.2",
             "everturn config set assistant.git commit",
             "everturn config set assistant.network '[\"docs.python.org\"]'",
         ),
-        codes="exit codes: 0 it is set, 2 it is not: the line says why",
+        codes="exit codes: 0 done, 2 error, and nothing was changed; stderr has the reason",
     )
-    change.add_argument("key", metavar="KEY", help="such as assistant.git, with a dot between the tables")
-    change.add_argument("value", metavar="VALUE", help="a TOML value; anything else is a text")
+    change.add_argument(
+        "key", metavar="KEY", help="name of the setting, with dots between the tables, such as assistant.git"
+    )
+    change.add_argument(
+        "value", metavar="VALUE", help="TOML value; a value that is not valid TOML is stored as a string"
+    )
     change.add_argument("--config", metavar="FILE", help=FILE)
     for command in (path, edit):
         command.add_argument("config", metavar="FILE", nargs="?", help=FILE)
@@ -202,9 +208,7 @@ def _add_accounts(commands: Any) -> None:
     )
     for command in (login, *_add_keys(commands), *_add_users(commands)):
         command.add_argument("--tenant", metavar="ID", default="local", help="tenant (default: local)")
-        command.add_argument(
-            "--store", metavar="FILE", default="", help="store: a file such as talks.db, or a database URL"
-        )
+        command.add_argument("--store", metavar="FILE", default="", help=STORE)
         command.add_argument("--config", metavar="FILE", help=FILE)
 
 
@@ -213,15 +217,15 @@ def _add_keys(commands: Any) -> list[argparse.ArgumentParser]:
     keys = add_command(commands, "keys", "create, list and revoke API keys", examples=lines, codes=DONE)
     kinds = keys.add_subparsers(dest="about", metavar="add|list|revoke", required=True)
     create = add_command(kinds, "add", "create an API key and print it once", examples=lines[:1], codes=DONE)
-    create.add_argument("user", metavar="USER", help="user of the key; see `everturn users`")
+    create.add_argument("user", metavar="USER", help="user id, as `everturn users list` shows it")
     create.add_argument("--name", metavar="TEXT", default="", help="description")
-    create.add_argument("--role", choices=ROLES, default="member", help="maximum role of the key")
+    create.add_argument("--role", choices=ROLES, default="member", help="maximum role of the key (default: member)")
     create.add_argument(
         "--days", metavar="N", type=parse_positive_int, default=0, help="days until it expires (default: until revoked)"
     )
-    list_keys = add_command(kinds, "list", "list the API keys of a tenant, without their secrets", examples=lines[1:2])
+    list_keys = add_command(kinds, "list", "list the API keys of a tenant without their secrets", examples=lines[1:2])
     revoke = add_command(kinds, "revoke", "revoke an API key", examples=lines[2:], codes=DONE)
-    revoke.add_argument("key", metavar="ID", help="key id, key id, key id, as `everturn keys list` shows it")
+    revoke.add_argument("key", metavar="ID", help="key id, as `everturn keys list` shows it")
     return [create, list_keys, revoke]
 
 
@@ -230,8 +234,8 @@ def _add_users(commands: Any) -> list[argparse.ArgumentParser]:
     users = add_command(commands, "users", "create and list the users of a tenant", examples=lines, codes=DONE)
     kinds = users.add_subparsers(dest="about", metavar="add|list", required=True)
     create = add_command(kinds, "add", "create a user, or change the role of one", examples=lines[:1], codes=DONE)
-    create.add_argument("user", metavar="ID", help="such as anna")
+    create.add_argument("user", metavar="ID", help="user id, such as anna")
     create.add_argument("--name", metavar="TEXT", default="", help="display name")
-    create.add_argument("--role", choices=ROLES, help="their role (default: unchanged; member for a new user)")
-    create.add_argument("--origin", metavar="ISSUER", help="issuer of their tokens (default: unchanged)")
+    create.add_argument("--role", choices=ROLES, help="role of the user (default: unchanged; member for a new user)")
+    create.add_argument("--origin", metavar="ISSUER", help="OIDC issuer of the user's tokens (default: unchanged)")
     return [create, add_command(kinds, "list", "list the users of a tenant", examples=lines[1:])]

@@ -11,18 +11,37 @@ from everturn.cli.args.server import FILE
 SESSIONS: Final = """\
 List conversations, most recent first, with their state, id and title.
 
-They come from the store that `everturn serve` and `everturn chat` use here, from --store, or from a server (--connect).
-A server needs an API key in EVERTURN_TOKEN; on the same machine, the operator's token is used automatically.
+The command reads the store that `everturn serve` and `everturn chat` use here, another --store, or a server (--connect). For a
+server, set an API key in EVERTURN_TOKEN; on the same machine, the operator's token is used automatically.
 """
-WHERE: Final = "store: a file such as talks.db, or a database URL"
+WHERE: Final = "store: a file such as talks.db, or a database URL (default: the configured store)"
 CONNECT: Final = "use a server, such as http://127.0.0.1:8000; its API key is EVERTURN_TOKEN"
 EXPORT: Final = """\
 Write a conversation to one file: its log, its messages and its files. With --turn, export one turn, which
 `everturn replay` can replay. The file contains private values.
 """
 IMPORT: Final = """\
-Create a conversation from a file that `everturn export` wrote. Nothing in it continues by itself: turns that were running
-are ended, and grants from there do not apply here.
+Create a conversation from a file that `everturn export` wrote. Unfinished turns in the file are ended and do not continue.
+Approvals and grants in the file are not valid here.
+"""
+CHANGES: Final = (
+    ("rename", "give a conversation another title; it is never replaced automatically", '"Trip to Lisbon"'),
+    ("pin", "list a conversation before the others", ""),
+    ("unpin", "list a conversation by its time again", ""),
+    ("archive", "leave a conversation out of lists; it is kept, and can be continued", ""),
+    ("unarchive", "list an archived conversation again", ""),
+    ("label", "set the labels of a conversation", "work travel"),
+)
+SHARE: Final = """\
+Let a user, or everybody who has at least a role, see a conversation of yours on a server. Without either, list who has
+access. Sharing it again with the same user or role changes what they may do.
+"""
+LINK: Final = """\
+Create a read-only link to a conversation of yours. Who can log in to the server and has the link can read the
+conversation. The link is printed once; `everturn sessions unshare` revokes it.
+"""
+UNSHARE: Final = """\
+Revoke a share or a link. Those who lose access are disconnected within five seconds.
 """
 CODES: Final = "exit codes: 0 done, 2 no such session, store, file or server; nothing was changed"
 
@@ -71,12 +90,15 @@ def _add_sessions(commands: Any) -> None:
     sessions = add_command(
         commands,
         "sessions",
-        "list, search, show and erase conversations",
+        "list, search, show, rename, share, archive and erase conversations",
         SESSIONS,
         examples=(
             "everturn sessions",
             'everturn sessions --search "lunch at noon"',
             "everturn sessions show SESSION",
+            'everturn sessions rename SESSION "Trip to Lisbon"',
+            "everturn sessions share SESSION --user ada --connect https://chat.example.com",
+            "everturn sessions archive SESSION",
             "everturn sessions erase SESSION --store talks.db",
             "everturn sessions --json | jq -r 'select(.state == \"waiting\").id'",
         ),
@@ -91,9 +113,13 @@ def _add_sessions(commands: Any) -> None:
     sessions.add_argument(
         "--before", metavar="CURSOR", default="", help="cursor of the next page, as the last page printed it"
     )
+    sessions.add_argument("--archived", action="store_true", help="list the archived conversations instead")
+    sessions.add_argument("--label", metavar="LABEL", default="", help="only conversations with this label")
     sessions.add_argument("--json", action="store_true", help="print JSON, one object per line")
     add_store_options(sessions)
-    kinds = sessions.add_subparsers(dest="about", metavar="show|erase")
+    kinds = sessions.add_subparsers(
+        dest="about", metavar="show|rename|pin|unpin|archive|unarchive|label|share|unshare|link|erase"
+    )
     show = add_command(
         kinds,
         "show",
@@ -110,9 +136,62 @@ def _add_sessions(commands: Any) -> None:
         codes="exit codes: 0 erased, 1 you declined, 2 no such session, or a turn is running in it",
     )
     erase.add_argument("--yes", action="store_true", help="do not ask")
-    for command in (show, erase):
+    changes = [
+        add_command(kinds, name, about, examples=(f"everturn sessions {name} SESSION {words}".rstrip(),), codes=CODES)
+        for name, about, words in CHANGES
+    ]
+    shared = _add_sharing(kinds)
+    for command in (show, erase, *changes, *shared):
         command.add_argument("session", metavar="SESSION", help="session id, as `everturn sessions` shows it")
         add_store_options(command, is_below=True)
+    changes[0].add_argument("title", metavar="TITLE", nargs="+", help="the new title")
+    changes[-1].add_argument("labels", metavar="LABEL", nargs="*", help="all labels of it; none: remove them")
+    shared[1].add_argument("share", metavar="SHARE", help="user, role, or id of a share or link, as `share` lists them")
+
+
+def _add_sharing(kinds: Any) -> list[argparse.ArgumentParser]:
+    share = add_command(
+        kinds,
+        "share",
+        "share a conversation with a user or a role, or list who has access",
+        SHARE,
+        examples=(
+            "everturn sessions share SESSION --connect https://chat.example.com",
+            "everturn sessions share SESSION --user ada --write",
+            "everturn sessions share SESSION --role member --days 7",
+        ),
+        codes=CODES,
+    )
+    subject = share.add_mutually_exclusive_group()
+    subject.add_argument("--user", metavar="USER", default="", help="share it with this user")
+    roles = ("viewer", "member", "approver", "owner")
+    subject.add_argument("--role", choices=roles, help="share it with everybody who has at least this role")
+    share.add_argument("--write", action="store_true", help="let them send messages, too")
+    unshare = add_command(
+        kinds,
+        "unshare",
+        "revoke a share or a link",
+        UNSHARE,
+        examples=("everturn sessions unshare SESSION ada", "everturn sessions unshare SESSION link_4b1d0c2e"),
+        codes=CODES,
+    )
+    link = add_command(
+        kinds,
+        "link",
+        "create a read-only link to a conversation",
+        LINK,
+        examples=("everturn sessions link SESSION --days 7 --connect https://chat.example.com",),
+        codes=CODES,
+    )
+    for command in (share, link):
+        command.add_argument(
+            "--days",
+            metavar="N",
+            type=parse_positive_int,
+            default=0,
+            help="it ends after so many days (default: never)",
+        )
+    return [share, unshare, link]
 
 
 def add_store_options(command: argparse.ArgumentParser, *, is_below: bool = False) -> None:

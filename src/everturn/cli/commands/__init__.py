@@ -10,6 +10,7 @@ to these functions. The options are declared in `cli.args`.
 - `worker`: `everturn worker` and `everturn ps`
 - `mcp`: `everturn mcp serve|list|trust|login`
 - `sessions`: `everturn sessions`, `export` and `import`
+- `session_sharing`: `everturn sessions share|unshare|link`
 - `schedules`: `everturn schedules`
 - `replay`: `everturn replay`
 - `accounts`: `everturn login`, `keys` and `users`

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from everturn.cli.commands.admin_keys import manage_keys
-from everturn.cli.config_options import OPERATOR, require_existing_store, resolve_store
+from everturn.cli.config_options import OPERATOR, open_store, require_existing_store, resolve_store
 from everturn.cli.output import confirm, count_nouns, show_slow_operation
 from everturn.cli.store.server import find_server, sidecar_path
 from everturn.client import Server
@@ -21,7 +21,6 @@ from everturn.core.commands import Cancel
 from everturn.errors import ConfigError, StoreBusy, UnknownSession, UnknownTurn
 from everturn.postgres.address import is_postgres_url
 from everturn.stores.export import export_session
-from everturn.stores.registry import get_store
 from everturn.stores.sql.owner_erasure import ErasureReport
 from everturn.stores.sql.store import SqlStore
 
@@ -37,7 +36,8 @@ def admin(options: argparse.Namespace) -> int:
         StoreBusy: a store in a file is in use, and would have to be changed below its process.
     """
     name = require_existing_store(resolve_store(options))
-    if options.about == "erase" and not confirm(_question(options), options.yes):
+    is_final = options.about == "erase" or (options.about == "keys" and options.action == "destroy")
+    if is_final and not confirm(_question(options), options.yes):
         return 1
     with show_slow_operation("asking the store"):
         for line in asyncio.run(_run(options, name)):
@@ -46,7 +46,7 @@ def admin(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace, name: str) -> list[str]:
-    store = get_store(name)
+    store = await open_store(options, name)
     if not isinstance(store, SqlStore):
         raise ConfigError("`everturn admin` works on a file such as talks.db and on postgresql://user@host/database")
     try:
@@ -158,7 +158,10 @@ async def _erase(options: argparse.Namespace, store: SqlStore, name: str) -> lis
     # First: a process that dies in between leaves a record.
     await _audit(options, store, "tenant.erase" if user is None else "user.erase", target)
     report = await store.erase_owner(options.tenant, user)
-    return [_describe(report), _later(name)]
+    lines = [_describe(report), _later(name)]
+    if user is None and store.key_provider is not None:
+        lines.append(f"`everturn admin keys destroy --tenant {options.tenant}` makes them unreadable in backups, too")
+    return lines
 
 
 def _describe(report: ErasureReport) -> str:
@@ -179,6 +182,10 @@ def _later(name: str) -> str:
 
 
 def _question(options: argparse.Namespace) -> str:
+    if options.about == "keys":
+        return (
+            f"Destroy the key of tenant {options.tenant!r}, and with it all that it wrote, also in backups, for good?"
+        )
     whom = f"the whole tenant {options.tenant!r}" if options.all_users else f"{options.user!r} of {options.tenant!r}"
     return f"Erase {whom} with every session they took part in, for good?"
 

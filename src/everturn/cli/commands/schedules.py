@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from everturn import api
 from everturn.access.schedules import run_view, schedule_view
 from everturn.cli.commands.sessions import as_json
-from everturn.cli.config_options import require_existing_store, resolve_store
+from everturn.cli.config_options import open_store, require_existing_store, resolve_store
 from everturn.cli.connect_token import load_connect_token
 from everturn.cli.output import show_slow_operation
 from everturn.client import Server
@@ -26,7 +26,6 @@ from everturn.core.schedules import Schedule, ScheduleRun, ScheduleStore
 from everturn.errors import ConfigError, KeyConflict, UnknownSchedule
 from everturn.schedules.planned_times import next_planned
 from everturn.schedules.schedules import check_schedule, resumed, with_run
-from everturn.stores.registry import get_store
 from everturn.terminal.text.screen import escape_unprintable
 
 TEXT = 50  # characters of a message in the list
@@ -161,7 +160,7 @@ async def _open(options: argparse.Namespace) -> AsyncGenerator[ScheduleBackend]:
         async with Server(options.connect, load_connect_token(options)) as server:
             yield server
         return
-    store = get_store(require_existing_store(resolve_store(options)))
+    store = await open_store(options, require_existing_store(resolve_store(options)))
     try:
         yield ScheduleStoreBackend(store.schedules, options.tenant)
     finally:

@@ -29,7 +29,7 @@ from everturn.config.build import (
 from everturn.config.load import LoadedConfig, load_config
 from everturn.config.models import default_model
 from everturn.config.reload import ConfigReloader
-from everturn.config.retention_job import run_maintenance
+from everturn.config.retention_job import erase_temporary_sessions, run_maintenance
 from everturn.config.worker import FILE, TARGET
 from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError
@@ -109,6 +109,7 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
         tasks = [asyncio.create_task(reloading.watch(FOREVER if options.no_reload else 1.0))]
         if not options.cluster:  # in a cluster the workers do this
             tasks.append(asyncio.create_task(run_maintenance(context.app, loaded.config.store.retention_days)))
+            tasks.append(asyncio.create_task(erase_temporary_sessions(context.app)))
         server, address_path = fit_connections(server), address_file(token)
 
         def ready(address: str) -> None:

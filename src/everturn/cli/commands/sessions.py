@@ -1,4 +1,4 @@
-"""`everturn sessions`, `export` and `import`: lists, shows, erases, exports and imports stored sessions."""
+"""`everturn sessions`, `export` and `import`: lists, shows, organizes, erases, exports and imports stored sessions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,20 @@ from typing import Any, Final
 import msgspec
 
 from everturn.cli.output import confirm, is_terminal, show_slow_operation
-from everturn.cli.store.backends import SessionRow, StoreBackend, open_backend
+from everturn.cli.store.backends import SessionChange, SessionRow, StoreBackend, open_backend
 from everturn.core.events import TurnStarted
 from everturn.core.messages import Message
-from everturn.core.parts import ClearedPart, ContextPart, FilePart, NoticePart, SummaryPart, TextPart, ToolPart
+from everturn.core.parts import (
+    ClearedPart,
+    ContextPart,
+    FilePart,
+    NoticePart,
+    ProviderToolPart,
+    SummaryPart,
+    TextPart,
+    ToolPart,
+    provider_tool_note,
+)
 from everturn.errors import ConfigError, KeyConflict, UnknownTurn, UnreadableLog
 from everturn.terminal.text.compaction import format_sizes
 from everturn.terminal.text.screen import escape_prose, escape_unprintable
@@ -36,11 +46,17 @@ DAY: Final = 86_400.0  # seconds
 
 
 def sessions(options: argparse.Namespace) -> int:
-    """List the sessions, show one, or erase one."""
+    """List the sessions, or show, rename, pin, archive, label, share or erase one."""
     if options.about == "show":
         return asyncio.run(_show(options))
     if options.about == "erase":
         return asyncio.run(_erase(options))
+    if options.about in ("share", "unshare", "link"):
+        from everturn.cli.commands.session_sharing import change_sharing  # needs a server
+
+        return asyncio.run(change_sharing(options))
+    if options.about is not None:
+        return asyncio.run(_update(options))
     rows, more = asyncio.run(_list(options))
     if options.json:
         for row in rows:
@@ -62,7 +78,9 @@ async def _list(options: argparse.Namespace) -> tuple[list[SessionRow], str]:
         async with open_backend(options) as place:
             if options.search:
                 return await place.search(options.search, options.limit), ""
-            return await place.list_sessions(options.limit, options.before)
+            return await place.list_sessions(
+                options.limit, options.before, archived=options.archived, label=options.label
+            )
 
 
 def render_sessions(found: Iterable[SessionRow], now: float) -> list[str]:
@@ -73,7 +91,9 @@ def render_sessions(found: Iterable[SessionRow], now: float) -> list[str]:
     for cells, row in table:
         agent = f"  [{_shorten(row.agent)}]" if row.agent else ""
         aligned = (f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
-        output.append("  ".join((*aligned, f"{_shorten(row.title) or '(no title)'}{agent}")))
+        marks = "".join((" (pinned)" * row.pinned, " (archived)" * row.archived))
+        labels = "".join(f" #{_shorten(label)}" for label in row.labels)
+        output.append("  ".join((*aligned, f"{_shorten(row.title) or '(no title)'}{agent}{marks}{labels}")))
         output += [f"    {_shorten(hit)}" for hit in row.hits]
     return output
 
@@ -121,6 +141,8 @@ def render_message(message: Message) -> list[str]:
                 rendered.append(
                     f"[{escape_unprintable(part.name)} {escape_unprintable(part.used or part.arguments)}: {part.state}] {output}".rstrip()
                 )
+            case ProviderToolPart():
+                rendered += [escape_prose(line) for line in provider_tool_note(part)[:RESULT].splitlines()]
             case FilePart():
                 rendered.append(
                     f"[file {escape_unprintable(part.name or part.blob[:12])}, {escape_unprintable(part.media_type)}, {part.size:,} bytes]"
@@ -139,6 +161,27 @@ def render_message(message: Message) -> list[str]:
             case _:
                 pass
     return [*rendered, ""]
+
+
+CHANGES: Final = {
+    "pin": (SessionChange(pinned=True), "pinned"),
+    "unpin": (SessionChange(pinned=False), "no longer pinned"),
+    "archive": (SessionChange(archived=True), "archived"),
+    "unarchive": (SessionChange(archived=False), "no longer archived"),
+}
+
+
+async def _update(options: argparse.Namespace) -> int:
+    if options.about == "rename":
+        change, done = SessionChange(title=" ".join(options.title)), "renamed"
+    elif options.about == "label":
+        change, done = SessionChange(labels=tuple(options.labels)), "labelled" if options.labels else "without labels"
+    else:
+        change, done = CHANGES[options.about]
+    async with open_backend(options) as place:
+        await place.update(options.session, change)
+    print(f"{escape_unprintable(options.session)} is {done}")
+    return 0
 
 
 async def _erase(options: argparse.Namespace) -> int:

@@ -14,7 +14,13 @@ from typing import Protocol
 from everturn import api
 from everturn.access.webhooks import delivery_view, webhook_view
 from everturn.cli.commands.sessions import as_json
-from everturn.cli.config_options import config_file, require_existing_store, resolve_signing_keys, resolve_store
+from everturn.cli.config_options import (
+    config_file,
+    open_store,
+    require_existing_store,
+    resolve_signing_keys,
+    resolve_store,
+)
 from everturn.cli.connect_token import load_connect_token
 from everturn.cli.output import show_slow_operation
 from everturn.client import Server
@@ -23,7 +29,6 @@ from everturn.core.store_ports import Store
 from everturn.core.webhooks import DeliveryState, Webhook, derive_secret
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError, UnknownWebhook
-from everturn.stores.registry import get_store
 from everturn.terminal.text.screen import escape_unprintable
 from everturn.webhooks.webhooks import check_events, rotated
 
@@ -110,7 +115,7 @@ async def _open(options: argparse.Namespace) -> AsyncGenerator[WebhookBackend]:
         async with Server(options.connect, load_connect_token(options)) as server:
             yield server  # pyright: ignore[reportReturnType] - without `webhook_secret`, which is refused above
         return
-    store = get_store(require_existing_store(resolve_store(options)))
+    store = await open_store(options, require_existing_store(resolve_store(options)))
     store.accounts.keys.configured = resolve_signing_keys(options)
     try:
         yield WebhookStoreBackend(store, options.tenant, load_config(config_file(options)).config.webhooks.allow)

@@ -7,9 +7,10 @@ import asyncio
 import os
 import shlex
 import sys
+from functools import partial
 from typing import Any, Final
 
-from everturn.cli.config_options import require_existing_store, resolve_store
+from everturn.cli.config_options import open_store, require_existing_store, resolve_store
 from everturn.cli.output import print_error, show_slow_operation
 from everturn.cluster import Cluster
 from everturn.cluster.ps import list_store
@@ -63,9 +64,9 @@ def ps(options: argparse.Namespace) -> int:
         StoreUnavailable: the store does not answer.
     """
     with show_slow_operation("asking the store"):
-        lines, more = asyncio.run(
-            list_store(require_existing_store(resolve_store(options)), options.limit, options.after)
-        )
+        name = require_existing_store(resolve_store(options))
+        opened = partial(open_store, options)  # with its keys, if it is encrypted
+        lines, more = asyncio.run(list_store(name, opened, options.limit, options.after))
     for line in lines:
         print(line)
     if more:

@@ -36,6 +36,7 @@ EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     ),
     "prices": ("what requests cost", {"genai-prices": "genai_prices"}),
     "postgres": ("sessions in PostgreSQL", {"asyncpg": "asyncpg"}),
+    "encryption": ("encryption of stored content", {"cryptography": "cryptography"}),
     "cluster": (
         "many workers",
         {"asyncpg": "asyncpg", "granian": "granian", "nats-py": "nats", "restate-sdk": "restate"},

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from everturn.cli.doctor.checks import DoctorCheck, install_command, make_printable
 from everturn.cli.doctor.machine import format_bytes, nearest_existing_folder
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, EverturnError
 
 if TYPE_CHECKING:
     from everturn.config.load import LoadedConfig
 
 ABOUT: Final = "Sessions"
 PATIENCE: Final = 0.5  # seconds to wait for another process that writes
+ENCRYPT: Final = "[store.encryption] encrypts it with a key per tenant"
 ELSEWHERE: Final = "name another place: url under [store], or --store"
 
 
@@ -45,6 +47,36 @@ def check_store(loaded: LoadedConfig, environment: Mapping[str, str]) -> list[Do
         place = resolve_configured_store(loaded, environment)
     except ConfigError as error:
         return [DoctorCheck(ABOUT, "store", "broken", make_printable(str(error)))]
+    return [*_check_place(place), *check_encryption(loaded, environment, place)]
+
+
+def check_encryption(loaded: LoadedConfig, environment: Mapping[str, str], place: str) -> list[DoctorCheck]:
+    """Check whether stored content is encrypted, and whether the master keys open the keyring."""
+    from everturn.config.encryption import key_provider
+
+    table = loaded.config.store.encryption
+    if not (table.keyring or table.master_keys or table.provider):
+        return [DoctorCheck(ABOUT, "encryption", "absent", "off: what is stored is plain text", ENCRYPT)]
+    try:
+        provider = key_provider(loaded, environment, place)
+        check: Any = getattr(provider, "check", None)
+        if check is None:
+            return [DoctorCheck(ABOUT, "encryption", "ok", f"on, with the keys of {table.provider}")]
+        asyncio.run(_open_keyring(provider))
+    except EverturnError as error:
+        return [DoctorCheck(ABOUT, "encryption", "broken", make_printable(str(error)))]
+    plain = "; allow_plaintext is on" if table.allow_plaintext else ""
+    return [DoctorCheck(ABOUT, "encryption", "ok", f"on, and the master key opens the keyring{plain}")]
+
+
+async def _open_keyring(provider: Any) -> None:
+    try:
+        await provider.check()
+    finally:
+        await provider.aclose()
+
+
+def _check_place(place: str) -> list[DoctorCheck]:
     if place == "memory":
         return [DoctorCheck(ABOUT, "store", "ok", "in memory: they end with their process")]
     if "://" in place and not place.startswith("sqlite:"):

@@ -109,7 +109,7 @@ class RemoteChat:
     async def answer(self, gate: Gate, by: str = "", **reply: Any) -> bool:
         """Answer a gate; the token says who answers, so `by` is not sent."""
         if gate.id not in self._gate_views:
-            raise UnknownGate("nobody asks that any more")
+            raise UnknownGate("the gate is no longer open")
         await self._server.answer(self._gate_views[gate.id], **reply)
         return True
 

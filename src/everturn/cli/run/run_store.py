@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from everturn import App
 from everturn.base_app import BaseApp
-from everturn.cli.config_options import config_file
+from everturn.cli.config_options import checked_store, config_file
 from everturn.cli.store.backends import StoreBackend
 from everturn.client import Server
 from everturn.config.build import configured_store
@@ -134,6 +134,7 @@ async def save_session(app: BaseApp, session: str, store: str, tell: Callable[[s
     """Import the session of a finished run into a store that another process drives."""
     target = get_store(store)
     try:
+        await checked_store(target)  # it is written without keys here
         with tempfile.TemporaryDirectory(prefix="everturn-") as folder:
             file = Path(folder, "session.zip")
             await export_session(app.store, session, file)

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+import secrets
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from everturn import api
 from everturn.access.titles import with_titles
-from everturn.cli.config_options import OPERATOR, require_existing_store, resolve_store
+from everturn.chat.session_update import build_update
+from everturn.cli.config_options import OPERATOR, open_store, require_existing_store, resolve_store
 from everturn.cli.connect_token import load_connect_token
 from everturn.client import Server
-from everturn.core.accounts import AuditRecord
-from everturn.core.events import TurnStarted
+from everturn.core.accounts import LOCAL, AuditRecord
+from everturn.core.events import SessionUpdated, TurnStarted
 from everturn.core.messages import Message
-from everturn.core.store_ports import SessionInfo, Store
-from everturn.errors import ConfigError, UnknownSession, UnreadableLog
+from everturn.core.store_ports import SessionFilter, SessionInfo, Store
+from everturn.errors import ConfigError, StoreBusy, UnknownSession, UnreadableLog
+from everturn.postgres.address import is_postgres_url
 from everturn.stores.export import export_session, import_session, private_file
-from everturn.stores.registry import get_store, without_password
+from everturn.stores.registry import without_password
 
 SessionState = Literal["running", "waiting", "quarantined", "idle"]
 SUB_TURN: Final = "this is the session of a sub-agent run; import that of its parent turn"
+
+
+def _author(tenant: str) -> str:
+    """Whose conversation an imported one is: the local user's; in another tenant, that of its owners."""
+    return LOCAL if tenant == LOCAL else ""
 
 
 class SessionRow(Struct, frozen=True):
@@ -40,6 +51,18 @@ class SessionRow(Struct, frozen=True):
     touched: float
     state: SessionState
     hits: tuple[str, ...] = ()  # texts of the messages that match a search
+    pinned: bool = False
+    archived: bool = False
+    labels: tuple[str, ...] = ()
+
+
+class SessionChange(Struct, frozen=True):
+    """A change of how a session is listed; None leaves a field as it is."""
+
+    title: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    labels: tuple[str, ...] | None = None
 
 
 class SessionBackend(Protocol):
@@ -47,8 +70,17 @@ class SessionBackend(Protocol):
 
     name: str
 
-    async def list_sessions(self, limit: int, before: str = "") -> tuple[list[SessionRow], str]:
-        """Return a page of sessions, last used first, and the `before` cursor of the next page ("": none)."""
+    async def list_sessions(
+        self, limit: int, before: str = "", *, archived: bool = False, label: str = ""
+    ) -> tuple[list[SessionRow], str]:
+        """Return a page of sessions, last used first, and the `before` cursor of the next page ("": none).
+
+        The first page begins with the pinned ones. With `archived`, the archived sessions are listed, and only they.
+        """
+        ...
+
+    async def update(self, session: str, change: SessionChange) -> None:
+        """Rename, pin, archive or label a session."""
         ...
 
     async def search(self, words: str, limit: int) -> list[SessionRow]:
@@ -86,7 +118,7 @@ async def open_backend(options: argparse.Namespace) -> AsyncGenerator[SessionBac
             yield ServerBackend(server, options.connect)
         return
     name = require_existing_store(resolve_store(options))
-    store = get_store(name)
+    store = await open_store(options, name)
     try:
         yield StoreBackend(store, name, options.tenant)
     finally:
@@ -108,13 +140,43 @@ class StoreBackend:
 
     def __init__(self, store: Store, name: str, tenant: str) -> None:
         self.store, self.name, self._tenant = store, without_password(name), tenant
+        self._url = name
 
-    async def list_sessions(self, limit: int, before: str = "") -> tuple[list[SessionRow], str]:
-        infos = await self.store.session_page(self._tenant, limit=limit, before=_parse_cursor(before))
-        infos = await with_titles(self.store, infos)
-        waiting = await self.store.sessions_with_open_gates([info.id for info in infos])
+    async def list_sessions(
+        self, limit: int, before: str = "", *, archived: bool = False, label: str = ""
+    ) -> tuple[list[SessionRow], str]:
+        where, cursor = SessionFilter(archived=archived, label=label), _parse_cursor(before)
+        infos = await self.store.session_page(self._tenant, limit=limit, before=cursor, where=where)
+        pinned = [] if before else await self.store.session_page(self._tenant, where=replace(where, pinned=True))
         last = infos[-1] if len(infos) == limit else None
+        infos = await with_titles(self.store, {info.id: info for info in (*pinned, *infos)}.values())
+        waiting = await self.store.sessions_with_open_gates([info.id for info in infos])
         return [_make_row(info, waiting) for info in infos], f"{last.touched!r}~{last.id}" if last is not None else ""
+
+    async def update(self, session: str, change: SessionChange) -> None:
+        from everturn.cli.store.handover import attach  # only a change needs to know who has the store
+        from everturn.cli.store.server import sidecar_path
+
+        info = await self.require_session(session)
+        if not is_postgres_url(self._url):
+            try:
+                await self.store.lock_for_process()
+            except StoreBusy as busy:  # the process that has the store carries it out
+                async with attach(sidecar_path(self._url, os.environ), busy) as client:
+                    await ServerBackend(client.server, self.name).update(session, change)
+                return
+        now = time.time()
+        command = build_update(
+            f"cli_{secrets.token_hex(16)}", session, self._tenant, now, by=OPERATOR, **msgspec.structs.asdict(change)
+        )
+        await self.store.admit(command)
+        if info.is_awake:  # another process drives it, or continues it later, and carries this out
+            return
+        claim = await self.store.claim(session, now)
+        if claim is not None:
+            updated = SessionUpdated(at=now, by=command.by, command=command.key, **msgspec.structs.asdict(change))
+            updated = replace(updated, title=command.title, labels=command.labels)
+            await self.store.append(session, claim.head, [updated], claim.epoch)
 
     async def search(self, words: str, limit: int) -> list[SessionRow]:
         hits = [(session, message.text) for session, message in await self.store.search(words, self._tenant, limit)]
@@ -139,7 +201,7 @@ class StoreBackend:
         await export_session(self.store, session, file)
 
     async def import_session(self, file: Path, session: str) -> str:
-        name = await import_session(self.store, file, session or None, self._tenant, by=OPERATOR)
+        name = await import_session(self.store, file, session or None, self._tenant, by=_author(self._tenant))
         starts = (entry.event for entry in await self.store.events(name) if isinstance(entry.event, TurnStarted))
         if any(event.options.lineage is not None for event in starts):
             await self.store.erase(name)
@@ -173,15 +235,28 @@ class ServerBackend:
     def __init__(self, server: Server, url: str) -> None:
         self._server, self.name = server, url
 
-    async def list_sessions(self, limit: int, before: str = "") -> tuple[list[SessionRow], str]:
-        rows: list[SessionRow] = []
-        while len(rows) < limit:
-            page = await self._server.sessions(min(limit - len(rows), 100), before)
-            rows += [_make_row(view, set(page.waiting)) for view in page.sessions]
+    async def list_sessions(
+        self, limit: int, before: str = "", *, archived: bool = False, label: str = ""
+    ) -> tuple[list[SessionRow], str]:
+        rows: dict[str, SessionRow] = {}
+        listed = 0
+        while listed < limit:
+            which: api.Archived = "only" if archived else "exclude"
+            page = await self._server.sessions(min(limit - listed, 100), before, archived=which, label=label)
+            listed += len(page.sessions)
+            rows |= {
+                view.id: _make_row(view, set(page.waiting))
+                for view in (*page.pinned, *page.sessions)
+                if view.id not in rows
+            }
             before = page.next
             if not before:
                 break
-        return rows, before
+        return list(rows.values()), before
+
+    async def update(self, session: str, change: SessionChange) -> None:
+        with _naming_server(self.name, session):
+            await self._server.session(session).update(**msgspec.structs.asdict(change))
 
     async def search(self, words: str, limit: int) -> list[SessionRow]:
         hits = [(hit.session, hit.message.text) for hit in await self._server.search(words, limit)]
@@ -247,4 +322,7 @@ def _make_row(info: SessionInfo | api.SessionView, waiting: set[str], texts: tup
         info.updated if isinstance(info, api.SessionView) else info.touched,
         state,
         texts,
+        info.pinned,
+        info.archived,
+        tuple(info.labels),
     )

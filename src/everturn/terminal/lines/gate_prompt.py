@@ -40,7 +40,7 @@ from everturn.terminal.text.visible_text import escape_invisible, print_lines
 
 GAP: Final = "   "
 TOO_LONG: Final = "a terminal takes no longer lines, and the end of this one is lost; shorten it, or set EDITOR"
-GATE_CLOSED: Final = "nobody asks that any more; nothing was answered"
+GATE_CLOSED: Final = "this question is no longer open; nothing was answered"
 ERROR_TEXTS: Final[dict[type[EverturnError], str]] = {
     AnsweredOtherwise: "somebody else was first, and answered otherwise; yours was not taken",
     GateExpired: "the time to answer is over; yours was not taken",

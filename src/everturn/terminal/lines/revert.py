@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from everturn import Chat
+from everturn.core.encryption import blobs_of_tenant
 from everturn.core.events import FilesReverted
 from everturn.core.parts import FileChange, FilesPart
 from everturn.errors import ConfigError, UnknownSession
@@ -115,5 +116,6 @@ async def _virtual_changes(chat: Chat, tree: str) -> Sequence[FileChange]:
 
     store = chat.app.store
     now = (await store.recorded_trees(chat.session)).get("", "")
-    before, wanted = [read_tree(await store.blob(name) if name else b"") for name in (now, tree)]
+    with blobs_of_tenant(chat.tenant):
+        before, wanted = [read_tree(await store.blob(name) if name else b"") for name in (now, tree)]
     return diff_trees(before, wanted)

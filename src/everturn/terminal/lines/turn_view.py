@@ -29,7 +29,7 @@ from everturn.core.events import (
     SubagentStarted,
     TurnEvent,
 )
-from everturn.core.parts import FilesPart, Finish, StreamedPart, Usage
+from everturn.core.parts import FilesPart, Finish, ProviderToolPart, StreamedPart, Usage
 from everturn.core.state import TurnState
 from everturn.events import (
     AnswerStarted,
@@ -49,7 +49,7 @@ from everturn.events import (
 from everturn.terminal.text.compaction import format_sizes
 from everturn.terminal.text.file_changes import summarize_changes
 from everturn.terminal.text.paths import describe_file, safe_name
-from everturn.terminal.text.screen import LineScreen
+from everturn.terminal.text.screen import LineScreen, escape_prose
 from everturn.terminal.text.visible_text import INDENT
 
 OUTCOME_UNKNOWN: Final = "it was begun, and nobody knows whether it took effect"
@@ -179,14 +179,16 @@ class TurnPrinter:
             case RequestRetried():
                 self._notify(describe_retry(shown))
             case StepFinished(parts=parts, finish=finish, model=model, continues=continues):
-                if not continues or any(isinstance(part, FilePart) for part in parts):  # a continued text is one text
+                if not continues or any(
+                    isinstance(part, FilePart | ProviderToolPart) for part in parts
+                ):  # a continued text is one text
                     self._draw_files(parts)
                 if model:
                     self._notify(f"written by {model}")
                 if finish in CUT_OFF and not continues:
                     self._notify(CUT_OFF[finish])
             case StepInterrupted(parts=parts):
-                if not self._is_bare and any(not isinstance(part, FilePart) for part in parts):
+                if not self._is_bare and any(not isinstance(part, FilePart | ProviderToolPart) for part in parts):
                     if self._typeset is not None:
                         self._typeset.end()
                     self._screen.write(f" {self._screen.sign('…')}", "dim")
@@ -264,6 +266,9 @@ class TurnPrinter:
     def _draw_files(self, parts: Sequence[StreamedPart]) -> None:
         self._end()
         for file in parts:
+            if isinstance(file, ProviderToolPart) and not self._is_bare:
+                about = f"{file.name} {file.title}".strip()
+                self._screen.row(f"{self._screen.sign('↓')} ", f"{escape_prose(about)}: {file.state}", is_whole=False)
             if isinstance(file, FilePart):
                 self.files.append(file)
                 if not self._is_bare:

@@ -106,7 +106,14 @@ def _notes(spec: ToolSpec, tool: Tool | None, subjects: Sequence[str]) -> list[s
     notes: list[str] = []
     if spec.manual:
         notes.append(f"{spec.name} is run by a person, who is asked whatever the rules allow")
-    if spec.egress:
+    if spec.provider is not None:
+        notes.append(
+            f"{spec.name} is run by the provider of the model and leaves this machine: it is offered as a whole if this "
+            "says allow, and left out of the request otherwise; no rule sees a single call, nobody is asked about one, "
+            "and neither the loop guard nor a review of results covers it"
+        )
+        notes.append(f"{spec.name} is left out once private data and untrusted text were read")
+    elif spec.egress:
         notes.append(
             f"what {spec.name} is given is sent outside: it asks once private data and untrusted text were read"
         )
@@ -174,6 +181,8 @@ async def _grants(name: str, session: str) -> list[Grant]:
         raise ConfigError(f"there is no file {name}")  # opening the store would create it
     store = get_store(name)
     try:
+        if (check_encryption := getattr(store, "check_encryption", None)) is not None:
+            await check_encryption()
         return await store.grants(session, SystemClock().now())
     except UnknownSession:
         raise ConfigError(f"there is no conversation {session!r} in {name}") from None

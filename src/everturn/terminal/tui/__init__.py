@@ -16,6 +16,7 @@ It draws events and sends commands, and decides nothing; the server may be in th
 - `transcript`: the conversation as one scrolling widget
 - `render`: state as blocks and styled lines
 - `status`: the status lines of the conversation
+- `session_commands`: `/rename`, `/pin`, `/archive` and `/label`
 - `sidebar`: recent sessions beside the conversation
 - `key_bar`: clickable key hints
 - `key_buffer`: keys typed before the input is ready

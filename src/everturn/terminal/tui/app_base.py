@@ -25,6 +25,7 @@ from everturn.terminal.tui.commands import CommandHost, Commands
 from everturn.terminal.tui.folder import PICK, FolderStart, find_session, next_mode, open_folder
 from everturn.terminal.tui.host import Language, Severity
 from everturn.terminal.tui.key_buffer import keys_from_text
+from everturn.terminal.tui.session_commands import listed_first
 from everturn.terminal.tui.session_follower import SessionFollower
 from everturn.terminal.tui.sidebar import MAX_SESSIONS, Sidebar
 from everturn.terminal.tui.state import SessionState
@@ -345,9 +346,8 @@ class AppBase(App[int]):
         self.draw()
 
     def recent_sessions(self) -> list[api.SessionView]:
-        """Return the known sessions, the last used first, without those of sub-agents."""
-        views = [view for view in self.sessions.values() if not view.parent]
-        return sorted(views, key=lambda view: -view.updated)
+        """Return the known sessions, pinned ones first, without archived ones and those of sub-agents."""
+        return listed_first(list(self.sessions.values()))
 
     def draw(self) -> None:
         """Draw the conversation screen and the sidebar again."""

@@ -131,6 +131,14 @@ class ChatScreen(Screen[None]):
         if was_small and not is_small:  # hidden widgets have lost the focus
             self.call_after_refresh(self.composer.text_area.focus)
 
+    def make_room(self, rows: int) -> None:
+        """Keep the last rows free for a dialog: the conversation ends above it."""
+        below = self.size.height - self.transcript.region.bottom if rows else 0
+        below += self.transcript.styles.margin.bottom if rows else 0
+        wanted = min(max(rows - below, 0), max(self.size.height - 8, 0))
+        if self.transcript.styles.margin.bottom != wanted:
+            self.transcript.styles.margin = (0, 0, wanted, 0)
+
     # Drawing ---------------------------------------------------------------------------------------------------------
 
     def draw(self) -> None:

@@ -34,6 +34,7 @@ from everturn.terminal.tui.folder_commands import (
 )
 from everturn.terminal.tui.host import Host
 from everturn.terminal.tui.prompt_commands import describe_prompts, refuse_unknown_prompt, use_prompt
+from everturn.terminal.tui.session_commands import SESSION_COMMANDS, run_session_command
 from everturn.terminal.tui.texts.app import AppTexts, get_app_texts
 from everturn.terminal.tui.texts.context import get_context_texts
 from everturn.terminal.tui.texts.folder import get_folder_texts
@@ -72,6 +73,7 @@ class CommandHost(Host, Protocol):
     editing: str  # the message that is edited; "": none
     is_in_memory: bool  # the sessions end with this process
     prompts: list[api.PromptView]  # saved prompts
+    sessions: dict[str, api.SessionView]  # known sessions
 
     @property
     def chat_screen(self) -> ConversationView:
@@ -268,6 +270,9 @@ class Commands:
                 await self.save(rest)
             case "/export":
                 await self.export(rest)
+            case _ if word in SESSION_COMMANDS:
+                await run_session_command(self._app, word, rest)
+                self._app.chat_screen.draw()
             case "/undo":
                 await self.undo()
             case "/fork":

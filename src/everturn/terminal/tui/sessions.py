@@ -78,7 +78,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         self.call_after_refresh(self._list)
         page = await self.host.attempt(self.host.server.sessions(PAGE))
         if page is not None:
-            self.host.sessions |= {view.id: view for view in page.sessions}
+            self.host.sessions |= {view.id: view for view in (*page.pinned, *page.sessions)}
             self._list()
 
     def on_resize(self) -> None:
@@ -93,7 +93,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
     def _list(self) -> None:
         app, texts = self.host, self._screen_texts
         waiting = {gate_view.session for gate_view in app.inbox_gates}
-        states = {"?": texts.waiting, "!": texts.quarantined, "●": texts.running, "○": ""}
+        states = {"?": texts.waiting, "!": texts.quarantined, "●": texts.running, "^": texts.pinned, "○": ""}
         rows: list[tuple[str, str, str]] = []
         for view in app.recent_sessions():
             sign = status_sign(view, waiting)

@@ -32,10 +32,10 @@ def format_age(then: float, now: float, texts: ScreenTexts) -> str:
 
 
 def status_sign(view: api.SessionView, waiting: set[str]) -> str:
-    """Return the status sign of a session: open gate, quarantined, running, or idle."""
+    """Return the status sign of a session: open gate, quarantined, running, pinned, or idle."""
     if view.id in waiting:
         return "?"
-    return "!" if view.quarantined else "●" if view.is_awake else "○"
+    return "!" if view.quarantined else "●" if view.is_awake else "^" if view.pinned else "○"
 
 
 class Sidebar(Vertical):

@@ -7,7 +7,7 @@ approves. A gate can be approved only after all of it was on the screen; it can 
 from __future__ import annotations
 
 import time
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -47,14 +47,22 @@ WIDE: Final = 120  # columns from which on diffs are side by side
 LETTERS: Final = "yaneNrRuft"
 
 
+@runtime_checkable
+class ScreenWithRoom(Protocol):
+    """A screen that can keep its last rows free for a dialog."""
+
+    def make_room(self, rows: int) -> None:
+        """Keep the last rows of the screen free."""
+        ...
+
+
 class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
     """The dialog of one gate. True: it was answered here; False: it was left open, or answered elsewhere."""
 
     DEFAULT_CSS = """
-    GateScreen { align: center middle; background: $background 60%; }
-    GateScreen #dialog { width: 100%; max-width: 164; height: 100%; margin: 0 2; background: $surface; border: round $warning; border-title-style: bold; border-title-color: $text-warning; border-subtitle-color: $text-muted; }
+    GateScreen { align: left bottom; background: transparent; }
+    GateScreen #dialog { width: 100%; height: 100%; background: $surface; border: round $warning; border-title-style: bold; border-title-color: $text-warning; border-subtitle-color: $text-muted; }
     GateScreen.-result #dialog, GateScreen.-ask #dialog { border: round $accent; border-title-color: $text-accent; }
-    GateScreen.-narrow #dialog { margin: 0; }
     GateScreen ScrolledRows { padding: 0 0 0 1; }
     GateScreen #more { height: 1; padding: 0 1; color: $text-muted; text-align: right; display: none; }
     GateScreen #problem { height: auto; padding: 0 1; color: $text-error; text-style: bold; display: none; }
@@ -108,7 +116,6 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
     def on_resize(self) -> None:
         """Draw the gate for the new size."""
         size = self.size
-        self.set_class(size.width < 60, "-narrow")
         self.set_class(size.height < 20, "-short")
         self.summary = self._with(is_wide=size.width >= WIDE)
         self.call_after_refresh(self._fit)
@@ -182,6 +189,21 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         if review is not None:
             review.display = panel is None
         body.display = panel is None or room >= 20
+        self.call_after_refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        """Move the conversation up, so that its end, which led to this gate, is above the dialog."""
+        if self.is_attached and not self._is_over and self.query("#dialog"):
+            self._give_room(self.query_one("#dialog").outer_size.height)
+
+    def _give_room(self, rows: int) -> None:
+        for screen in self.app.screen_stack:  # pyright: ignore[reportUnknownMemberType]
+            if isinstance(screen, ScreenWithRoom):
+                screen.make_room(rows)
+
+    def on_unmount(self) -> None:
+        """The conversation has the whole screen again."""
+        self._give_room(0)
 
     def on_wrapped_text_size_changed(self) -> None:
         """The height of the key bar or of a message has changed: measure again."""

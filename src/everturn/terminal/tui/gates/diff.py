@@ -5,7 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
+
+from rich.cells import cell_len
 
 from everturn.terminal.text.visible_text import count_invisible, escape_invisible, wrap_line
 from everturn.terminal.tui.gates.rows import INDENT, Row, join_columns, mark_escapes
@@ -59,23 +63,49 @@ def diff_texts(before: str, after: str) -> list[Line]:
     return lines
 
 
-def diff_rows(lines: Sequence[Line], width: int, is_wide: bool) -> Iterator[Row]:
-    """Return the whole diff as rows; side by side if it is wide enough."""
+def language_of(path: str) -> str:
+    """The language of a file by its name, for syntax colours; "" if it is not known."""
+    return path.rpartition(".")[2].lower() if "." in path else ""
+
+
+def diff_rows(lines: Sequence[Line], width: int, is_wide: bool, language: str = "") -> Iterator[Row]:
+    """Return the whole diff as rows, with syntax colours; side by side if it is wide enough."""
     if is_wide and width >= MIN_SIDE_BY_SIDE:
-        yield from _sides(lines, width)
+        yield from _sides(lines, width, language)
         return
     for sign, text in lines:
-        yield from _line(sign, text, width)
+        yield from _line(sign, text, width, language)
 
 
-def _line(sign: str, text: str, width: int) -> Iterator[Row]:
+def _line(sign: str, text: str, width: int, language: str) -> Iterator[Row]:
     style, lead, marks = STYLES[sign], SHOWN[sign], count_invisible(text) > 0
-    for piece in wrap_line(escape_invisible(text), width - len(INDENT) - 2):
-        yield ((INDENT, ""), (lead, style), *mark_escapes(piece, style, marks))
-        lead = " " * len(lead)
+    shown = escape_invisible(text)
+    colours = _colours(shown, language) if sign in "+- " and not marks else [""] * len(shown)
+    room, at = width - len(INDENT) - 2, 0
+    for piece in wrap_line(shown, room):
+        spans = list(mark_escapes(piece, style, marks))
+        if any(colours[at : at + len(piece)]):
+            spans = [(part, f"{style} {colour}") for part, colour in _runs(piece, colours[at : at + len(piece)])]
+        fill = (" " * max(0, room - cell_len(piece)), style) if sign in "+-" else ("", "")
+        yield ((INDENT, ""), (lead, style), *spans, fill)
+        lead, at = " " * len(lead), at + len(piece)
 
 
-def _sides(lines: Sequence[Line], width: int) -> Iterator[Row]:
+def _colours(line: str, language: str) -> list[str]:
+    """The style of each character of a line of code. A line is read by itself: a text over several lines has no colour."""
+    from everturn.terminal.tui.render.code import highlight
+
+    runs = highlight(line, language)
+    colours = [style for text, style in (runs[0] if runs else ()) for _ in text]
+    return colours if len(colours) == len(line) else [""] * len(line)
+
+
+def _runs(text: str, colours: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for colour, group in groupby(zip(text, colours, strict=True), key=itemgetter(1)):
+        yield "".join(character for character, _ in group), colour
+
+
+def _sides(lines: Sequence[Line], width: int, language: str) -> Iterator[Row]:
     room = (width - 3) // 2
     removed: list[Row] = []
     added: list[Row] = []
@@ -84,13 +114,13 @@ def _sides(lines: Sequence[Line], width: int) -> Iterator[Row]:
             yield from join_columns(removed, added, room)
             removed, added = [], []
         if sign == "-":
-            removed += _line(sign, text, room)
+            removed += _line(sign, text, room, language)
         elif sign == "+":
-            added += _line(sign, text, room)
+            added += _line(sign, text, room, language)
         else:
             yield from join_columns(removed, added, room)
             removed, added = [], []
             if sign == " ":
-                yield from join_columns(_line(sign, text, room), _line(sign, text, room), room)
+                yield from join_columns(_line(sign, text, room, language), _line(sign, text, room, language), room)
             elif text:
-                yield from _line(sign, text, width)
+                yield from _line(sign, text, width, language)

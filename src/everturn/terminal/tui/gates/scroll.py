@@ -28,15 +28,24 @@ class ScrolledRows(ScrollView, can_focus=True):
     ScrolledRows > .roll--head { text-style: bold; }
     ScrolledRows > .roll--dim { color: $text-muted; }
     ScrolledRows > .roll--name { color: $text-accent; }
-    ScrolledRows > .roll--add { color: $text-success; }
-    ScrolledRows > .roll--del { color: $text-error; }
+    ScrolledRows > .roll--add { color: $text-success; background: $success 12%; }
+    ScrolledRows > .roll--del { color: $text-error; background: $error 12%; }
+    ScrolledRows > .roll--code-comment { color: $foreground 62%; }
+    ScrolledRows > .roll--code-keyword { color: $text-primary; }
+    ScrolledRows > .roll--code-name { color: $text-accent; }
+    ScrolledRows > .roll--code-string { color: $text-secondary; }
+    ScrolledRows > .roll--code-number { color: $text-warning; }
     ScrolledRows > .roll--warn { color: $text-warning; }
     ScrolledRows > .roll--bad { color: $text-error; text-style: bold; }
     ScrolledRows > .roll--mark { color: $text-error; text-style: reverse; }
     ScrolledRows > .roll--good { color: $text-success; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"roll--{name}" for name in ("head", "dim", "name", "add", "del", "warn", "bad", "mark", "good")
+        f"roll--{name}"
+        for name in (
+            *("head", "dim", "name", "add", "del", "warn", "bad", "mark", "good"),
+            *("code-comment", "code-keyword", "code-name", "code-string", "code-number"),
+        )
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "scroll_down", show=False),
@@ -108,4 +117,9 @@ class ScrolledRows(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
 
     def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"roll--{name}") if name else Style()
+        """The style of a name, or of several: the first one is the line's, and the others only add their colours."""
+        first, *others = name.split(" ")
+        style = self.get_component_rich_style(f"roll--{first}") if first else Style()
+        for other in filter(None, others):
+            style += Style(color=self.get_component_rich_style(f"roll--{other}").color)
+        return style

@@ -21,7 +21,7 @@ from everturn.core.parts import FilePart
 from everturn.localization import format_text, load_group
 from everturn.terminal.text.visible_text import count_invisible, count_invisible_in, escape_invisible, format_arguments
 from everturn.terminal.tui.gates.confusables import find_lookalikes, has_mixed_direction
-from everturn.terminal.tui.gates.diff import diff_rows, diff_texts, edit_texts, is_diff, parse_diff
+from everturn.terminal.tui.gates.diff import diff_rows, diff_texts, edit_texts, is_diff, language_of, parse_diff
 from everturn.terminal.tui.gates.risks import find_risks
 from everturn.terminal.tui.gates.rows import Row, label_rows, mark_escapes, message_rows, text_rows
 from everturn.terminal.tui.texts.gates import ZH, GateTexts
@@ -36,6 +36,13 @@ TRANSLATED_REASONS: Final = (
     (r"it failed, and the error needs review", "调用失败，须先由人审阅"),  # noqa: RUF001 - a Chinese comma
     (r"the same calls were repeated for the third time(.*)", "相同的调用已是第三次{}"),
 )
+
+USUAL_REASON: Final = "no rule covers this call of {}"
+BUILT_IN: Final = ("files:", "code:")  # origins of our own tools, which need no explanation
+FILE_TOOLS: Final = {
+    "edit_file": {"path", "old_text", "new_text"},
+    "write_file": {"path", "content"},
+}  # the arguments that their diff shows
 
 
 class GateSummary(Struct, frozen=True):
@@ -87,18 +94,18 @@ def gate_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:
     if gate.kind != "result":
         rows += _hints(summary, texts, width)
         rows += _preview(summary, texts, width)
-        rows += _offers(summary, texts, width)
     return rows
 
 
 def _about(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
     gate, facts = summary.gate, list[tuple[str, str]]()
+    is_usual = gate.kind == "call" and gate.why == USUAL_REASON.format(gate.tool)
     reasons = {"egress": texts.egress_why, "client": texts.client_why, "form": "", "question": ""}
-    if reason := reasons.get(gate.kind, gate.why):
+    if (reason := reasons.get(gate.kind, gate.why)) and not is_usual:
         facts.append((texts.because, reason if gate.kind in reasons else translate_reason(reason, texts)))
     if gate.kind == "form":
         facts.append((texts.told, escape_invisible(summary.tool.origin if summary.tool else gate.tool)))
-    elif summary.tool is not None and gate.kind != "question":
+    elif summary.tool is not None and gate.kind != "question" and not summary.tool.origin.startswith(BUILT_IN):
         tool = summary.tool
         effects = texts.read_only if tool.read_only else texts.idempotent if tool.idempotent else texts.at_most_once
         facts.append((texts.origin, f"{escape_invisible(summary.tool.origin)} · {effects}"))
@@ -135,13 +142,16 @@ def _arguments(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[R
     text = summary.edited or summary.gate.arguments
     rows = format_arguments(text)
     parsed = parse_object(text)
+    count = count_invisible_in(text if parsed is None else parsed)
+    if has_diff_only(summary):  # the diff shows the same texts, and the file
+        yield from confusable_rows(count, "\n".join(_texts(parsed)), texts, width)
+        return
     yield BLANK
     if not rows:
         yield from message_rows(texts.ran_plain if is_result else texts.nothing, width, "head")
         return
     head = texts.ran_with if is_result else texts.edited if summary.edited else texts.exactly
     yield from message_rows(head, width, "head")
-    count = count_invisible_in(text if parsed is None else parsed)
     pad = min(max(_width(name) for name, _ in rows), MAX_NAME_WIDTH) + 2
     for name, lines in rows:
         yield from text_rows(lines, width, name, pad, marks=count > 0)
@@ -206,11 +216,18 @@ def _preview(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row
     if preview and summary.edited:
         yield from message_rows(texts.preview_edited, width, "bad", "!")
         return
+    path = str((parse_object(summary.gate.arguments) or {}).get("path", ""))
+    language = language_of(path)
+    if has_diff_only(summary):
+        yield from text_rows([escape_invisible(path)], width, style="head", marks=count_invisible(path) > 0)
+        lines = [line for line in parse_diff(preview) if line[0] != "h"]
+        yield from diff_rows(lines, width, summary.is_wide, language)
+        return
     yield from message_rows(texts.preview, width, "head")
     if edit is not None:
-        yield from diff_rows(diff_texts(*edit), width, summary.is_wide)
+        yield from diff_rows(diff_texts(*edit), width, summary.is_wide, language)
     elif is_diff(preview):
-        yield from diff_rows(list(parse_diff(preview)), width, summary.is_wide)
+        yield from diff_rows(list(parse_diff(preview)), width, summary.is_wide, language)
     else:
         lines = [escape_invisible(line) for line in preview.removesuffix("\n").split("\n")]
         yield from text_rows(lines, width, marks=count_invisible(preview) > 0)
@@ -218,17 +235,12 @@ def _preview(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row
         yield from confusable_rows(count_invisible(preview), preview, texts, width)
 
 
-def _offers(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
-    offers = summary.gate.offers
-    if not offers or summary.edited:
-        return
-    yield BLANK
-    yield from message_rows(texts.stores_one if len(offers) == 1 else texts.stores_many, width, "head")
-    for number, offer in enumerate(offers, 1):
-        head = f"{number}" if len(offers) > 1 else ""
-        yield from text_rows(
-            [escape_invisible(str(offer))], width, head, 3 if head else 0, marks=count_invisible(str(offer)) > 0
-        )
+def has_diff_only(summary: GateSummary) -> bool:
+    """Whether the diff shows everything that a call of a file tool would do, so that its arguments need not be repeated."""
+    gate, arguments = summary.gate, parse_object(summary.gate.arguments)
+    if summary.edited or gate.kind != "call" or arguments is None or not gate.preview.startswith("--- "):
+        return False
+    return gate.tool in FILE_TOOLS and arguments.keys() == FILE_TOOLS[gate.tool]
 
 
 def result_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:

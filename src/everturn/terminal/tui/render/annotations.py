@@ -15,6 +15,7 @@ from everturn.core.parts import (
     FilePart,
     FilesPart,
     NoticePart,
+    ProviderToolPart,
     StepPart,
     SummaryPart,
     TextPart,
@@ -83,6 +84,28 @@ def draw_context(part: ContextPart, room: int, canvas: Canvas) -> list[Line]:
     if canvas.is_open:
         lines += [line for row in split_lines(part.text.strip("\n")) for line in wrap([(row, "dim")], room)]
     return lines
+
+
+def draw_provider_tool(part: ProviderToolPart, canvas: Canvas) -> list[Line]:
+    """Return a tool that the provider ran: its name, what it was asked and its state; its result when unfolded."""
+    texts, room = canvas.texts, canvas.width - GUTTER
+    states = {
+        "called": texts.provider_called,
+        "completed": texts.provider_completed,
+        "failed": texts.provider_failed,
+    }
+    fold = _fold(part.text, False, canvas)
+    room -= runs_width([(fold, "")]) + 1
+    name = truncate(escape_invisible(part.name), max(room // 3, 1))
+    state = truncate(f"  {states[part.state]}", max(room - runs_width([(name, "")]), 1))
+    left = room - runs_width([(name, ""), (state, "")]) - 1
+    title = f" {truncate(escape_invisible(part.title), left)}" if part.title and left > 1 else ""
+    line: Line = (gutter_run("⌕", "accent"), (name, "accent"), (title, ""), (state, "dim"), (fold, "dim"))
+    if not canvas.is_open:
+        return [line]
+    rows = split_lines(part.text.strip("\n"))
+    drawn = [each for row in rows for each in wrap([(row, "dim")], room)] if part.text.strip() else []
+    return [line, *((gutter_run("┊", "think"), *each) for each in drawn)]
 
 
 def draw_badge(by: str, canvas: Canvas) -> list[Line]:

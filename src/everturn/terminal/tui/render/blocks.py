@@ -8,7 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.continuation import join_continued
+from everturn.core.continuation import join_continued, with_footnotes
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.parts import (
@@ -19,11 +19,13 @@ from everturn.core.parts import (
     FilesPart,
     NoticePart,
     Part,
+    ProviderToolPart,
     ReasoningPart,
     StepPart,
     SummaryPart,
     TextPart,
     ToolPart,
+    provider_tool_note,
 )
 from everturn.core.state import TurnState
 from everturn.terminal.tui.render import annotations, cards
@@ -259,12 +261,16 @@ class _BlockWriter:
         )
         return self._block(0, "said", (message,), draw, source=message.text, folds=is_long)
 
-    def _part(self, index: int, part: Part) -> Iterator[Block]:
+    def _part(self, index: int, part: Part) -> Iterator[Block]:  # noqa: C901 - one branch for each kind of part
         match part:
             case TextPart(text=text) if self.message.role == "notice":
                 yield self._notice(index, NoticePart("", text))
-            case TextPart(text=text):
-                yield from self._texts(index, text, is_live=False)
+            case TextPart():
+                yield from self._texts(index, with_footnotes(part) if part.citations else part.text, is_live=False)
+            case ProviderToolPart():
+                draw = _bound(annotations.draw_provider_tool, part)
+                source = provider_tool_note(part)
+                yield self._block(index, "notice", (part,), draw, source=source, folds=bool(part.text))
             case ReasoningPart(text=text):
                 yield self._thought(index, text, is_live=False)
             case ToolPart():

@@ -100,6 +100,9 @@ class ChatTexts(Struct, frozen=True):
     selection: str  # kinds of attached context
     page: str
     note: str
+    provider_called: str  # states of a tool that the provider of the model runs
+    provider_completed: str
+    provider_failed: str
     files_changed: str
     added: str
     deleted: str

@@ -49,8 +49,6 @@ class GateTexts(Struct, frozen=True):
     foreign: str
     styled: str
     two_ways: str
-    stores_one: str
-    stores_many: str
     more: str
     unread: str  # `one|many`, like `more` and `days`
     # Results

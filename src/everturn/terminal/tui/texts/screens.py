@@ -17,6 +17,7 @@ class ScreenTexts(Struct, frozen=True):
     no_sessions: str
     nothing_found: str
     session_keys: str
+    pinned: str
     running: str
     waiting: str
     quarantined: str
