@@ -14,7 +14,7 @@ from everturn.core.accounts import AuditRecord, CredentialKind, Role
 from everturn.core.compaction import CONTEXT_PATTERN
 from everturn.core.deltas import CallDelta, CallProgress, ReasoningDelta, TextDelta
 from everturn.core.events import FilesReverted, LogEvent, Problem
-from everturn.core.gates import CallClaim, Gate, Grant, GrantLimit
+from everturn.core.gates import CallClaim, Gate, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Budget, ClientTool, LatePolicy, PermissionMode, Review, Spent, ToolHistory
 from everturn.core.parts import FilePart, Usage
@@ -22,8 +22,10 @@ from everturn.core.rate_limits import Priority
 from everturn.core.rules.policy import Rule, RuleAction
 from everturn.core.saved_prompts import MAX_PROMPT_ARGUMENTS, MAX_PROMPT_CHARS, PROMPT_NAME_PATTERN
 from everturn.core.schedules import CatchUp, Origin, Overlap, RunOutcome
+from everturn.core.sharing import SessionLevel, ShareKind, ShareLevel
 from everturn.core.state import Phase
 from everturn.core.stats import TurnStats
+from everturn.core.titles import MAX_LABEL, MAX_LABELS, MAX_TITLE
 from everturn.core.webhooks import DeliveryState, WebhookEvent
 
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -34,6 +36,13 @@ Busy = Literal["queue", "reject", "fork", "steer"]
 or it joins the turn between two steps. `Sent.turn` is then the turn that it will join; if that ends first, it waits.
 """
 
+
+GrantReach = Literal["", "user", "folder", "tenant"]
+"""Of all sessions, those in which a grant "everywhere" holds. "" is the person who asked: another user's turns are not
+allowed by it."""
+
+Archived = Literal["exclude", "include", "only"]
+"""Whether a list has archived sessions."""
 
 MAX_INSTRUCTIONS = 16_000  # characters of the instructions of a tenant, a user or a session
 
@@ -83,6 +92,8 @@ class MessageRequest(Body, frozen=True, kw_only=True):
 class NewSession(MessageRequest, frozen=True, kw_only=True):
     """Start a session with its first message. A session has at least one message."""
 
+    temporary: bool = False  # it is in no list and not found by searches, and is erased after a day
+
 
 class NewMessage(MessageRequest, frozen=True, kw_only=True):
     """A message at the end of the selected branch, or `after` another message."""
@@ -108,10 +119,49 @@ class RegenerateAnswer(Body, frozen=True, kw_only=True):
     params: dict[str, Any] | None = None
 
 
+class NewShare(Body, frozen=True, kw_only=True):
+    """Share a session with a user, or with everybody who has at least a role."""
+
+    user: Name = ""
+    role: Role | None = None
+    level: ShareLevel = "read"  # "write": also send messages
+    expires: Annotated[float, Meta(ge=0, lt=1e11)] = 0.0  # Unix time; 0: until it is revoked
+
+
+class NewLink(Body, frozen=True, kw_only=True):
+    """Create a read-only link to a session, for the users of the tenant."""
+
+    expires: Annotated[float, Meta(ge=0, lt=1e11)] = 0.0  # Unix time; 0: until it is revoked
+
+
+class OpenLink(Body, frozen=True, kw_only=True):
+    """Open a link."""
+
+    link: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class OpenAsAdministrator(Body, frozen=True, kw_only=True):
+    """Read a private session for a short time; its author is told the reason."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+    minutes: Annotated[int, Meta(ge=1, le=60)] = 15
+
+
 class CompactSession(Body, frozen=True, kw_only=True):
     """Summarise the earlier part of the selected branch."""
 
     focus: Annotated[str, Meta(max_length=2_000)] = ""  # what the summary keeps above all
+
+
+class PatchSession(Body, frozen=True, kw_only=True):
+    """Rename, pin, archive or label a session. A field that is left out stays as it is."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=MAX_TITLE)] | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    labels: (
+        Annotated[list[Annotated[str, Meta(min_length=1, max_length=MAX_LABEL)]], Meta(max_length=MAX_LABELS)] | None
+    ) = None  # all of them; [] removes them
 
 
 class SelectBranch(Body, frozen=True, kw_only=True):
@@ -146,7 +196,9 @@ class AnswerGate(Body, frozen=True, kw_only=True):
     result: Annotated[str, Meta(max_length=4_000_000)] | None = None
     text: Annotated[str, Meta(max_length=4_000_000)] | None = None
     everywhere: bool = False
-    within: GrantLimit = ""  # with `everywhere`: only in turns of the same "user" or "folder"
+    within: GrantReach = (
+        ""  # with `everywhere`: in turns of the same "user" (""), of the same "folder", or of the "tenant"
+    )
     until: Annotated[float, Meta(ge=0)] = 0.0
     others: bool = False
     stop: bool = False
@@ -436,6 +488,11 @@ class SessionView(View, frozen=True, kw_only=True):
     quarantined: str
     parent: str = ""
     awaited_agent: str = ""  # it waits for a process that knows this agent; "": it does not
+    pinned: bool = False
+    archived: bool = False
+    labels: list[str] = []
+    is_renamed: bool = False  # a person gave the title
+    is_listed: bool = True  # False: a temporary session, or of others, of which the caller sees the open gates only
 
 
 class SessionPage(View, frozen=True, kw_only=True):
@@ -444,6 +501,7 @@ class SessionPage(View, frozen=True, kw_only=True):
     sessions: list[SessionView]
     next: str = ""
     waiting: list[str] = []  # those of them with an open gate, in themselves or in a sub-agent run
+    pinned: list[SessionView] = []  # on the first page: all pinned sessions that fit, wherever they are in the list
 
 
 class MessageReceipt(View, frozen=True, kw_only=True):
@@ -578,6 +636,7 @@ class SearchHit(View, frozen=True, kw_only=True):
     session: str
     message: Message
     title: str = ""
+    updated: float = 0.0  # when something last happened in that session; 0: not known
 
 
 class SearchResults(View, frozen=True, kw_only=True):
@@ -625,6 +684,73 @@ class KeyList(View, frozen=True, kw_only=True):
     """Credentials, oldest first."""
 
     keys: list[KeyView]
+
+
+class PersonView(View, frozen=True, kw_only=True):
+    """A user whom a conversation can be shared with."""
+
+    id: str
+    name: str
+
+
+class PeopleList(View, frozen=True, kw_only=True):
+    """The users of the tenant, by id."""
+
+    people: list[PersonView]
+
+
+class ShareView(View, frozen=True, kw_only=True):
+    """A permission to see a session: of a user, a role, a link, or an administrator who opened it."""
+
+    id: str
+    kind: ShareKind
+    name: str  # the user or the role; "" for a link
+    level: ShareLevel
+    by: str  # who shared it
+    created: float
+    expires: float  # 0: until it is revoked
+    reason: str = ""  # that an administrator gave
+    via: str = ""  # the link that the user has opened
+
+
+class SharingView(View, frozen=True, kw_only=True):
+    """Who may see a session. `shares` is shown to its author only."""
+
+    author: str  # "": it belongs to the owners of the tenant
+    level: SessionLevel  # what the caller may do in it
+    shares: list[ShareView]
+    temporary_until: float = 0.0  # when it is erased; 0: it is not temporary
+
+
+class LinkView(View, frozen=True, kw_only=True):
+    """A new link. `link` is its secret, which is shown once."""
+
+    share: ShareView
+    link: str
+
+
+class OpenedLink(View, frozen=True, kw_only=True):
+    """The session that a link leads to."""
+
+    session: str
+
+
+class NoticeView(View, frozen=True, kw_only=True):
+    """An administrator opened a conversation of the caller."""
+
+    id: str
+    session: str
+    title: str
+    by: str
+    reason: str
+    at: float
+    expires: float
+
+
+class NoticeList(View, frozen=True, kw_only=True):
+    """The notices that the caller has not dismissed, oldest first."""
+
+    notices: list[NoticeView]
 
 
 class UserView(View, frozen=True, kw_only=True):
@@ -1025,7 +1151,7 @@ class StreamItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     event: LogEvent | None = None
     delta: StreamDelta | None = None
     progress: CallProgress | None = None
-    end: Literal["", "over", "drain", "slow", "revoked", "erased", "lost"] = ""
+    end: Literal["", "over", "drain", "slow", "revoked", "unshared", "erased", "lost"] = ""
 
 
 class InboxItem(Struct, frozen=True, kw_only=True, omit_defaults=True):

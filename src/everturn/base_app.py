@@ -107,7 +107,7 @@ class TurnStatus(Struct, frozen=True):
     problem: Problem | None
 
 
-CLOSED = "this chat is closed; open another one on the same store, and its turns go on"
+CLOSED = "this chat is closed; open another one on the same store to continue its turns"
 DRIVE_SECONDS = (
     60.0  # seconds after which a drive releases its session between two steps, if another process could continue
 )
@@ -379,12 +379,14 @@ class BaseApp:
         return self._agents.add(agent)
 
     def replace_agents(self, agents: Iterable[AgentDefinition[Any]]) -> None:
-        """Replace the agents; the first is the default. Turns that are running keep their options.
+        """Replace the agents; the first is the default. Turns that are running keep their options, and turns that waited
+        for one of the new agents continue.
 
         Raises:
             ConfigError: one of them cannot be bound; the old ones stay.
         """
         self._agents.replace(agents)
+        self._driver.retry_awaited_agents()
 
     async def put_agent(self, agent: AgentDefinition[Any]) -> None:
         """Add an agent, or replace the one of its name, while the app runs; the tool sources of the new one are opened.
@@ -400,6 +402,7 @@ class BaseApp:
         if self._has_started:
             binding = self._agents.binding(agent.name)
             await asyncio.gather(*(source.open(self._publish_to(binding.registry)) for source in binding.sources))
+        self._driver.retry_awaited_agents()
 
     def _plugins_with(self, own: Iterable[object]) -> list[object]:
         """The plugins of an agent's turns. Those of telemetry are last: what they see is what the others made of it."""
@@ -475,6 +478,8 @@ class BaseApp:
                 return
             if self._has_to_load():
                 await asyncio.to_thread(self._load_models)
+            if (check_encryption := getattr(self.store, "check_encryption", None)) is not None:
+                await check_encryption()
             if not self.engine.is_durable:
                 await self.store.lock_for_process()
             else:
@@ -637,7 +642,7 @@ class BaseApp:
                     log.info("session %s was not driven for %g s; waking it", session, RECONCILE_AFTER)
                     await self.engine.wake(session, is_reminder=True)
             except Exception as error:
-                log.warning("looking for sessions nobody drives failed, and is done again: %s", error)
+                log.warning("the search for sessions without a driver failed and will be repeated: %s", error)
 
     async def deliver(self, command: AnyCommand) -> None:
         """Admit the command of a turn itself, such as a late result, and try again while the store is unavailable."""

@@ -3,7 +3,7 @@
 EverturnError
 ├─ for the person        (the request cannot be done; nothing was changed)
 │  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate · UnknownFile · UnknownKey · UnknownServer · UnknownAgent
-│  ├─ UnknownSchedule · UnknownWebhook
+│  ├─ UnknownSchedule · UnknownWebhook · UnknownShare · UnknownLink
 │  ├─ HookRefused            a delivery to an inbound hook is not signed, or its timestamp is too old
 │  ├─ NotRecognised          the credentials are missing or invalid
 │  ├─ Forbidden              the role does not allow it
@@ -40,7 +40,8 @@ EverturnError
 │  ├─ EngineUnavailable      the engine does not answer; the command is durable, and is carried out when it does
 │  ├─ SessionQuarantined           the session stopped its drivers too often and is quarantined
 │  ├─ DriverLost             driving failed here; the log is intact, and another driver can continue
-│  └─ UnreadableLog          a stored event this version cannot read
+│  ├─ UnreadableLog          a stored event this version cannot read
+│  └─ TenantKeyDestroyed     the key of a tenant was destroyed, and with it everything that the tenant wrote
 └─ for the programmer    (a bug in a caller)
    ├─ InvalidEvent           an event that cannot happen in this state
    ├─ ConfigError            an invalid option or name; the text says what is valid
@@ -185,6 +186,14 @@ class UnknownSchedule(EverturnError):
 
 class UnknownWebhook(EverturnError):
     """There is no such webhook or delivery (or it belongs to another tenant, which looks the same)."""
+
+
+class UnknownShare(EverturnError):
+    """There is no such share of a conversation, or notice of one."""
+
+
+class UnknownLink(EverturnError):
+    """There is no such link to a conversation; it may have expired, been revoked, or be another tenant's."""
 
 
 class HookRefused(EverturnError):
@@ -372,6 +381,10 @@ class DriverLost(EverturnError):
 
 class UnreadableLog(EverturnError):
     """A stored event this version cannot read."""
+
+
+class TenantKeyDestroyed(EverturnError):
+    """The encryption key of a tenant was destroyed: nothing of it can be read or written any more."""
 
 
 class InvalidEvent(EverturnError):

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
+from everturn.core.encryption import is_sealed
 from everturn.core.events import Entry, Event, Gate, GateResolution, LogEvent
 from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
@@ -143,7 +144,7 @@ def load_event(
     except UnreadableLog:
         raise
     except Exception as error:  # an upgrade may fail in any way
-        raise UnreadableLog(f"this is not an event: {error!r}") from error
+        raise UnreadableLog(_encrypted(data) or f"this is not an event: {error!r}") from error
 
 
 def dump_log(entries: Iterable[Entry]) -> bytes:
@@ -210,7 +211,13 @@ def _read(decode: Callable[[bytes], T], data: bytes) -> T:
     try:
         return decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise UnreadableLog(f"this cannot be read: {error}") from error
+        raise UnreadableLog(_encrypted(data) or f"this cannot be read: {error}") from error
+
+
+def _encrypted(data: bytes | str) -> str:
+    """Return the reason why encrypted data cannot be read; "" for other data."""
+    is_encrypted = isinstance(data, bytes) and is_sealed(data)
+    return "this is encrypted, and encryption is not configured: see [store.encryption]" if is_encrypted else ""
 
 
 def dump_frames(frames: Sequence[Frame]) -> bytes:

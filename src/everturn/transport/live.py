@@ -7,12 +7,14 @@ first request does, in a thread: a server has other requests to answer meanwhile
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -74,6 +76,19 @@ def _join_buffered(content: StreamReader) -> None:
             whole = b"".join(chunks)
             chunks.clear()
             chunks.append(whole)
+
+
+UNREACHABLE: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
+
+
+def _advice(error: Exception) -> str:
+    """What to check when a connection fails: the network if no name is resolved or nothing is reachable, else the server."""
+    import aiohttp
+
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, socket.gaierror) or getattr(cause, "errno", None) in UNREACHABLE:
+        return "check the network connection of this machine, HTTPS_PROXY, and the host in the base URL"
+    return "is the server running, and the base URL right?"
 
 
 class _LiveResponse:
@@ -151,9 +166,9 @@ class HttpTransport:
                 f"the proxy at {url_origin(proxy or '')} refused: {error.status}", kind="network"
             ) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error or type(error).__name__
+            reason = replace_surrogates(str(getattr(error, "strerror", None) or error or type(error).__name__))
             raise ModelError(
-                f"nobody answers at {url_origin(post.url)}: {replace_surrogates(str(reason))}; is the server running, and the base URL right?",
+                f"nobody answers at {url_origin(post.url)}: {reason}; {_advice(error)}",
                 kind="network",
                 retryable=not isinstance(error, ValueError),
             ) from error
