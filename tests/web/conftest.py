@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from everturn.server.routes.web_ui import BUILD_DIRECTORY, BUILD_VARIABLE
 from tests.helpers.browser import Screen, Visitor, visitor
@@ -17,6 +17,7 @@ from tests.helpers.scripted_server.server import Rig, a_rig
 
 CHROMIUM: Final = os.environ.get("EVERTURN_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
 ARGUMENTS: Final = ("--no-sandbox", "--disable-dev-shm-usage")
+expect.set_options(timeout=20_000)  # milliseconds; only a test that fails waits so long
 
 Visit = Callable[..., Visitor]
 

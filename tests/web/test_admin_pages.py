@@ -57,7 +57,7 @@ def test_arguments_begin_with_what_a_tool_needs(visit: Visit) -> None:
 
 
 def test_what_was_allowed_is_listed_and_taken_back_by_whoever_may(rig: Rig, visit: Visit) -> None:
-    session = rig.say('call run {"command": "make it so"}')["session"]
+    session = rig.share(rig.say('call run {"command": "make it so"}')["session"])
     (waits,) = wait_until_sync(lambda: rig.gates(session))
     gate = waits["gate"]
     rig.api("POST", f"/api/sessions/{session}/gates/{gate['id']}/answer", {"hash": gate["hash"], "allow": "always"})

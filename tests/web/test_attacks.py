@@ -104,7 +104,7 @@ def test_what_was_taken_out_is_nowhere_for_whoever_may_not_review(rig: Rig, visi
     session = screen.say("review")
     gate = screen.page.locator('.gate[data-open][data-kind="result"]')
     expect(gate).to_be_visible(timeout=60_000)
-    viewer = visit("viewer").open(session)
+    viewer = visit("viewer").open(rig.share(session))
     expect(viewer.page.locator(".gate")).to_be_visible(timeout=60_000)
     assert SECRET not in viewer.page.content()
     question = Question(screen.page, gate)

@@ -254,7 +254,7 @@ def test_a_viewer_reads_the_card_and_undoes_nothing(rig: Rig, visit: Visit) -> N
     session = fill(rig, 0.3)
     rig.api("POST", f"/api/sessions/{session}/compact", {})
     wait_until_sync(lambda: any(one["role"] == "notice" for one in rig.messages(session)))
-    screen = visit("viewer").open(session)
+    screen = visit("viewer").open(rig.share(session))
     card(screen).get_by_role("button", name="Show").click()
     expect(card(screen).get_by_role("region", name="Summary")).to_contain_text("look at the garden")
     expect(card(screen).get_by_role("button", name="Undo")).to_have_count(0)

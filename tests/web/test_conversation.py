@@ -167,6 +167,6 @@ def test_a_viewer_reads_and_does_not_write(rig: Rig, visit: Visit) -> None:
     screen = visit().open()
     session = screen.say("hello")
     screen.wait_idle()
-    reader = visit("viewer").open(session)
+    reader = visit("viewer").open(rig.share(session))
     expect(reader.said()).to_have_count(1)
     expect(reader.page.locator("textarea")).to_have_count(0)

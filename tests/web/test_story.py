@@ -61,8 +61,8 @@ def test_a_call_is_denied_and_the_model_reads_why(rig: Rig, screen: Screen) -> N
 
 
 def test_a_result_is_redacted_before_the_model_reads_it(rig: Rig, visit: Visit) -> None:
-    screen = visit("approver").open()
-    session = screen.say("review")
+    session = rig.share(rig.say("review")["session"])
+    screen = visit("approver").open(session)
     question = screen.question("lookup")
     expect(question.place).to_contain_text(SECRET)
     onlooker = visit("viewer").open(session)

@@ -127,7 +127,7 @@ def test_nobody_answers_in_time(rig: Rig, visit: Visit) -> None:
 
 @pytest.mark.parametrize("role", ["viewer", "member"])
 def test_whoever_may_not_answer_is_told_so(rig: Rig, visit: Visit, role: str) -> None:
-    screen = visit(role).open(rig.say("mail")["session"])
+    screen = visit(role).open(rig.share(rig.say("mail")["session"]))
     place = screen.question("send_mail").place
     expect(place).to_contain_text("Only approvers can answer this")
     assert place.locator(".answers button").count() == 0

@@ -1,7 +1,7 @@
 /** Client for the native HTTP API: one method per request. Sends carry an idempotency key, so a repeat takes effect once. */
 import type {
-  AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LogPage, LogTail, Me,
-  MessageList, NewMessage, NewSession, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ToolList,
+  AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LinkView, LogPage, LogTail, Me,
+  MessageList, NewLink, NewMessage, NewSession, NewShare, NoticeList, OpenAsAdministrator, OpenedLink, PatchSession, PeopleList, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ShareView, SharingView, ToolList,
   TreeView, TurnView, UsageView,
 } from "./types.gen.js";
 import { ServerError } from "./errors.js";
@@ -25,7 +25,7 @@ export interface ClientOptions {
 
 const MAX_ATTEMPTS = 4; // attempts of a send with an idempotency key
 
-type Method = "GET" | "POST" | "PUT" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 type Query = Record<string, string | number | undefined>;
 
 export class Everturn {
@@ -54,8 +54,11 @@ export class Everturn {
 
   agents = () => this.get<AgentList>("/api/agents");
   tools = () => this.get<ToolList>("/api/tools");
-  sessions = (limit = 50, before = "") => this.get<SessionPage>("/api/sessions", { limit, before: before || undefined });
+  sessions = (limit = 50, before = "", archived: "exclude" | "include" | "only" = "exclude") =>
+    this.get<SessionPage>("/api/sessions", { limit, before: before || undefined, archived });
   session = (session: string) => this.get<SessionView>(sessionPath(session));
+  /** Rename, pin, archive or label a session; a field that is left out stays as it is. */
+  update = (session: string, change: PatchSession, key = newKey()) => this.send<SessionView>("PATCH", sessionPath(session), change, key);
   erase = (session: string) => this.send<void>("DELETE", sessionPath(session));
   startSession = (session: NewSession, key = newKey()) => this.send<MessageReceipt>("POST", "/api/sessions", session, key);
   sendMessage = (session: string, message: NewMessage, key = newKey()) => this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages`, message, key);
@@ -88,6 +91,20 @@ export class Everturn {
   grants = (session: string) => this.get<SessionGrantList>(`${sessionPath(session)}/grants`);
   revoke = (session: string, grant: string) => this.send<void>("DELETE", `${sessionPath(session)}/grants/${id(grant)}`);
   revert = (session: string, reverted: RevertFiles) => this.send<RevertView>("POST", `${sessionPath(session)}/revert`, reverted);
+  /** Users of the tenant, whom a session can be shared with. */
+  people = () => this.get<PeopleList>("/api/people");
+  /** Who may see a session, and what the caller may do in it. */
+  sharing = (session: string) => this.get<SharingView>(`${sessionPath(session)}/sharing`);
+  share = (session: string, share: NewShare) => this.send<ShareView>("POST", `${sessionPath(session)}/shares`, share);
+  /** Revoke a share or a link. */
+  unshare = (session: string, share: string) => this.send<void>("DELETE", `${sessionPath(session)}/shares/${id(share)}`);
+  /** Create a read-only link; its secret is shown once. */
+  createLink = (session: string, link: NewLink = {}) => this.send<LinkView>("POST", `${sessionPath(session)}/links`, link);
+  openLink = (link: string) => this.send<OpenedLink>("POST", "/api/links/open", { link });
+  openAsAdministrator = (session: string, how: OpenAsAdministrator) => this.send<ShareView>("POST", `${sessionPath(session)}/admin-access`, how);
+  /** When administrators opened sessions of the caller. */
+  notices = () => this.get<NoticeList>("/api/notices");
+  dismissNotice = (notice: string) => this.send<void>("DELETE", `/api/notices/${id(notice)}`);
   search = (q: string, limit = 50) => this.get<SearchResults>("/api/search", { q, limit });
   usage = (since = 0) => this.get<UsageView>("/api/usage", { since });
   logOut = () => this.send<void>("POST", "/api/logout");

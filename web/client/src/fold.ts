@@ -14,7 +14,7 @@ type Touch = (topic: Topic) => void;
 
 export function emptySession(): SessionState {
   return {
-    seq: 0, start: 1, title: "", agent: "", leaf: null, messages: new Map(), children: new Map(), deleted: new Set(), writing: new Map(),
+    seq: 0, start: 1, title: "", isRenamed: false, agent: "", leaf: null, messages: new Map(), children: new Map(), deleted: new Set(), writing: new Map(),
     calls: new Map(), turns: new Map(), gates: new Map(), reverts: [], revoked: new Set(),
   };
 }
@@ -209,7 +209,11 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
       return touch(`live:${event.turn}`);
     }
     case "TitleSet":
-      state.title = event.title;
+      if (!state.isRenamed) state.title = event.title;
+      return touch("tree");
+    case "SessionUpdated":
+      if (event.title == null) return;
+      Object.assign(state, { title: event.title, isRenamed: true });
       return touch("tree");
     case "LeafSelected":
       state.leaf = event.message ?? null;
@@ -221,7 +225,7 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
         addMessage(state, message, touch);
         state.leaf = message.id;
       }
-      state.title = event.title || state.title;
+      if (!state.isRenamed) state.title = event.title || state.title;
       return touch("tree");
     case "GrantRevoked":
       state.revoked.add(event.grant);

@@ -133,7 +133,7 @@ export class SessionFollower {
 
   private receiveEnd(end: StreamItem["end"]): MessageOutcome {
     if (end === "drain" || end === "slow") return "again";
-    if (end !== "erased" && end !== "revoked") return "later";
+    if (end !== "erased" && end !== "revoked" && end !== "unshared") return "later";
     this.fail(new ServerError(end === "erased" ? 404 : 403, end, `the session was ${end}`));
     return true;
   }

@@ -92,6 +92,8 @@ export interface SessionState {
   seq: number;
   start: number; // turns that started before this position are not loaded; 1: all are
   title: string;
+  /** Whether a person gave the title: nothing else replaces it then. */
+  isRenamed: boolean;
   agent: string; // the one that has the session; "": none with a name
   leaf: string | null;
   messages: Map<string, Message>;

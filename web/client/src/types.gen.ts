@@ -77,7 +77,7 @@ export interface AnswerGate {
   readonly result?: string | null;
   readonly text?: string | null;
   readonly everywhere?: boolean;
-  readonly within?: "" | "folder" | "user";
+  readonly within?: "" | "folder" | "tenant" | "user";
   readonly until?: number;
   readonly others?: boolean;
   readonly stop?: boolean;
@@ -235,6 +235,15 @@ export interface CaseView {
   readonly reason: string;
 }
 
+/** A source that a model names for the characters from `start` to `end` of a text part. */
+export interface Citation {
+  readonly start: number;
+  readonly end: number;
+  readonly source?: string;
+  readonly title?: string;
+  readonly quote?: string;
+}
+
 /** Claim a call for a client; `claim` is an unguessable name, which the client repeats in its answer. */
 export interface ClaimGate {
   readonly hash: string;
@@ -303,7 +312,7 @@ export interface CompactionFinished {
   readonly model?: string;
 }
 
-/** A model is about to be asked for a summary of everything above `kept`; a driver that takes over asks again. */
+/** The driver is about to request a summary of everything above `kept`; a driver that takes over repeats the request. */
 export interface CompactionStarted {
   readonly type: "CompactionStarted";
   readonly at?: number;
@@ -676,7 +685,7 @@ export interface InboxView {
   readonly next: string;
 }
 
-/** A plugin refused what a person said: no model reads this message, now or later. */
+/** A plugin refused a message of the user: no model reads this message, now or later. */
 export interface InputRefused {
   readonly type: "InputRefused";
   readonly at?: number;
@@ -780,6 +789,12 @@ export interface Lineage {
   readonly is_detached?: boolean;
 }
 
+/** A new link. `link` is its secret, which is shown once. */
+export interface LinkView {
+  readonly share: ShareView;
+  readonly link: string;
+}
+
 /** An event at its position in the log. */
 export interface LogItem {
   readonly seq: number;
@@ -869,7 +884,7 @@ export interface MemoryList {
   readonly file_limit: number;
 }
 
-/** A message of a conversation: what a user wrote, what a model answered, or what a plugin appended. */
+/** A message of a conversation: a message of a user, an answer of a model, or a message that a plugin appended. */
 export interface Message {
   readonly id: string;
   readonly parent: string | null;
@@ -994,6 +1009,11 @@ export interface NewKeyView {
   readonly secret: string;
 }
 
+/** Create a read-only link to a session, for the users of the tenant. */
+export interface NewLink {
+  readonly expires?: number;
+}
+
 /** A message at the end of the selected branch, or `after` another message. */
 export interface NewMessage {
   readonly text?: string;
@@ -1050,6 +1070,15 @@ export interface NewSession {
   readonly busy?: "fork" | "queue" | "reject" | "steer";
   readonly priority?: "background" | "interactive" | null;
   readonly at?: number;
+  readonly temporary?: boolean;
+}
+
+/** Share a session with a user, or with everybody who has at least a role. */
+export interface NewShare {
+  readonly user?: string;
+  readonly role?: Role | null;
+  readonly level?: "read" | "write";
+  readonly expires?: number;
 }
 
 /** A URL that is to be told of events; without `events`, of all. */
@@ -1057,6 +1086,11 @@ export interface NewWebhook {
   readonly url: string;
   readonly events?: readonly ("gate.opened" | "gate.resolved" | "turn.cancelled" | "turn.completed" | "turn.failed")[];
   readonly description?: string;
+}
+
+/** The notices that the caller has not dismissed, oldest first. */
+export interface NoticeList {
+  readonly notices: readonly (NoticeView)[];
 }
 
 /** A message of the runtime or a plugin to the model; never a person's text. */
@@ -1067,16 +1101,43 @@ export interface NoticePart {
   readonly untrusted?: boolean;
 }
 
+/** An administrator opened a conversation of the caller. */
+export interface NoticeView {
+  readonly id: string;
+  readonly session: string;
+  readonly title: string;
+  readonly by: string;
+  readonly reason: string;
+  readonly at: number;
+  readonly expires: number;
+}
+
 /** A provider's opaque payload (a signature, encrypted reasoning), to be replayed to its issuer only. */
 export interface Opaque {
   readonly issuer: string;
   readonly data: string;
 }
 
+/** Read a private session for a short time; its author is told the reason. */
+export interface OpenAsAdministrator {
+  readonly reason: string;
+  readonly minutes?: number;
+}
+
 /** Open a folder of this machine: its agent works there. */
 export interface OpenFolder {
   readonly path: string;
   readonly key?: string;
+}
+
+/** Open a link. */
+export interface OpenLink {
+  readonly link: string;
+}
+
+/** The session that a link leads to. */
+export interface OpenedLink {
+  readonly session: string;
 }
 
 /** The result of a call. `text` is exactly what the model reads; `blob` holds the whole if `text` is an excerpt. */
@@ -1094,7 +1155,7 @@ export interface Output {
   readonly redacted?: boolean;
 }
 
-/** The answer of a step is not a valid output: the step then finishes without parts, and the model is asked again. */
+/** The answer of a step is not a valid output: the step finishes without parts, and the next step */
 export interface OutputRejected {
   readonly type: "OutputRejected";
   readonly at?: number;
@@ -1102,6 +1163,19 @@ export interface OutputRejected {
   readonly step: number;
   readonly parts: readonly (StreamedPart)[];
   readonly problem: string;
+}
+
+/** Rename, pin, archive or label a session. A field that is left out stays as it is. */
+export interface PatchSession {
+  readonly title?: string | null;
+  readonly pinned?: boolean | null;
+  readonly archived?: boolean | null;
+  readonly labels?: readonly (string)[] | null;
+}
+
+/** The users of the tenant, by id. */
+export interface PeopleList {
+  readonly people: readonly (PersonView)[];
 }
 
 /** The rules, or a person at a gate, decided about a call. It precedes every `CallStarted`, in the same append. */
@@ -1118,6 +1192,12 @@ export interface PermissionDecided {
   readonly rule?: Rule | null;
   readonly gate?: string;
   readonly fingerprint?: string;
+}
+
+/** A user whom a conversation can be shared with. */
+export interface PersonView {
+  readonly id: string;
+  readonly name: string;
 }
 
 /** The phase of a turn, as clients see it. Each phase is announced before its work starts. */
@@ -1163,6 +1243,17 @@ export interface PromptView {
   readonly description: string;
   readonly arguments: readonly (PromptArgumentView)[];
   readonly scope: "config" | "shared" | "user";
+}
+
+/** A call of a tool that the provider ran, its result, or both in one, as the provider sent it. */
+export interface ProviderToolPart {
+  readonly type: "provider_tool";
+  readonly name: string;
+  readonly state?: "called" | "completed" | "failed";
+  readonly id?: string;
+  readonly title?: string;
+  readonly text?: string;
+  readonly opaque?: Opaque | null;
 }
 
 /** Write the instructions of the caller, for all their sessions; with `shared` of the tenant. "" removes them. */
@@ -1390,6 +1481,7 @@ export interface SearchHit {
   readonly session: string;
   readonly message: Message;
   readonly title: string;
+  readonly updated: number;
 }
 
 /** Search hits, newest first. */
@@ -1412,6 +1504,19 @@ export interface SessionPage {
   readonly sessions: readonly (SessionView)[];
   readonly next: string;
   readonly waiting: readonly (string)[];
+  readonly pinned: readonly (SessionView)[];
+}
+
+/** A person renamed, pinned, archived or labelled the session; None: that field was not changed. */
+export interface SessionUpdated {
+  readonly type: "SessionUpdated";
+  readonly at?: number;
+  readonly title?: string | null;
+  readonly pinned?: boolean | null;
+  readonly archived?: boolean | null;
+  readonly labels?: readonly (string)[] | null;
+  readonly by?: string;
+  readonly command?: string;
 }
 
 /** A session in a list. */
@@ -1427,6 +1532,11 @@ export interface SessionView {
   readonly quarantined: string;
   readonly parent: string;
   readonly awaited_agent: string;
+  readonly pinned: boolean;
+  readonly archived: boolean;
+  readonly labels: readonly (string)[];
+  readonly is_renamed: boolean;
+  readonly is_listed: boolean;
 }
 
 /** The configured model, and the other available model sources. */
@@ -1438,6 +1548,27 @@ export interface SetupView {
   readonly has_file: boolean;
   readonly has_agent: boolean;
   readonly options: readonly (ModelSource)[];
+}
+
+/** A permission to see a session: of a user, a role, a link, or an administrator who opened it. */
+export interface ShareView {
+  readonly id: string;
+  readonly kind: "admin" | "link" | "role" | "user";
+  readonly name: string;
+  readonly level: "read" | "write";
+  readonly by: string;
+  readonly created: number;
+  readonly expires: number;
+  readonly reason: string;
+  readonly via: string;
+}
+
+/** Who may see a session. `shares` is shown to its author only. */
+export interface SharingView {
+  readonly author: string;
+  readonly level: "manage" | "read" | "write";
+  readonly shares: readonly (ShareView)[];
+  readonly temporary_until: number;
 }
 
 /** Steps, calls and tokens that turns have used. */
@@ -1488,7 +1619,7 @@ export interface StepPart {
   readonly continues?: boolean;
 }
 
-/** A step whose driver died starts again; readers drop what they saw of it. */
+/** A step whose driver died starts again; readers drop the text that they have shown of it. */
 export interface StepRestarted {
   readonly type: "StepRestarted";
   readonly at?: number;
@@ -1512,7 +1643,7 @@ export interface StreamItem {
   readonly event?: LogEvent | null;
   readonly delta?: StreamDelta | null;
   readonly progress?: CallProgress | null;
-  readonly end?: "" | "drain" | "erased" | "lost" | "over" | "revoked" | "slow";
+  readonly end?: "" | "drain" | "erased" | "lost" | "over" | "revoked" | "slow" | "unshared";
 }
 
 /** A call is about to start this sub-agent run, in this session. */
@@ -1582,6 +1713,7 @@ export interface TextPart {
   readonly type: "text";
   readonly text: string;
   readonly opaque?: Opaque | null;
+  readonly citations?: readonly (Citation)[];
 }
 
 /** The session got a title. */
@@ -1805,6 +1937,7 @@ export interface Usage {
   readonly written?: number;
   readonly cost?: number | null;
   readonly estimated?: boolean;
+  readonly provider_calls?: number;
 }
 
 /** Usage of the tenant since a time. */
@@ -1873,13 +2006,13 @@ export interface WebhookWithSecret {
   readonly secret: string;
 }
 
-export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
+export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | SessionUpdated | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
 
 export type Terminal = TurnCompleted | TurnFailed | TurnCancelled;
 
-export type Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart | FilesPart | SummaryPart | ClearedPart | ContextPart;
+export type Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart | FilesPart | SummaryPart | ClearedPart | ContextPart | ProviderToolPart;
 
-export type StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart;
+export type StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart | ProviderToolPart;
 
 export type StreamDelta = TextDelta | ReasoningDelta | CallDelta;
 
@@ -1887,7 +2020,7 @@ export type CallState = "asking" | "cancelled" | "completed" | "denied" | "faile
 
 export type ContextKind = "answers" | "files" | "instructions" | "notices" | "other" | "person" | "results" | "skills" | "summary" | "tools";
 
-export type Finish = "cancelled" | "content_filter" | "error" | "length" | "other" | "refusal" | "stop" | "tool_calls";
+export type Finish = "cancelled" | "content_filter" | "error" | "length" | "other" | "paused" | "refusal" | "stop" | "tool_calls";
 
 export type GateKind = "call" | "client" | "egress" | "form" | "loop" | "manual" | "question" | "result";
 

@@ -19,6 +19,14 @@ export function hasRole(role: Me["role"]): boolean {
   return user !== null && user !== "anonymous" && order.indexOf(user.role) >= order.indexOf(role);
 }
 
+/** Sessions that are shared with the user to be read, as far as it is known. */
+export const readOnlySessions = new Store<ReadonlySet<string>>(new Set());
+
+/** Whether the user may send messages in a session, and change it. The server decides; this hides what it would refuse. */
+export function mayWrite(session: string): boolean {
+  return hasRole("member") && !readOnlySessions.value.has(session);
+}
+
 /** The session whose context panel is open; null: none is. */
 export const contextPanel = new Store<string | null>(null);
 

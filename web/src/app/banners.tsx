@@ -1,18 +1,24 @@
-/** Banners above the page: the login has expired, or plain http limits what the browser can do. */
+/** Banners above the page: the login has expired, plain http limits what the browser can do, or an administrator opened a
+ * conversation.
+ */
 import { useEffect, useState } from "preact/hooks";
 import { Button, Icon } from "../ui/components";
 import { me } from "./app";
+import { lazy } from "./lazy";
 import { loggedOut } from "./loggedOut";
 import { recheckLogin } from "./auth";
 import { useStore } from "./store";
 import "./banners.css";
 import { useTexts } from "../locales/banners.gen";
 
+const Notices = lazy(async () => (await import("./notices")).Notices, true);
+
 export function Banners() {
   return (
     <div class="banners">
       <LoggedOutBanner />
       <PlainHttpBanner />
+      <Notices />
     </div>
   );
 }

@@ -3,6 +3,7 @@ import { Store } from "./store";
 
 export type Route =
   | { page: "new" }
+  | { page: "link"; link: string }
   | { page: "session"; session: string; message?: string }
   | { page: "compare"; session: string; left: string; right: string }
   | { page: "inbox" | "permissions" | "mcp" | "memory" | "prompts" | "usage" | "settings" };
@@ -16,6 +17,7 @@ export function parseRoute(hash: string): Route {
     if (kind === "compare" && left && right) return { page: "compare", session, left, right };
     return kind === "m" && left ? { page: "session", session, message: left } : { page: "session", session };
   }
+  if (page === "link" && rest[0]) return { page, link: rest[0] };
   const known = PAGES.find((known) => known === page);
   return known ? { page: known } : { page: "new" };
 }
@@ -24,6 +26,8 @@ export function hrefFor(route: Route): string {
   switch (route.page) {
     case "new":
       return "#/";
+    case "link":
+      return `#/link/${encodeURIComponent(route.link)}`;
     case "session":
       return `#/s/${encodeURIComponent(route.session)}${route.message ? `/m/${encodeURIComponent(route.message)}` : ""}`;
     case "compare":
@@ -44,6 +48,8 @@ function decode(part: string): string {
 export const route = new Store<Route>(parseRoute(location.hash));
 addEventListener("hashchange", () => route.set(parseRoute(location.hash)));
 
-export function navigate(to: Route): void {
-  location.hash = hrefFor(to);
+/** `isReplacing`: the page before is not in the history. */
+export function navigate(to: Route, isReplacing = false): void {
+  if (isReplacing) location.replace(hrefFor(to));
+  else location.hash = hrefFor(to);
 }

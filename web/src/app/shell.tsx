@@ -19,6 +19,7 @@ import "./shell.css";
 import { useTexts } from "../locales/shell.gen";
 
 const ContextPanel = lazy(async () => (await import("../conversation/contextPanel")).ContextPanel, true);
+const OpenLink = lazy(async () => (await import("../conversation/openLink")).OpenLink);
 const Compare = lazy(async () => (await import("../tree/compare")).Compare);
 const Inbox = lazy(async () => (await import("../gates/inbox")).Inbox);
 const Permissions = lazy(async () => (await import("../pages/permissions")).Permissions);
@@ -72,6 +73,8 @@ function MainPage() {
   switch (currentRoute.page) {
     case "new":
       return <NewConversation />;
+    case "link":
+      return <OpenLink key={currentRoute.link} link={currentRoute.link} />;
     case "session":
       return <Conversation key={currentRoute.session} session={currentRoute.session} message={currentRoute.message} />;
     case "compare":

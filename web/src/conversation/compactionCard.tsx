@@ -1,7 +1,7 @@
 /** Compaction card: what a compaction freed, its summary, and a button that undoes it. */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { isOver, type ClearedPart, type Message, type SessionFollower, type SummaryPart } from "@everturn/client";
-import { hasRole } from "../app/app";
+import { mayWrite } from "../app/app";
 import { lazy } from "../app/lazy";
 import { useTopics } from "../app/store";
 import { format } from "../app/texts";
@@ -53,7 +53,7 @@ function UndoButton({ session, message, label }: { session: SessionFollower; mes
   useTopics(session, `turn:${turn}`);
   const [isAsked, setAsked] = useState(false);
   const running = session.state.turns.get(turn);
-  if (!hasRole("member")) return null;
+  if (!mayWrite(session.id)) return null;
   return (
     <>
       <Button little kind="quiet" icon="revert" disabled={running !== undefined && !isOver(running)} onClick={() => setAsked(true)}>{label}</Button>

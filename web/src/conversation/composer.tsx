@@ -28,11 +28,13 @@ interface Props {
   onUp?: () => void;
   /** A suggested text; each new object is put into the box. */
   suggested?: { readonly text: string } | null;
+  /** The new conversation is in no list, and is erased after a day. */
+  isTemporary?: boolean;
 }
 
 const EMPTY_DRAFT: Draft = { text: "", files: [] };
 
-export function Composer({ session, running, edited, onDone, onUp, suggested }: Props) {
+export function Composer({ session, running, edited, onDone, onUp, suggested, isTemporary = false }: Props) {
   const t = useTexts();
   const draftKey = session?.id ?? "";
   const [first] = useState(() => (edited ? { ...EMPTY_DRAFT, text: textOf(edited.parts) } : readDraft(draftKey)));
@@ -67,7 +69,7 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
   const isReady = (text.trim() !== "" || uploads.files.length > 0) && !uploads.isBusy && (!sending.pending || sending.problem !== "");
   const send = (busy: "queue" | "steer" = "queue") => {
     if (!isReady || sending.pending) return;
-    sending.send({ key: newKey(), text: text.trim(), files: uploads.files, busy });
+    sending.send({ key: newKey(), text: text.trim(), files: uploads.files, busy, ...(isTemporary && { temporary: true }) });
     if (edited) return;
     setText("");
     uploads.set([]);

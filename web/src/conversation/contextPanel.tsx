@@ -1,7 +1,7 @@
 /** Context panel: what fills the context window of a conversation, when it is compacted, and a button that compacts it now. */
 import { useState } from "preact/hooks";
 import type { ContextReport } from "@everturn/client";
-import { attempt, client, getSessionFollower, hasRole } from "../app/app";
+import { attempt, client, getSessionFollower, mayWrite } from "../app/app";
 import { lazy } from "../app/lazy";
 import { navigate, route } from "../app/route";
 import { format } from "../app/texts";
@@ -21,7 +21,7 @@ export function ContextPanel({ session: id, onClose }: { session: string; onClos
     <Dialog title={t.title} onClose={onClose}>
       {value ? <ReportView report={value} /> : problem ? <ErrorLine>{problem}</ErrorLine> : <Spinner label={t.loading} />}
       <details class="layers"><summary>{t.instructions}</summary><Instructions session={id} /></details>
-      {hasRole("member") && <CompactForm session={id} isRunning={isRunning} onDone={onClose} />}
+      {mayWrite(id) && <CompactForm session={id} isRunning={isRunning} onDone={onClose} />}
     </Dialog>
   );
 }

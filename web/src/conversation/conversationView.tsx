@@ -1,24 +1,28 @@
 /** Conversation view: transcript, connection status and composer of a session. */
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { isOver, path, type SessionFollower, type TurnState } from "@everturn/client";
-import { attempt, client, hasRole, getSessionFollower } from "../app/app";
+import { attempt, client, hasRole, getSessionFollower, mayWrite, readOnlySessions } from "../app/app";
+import { lazy } from "../app/lazy";
 import { navigate } from "../app/route";
-import { useTopics } from "../app/store";
-import { sessionTitle } from "../app/titles";
+import { useStore, useTopics } from "../app/store";
 import { serveBrowserTools } from "../sandbox/tools";
 import { newestLeaf } from "../tree/branches";
 import { Button, Icon, Spinner } from "../ui/components";
 import { Composer, ContextGauge } from "./composer";
 import { ConnectionLine } from "./connection";
+import { ConversationHeader } from "./header";
 import { Transcript } from "./transcript";
 import "./conversation.css";
 import "./newConversation.css";
 import { useTexts } from "../locales/conversationView.gen";
 
+const AdminAccess = lazy(async () => (await import("./adminAccess")).AdminAccess, true);
+
 export function ConversationView({ session: id, message }: { session: string; message?: string }) {
   const t = useTexts();
   const session = getSessionFollower(id);
   useTopics(session, "tree", "connection");
+  useStore(readOnlySessions);
   const [edited, setEdited] = useState<string | null>(null);
   useEffect(() => {
     session.start();
@@ -31,7 +35,7 @@ export function ConversationView({ session: id, message }: { session: string; me
   const { state } = session;
   const running = runningTurn(session);
   useStopKey(session, running);
-  if (session.connection === "gone") return <SessionGone text={session.problem?.status && session.problem.status !== 404 ? session.problem.message : t.gone} fresh={t.fresh} />;
+  if (session.connection === "gone") return <SessionGone session={session} />;
   if (!state.seq) return <div class="conversation loading"><Spinner label={t.loading} /></div>;
   const selected = path(state);
   const isOnOtherBranch = message !== undefined && state.messages.has(message) && !state.deleted.has(message) && !selected.some((selectedMessage) => selectedMessage.id === message);
@@ -39,17 +43,17 @@ export function ConversationView({ session: id, message }: { session: string; me
   const editLast = () => setEdited(messages.findLast((message) => message.role === "user" && !message.hidden)?.id ?? null);
   return (
     <div class="conversation">
-      <h1 class="title ellipsis" dir="auto">{sessionTitle(id, state.title) || t.untitled}</h1>
+      <ConversationHeader session={session} />
       <Transcript session={session} messages={messages} marked={message} edited={edited} onEdit={setEdited} />
       <div class="bottom">
         <ConnectionLine session={session} isRunning={running !== undefined} />
         {isOnOtherBranch ? (
           <p class="other-branch" role="status">
             <Icon name="branch" /><span class="grow">{t.other}</span>
-            {hasRole("member") && <Button little onClick={() => void attempt(client.select(id, { message: messages.at(-1)?.id ?? null })).then(() => navigate({ page: "session", session: id }))}>{t.here}</Button>}
+            {mayWrite(id) && <Button little onClick={() => void attempt(client.select(id, { message: messages.at(-1)?.id ?? null })).then(() => navigate({ page: "session", session: id }))}>{t.here}</Button>}
             <Button little kind="quiet" onClick={() => navigate({ page: "session", session: id })}>{t.back}</Button>
           </p>
-        ) : hasRole("member") ? <Composer session={session} running={running} onUp={editLast} /> : <div class="small muted viewer"><p>{t.viewer}</p><ContextGauge session={session} /></div>}
+        ) : mayWrite(id) ? <Composer session={session} running={running} onUp={editLast} /> : <div class="small muted viewer"><p>{hasRole("member") ? t.read_only : t.viewer}</p><ContextGauge session={session} /></div>}
       </div>
     </div>
   );
@@ -65,7 +69,7 @@ function runningTurn(session: SessionFollower): TurnState | undefined {
 /** Esc stops the running turn, where it has nothing else to close: from the moment the turn is shown as running. */
 function useStopKey(session: SessionFollower, running: TurnState | undefined): void {
   useLayoutEffect(() => {
-    if (!running || !hasRole("member")) return;
+    if (!running || !mayWrite(session.id)) return;
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
       if (document.querySelector("dialog[open], [aria-haspopup][aria-expanded=true], .shell[data-side=open]")) return;
@@ -79,12 +83,20 @@ function useStopKey(session: SessionFollower, running: TurnState | undefined): v
   }, [session, running?.id]);
 }
 
-function SessionGone({ text, fresh }: { text: string; fresh: string }) {
+function SessionGone({ session }: { session: SessionFollower }) {
+  const t = useTexts();
+  const [isAsked, setAsked] = useState(false);
+  const { problem } = session;
+  const text = problem?.code === "unshared" ? t.lost : problem?.status && problem.status !== 404 ? problem.message : t.gone;
   return (
     <div class="page">
       <div class="inner">
         <h1>{text}</h1>
-        <p><Button icon="add" onClick={() => navigate({ page: "new" })}>{fresh}</Button></p>
+        <p class="row wrap">
+          <Button icon="add" onClick={() => navigate({ page: "new" })}>{t.fresh}</Button>
+          {hasRole("owner") && problem?.code !== "erased" && <Button icon="eye" onClick={() => setAsked(true)}>{t.admin}</Button>}
+        </p>
+        {isAsked && <AdminAccess session={session.id} onClose={() => setAsked(false)} />}
       </div>
     </div>
   );

@@ -7,6 +7,8 @@ export interface PendingMessage {
   readonly text: string;
   readonly files: readonly FileView[];
   readonly busy: "queue" | "steer";
+  /** The conversation that it starts is temporary. */
+  readonly temporary?: boolean;
 }
 
 export interface Draft {

@@ -1,7 +1,7 @@
 /** Message view: a user message, an answer, or a notice. */
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { isOver, type LivePart, type Message, type Part, type SessionFollower, type TurnState } from "@everturn/client";
+import { isOver, type LivePart, type Message, type Part, type SessionFollower, type TextPart, type TurnState } from "@everturn/client";
 import { ErrorBoundary } from "../app/errorBoundary";
 import { useTopics } from "../app/store";
 import { ToolCard } from "../tools/card";
@@ -13,6 +13,7 @@ import { useMemoizedNodes } from "./useMemoizedNodes";
 import { Markdown } from "./markdown";
 import { Media } from "./media";
 import { AttachedContext, CompactionCard, Notice, NoticeMessage } from "./notice";
+import { CitedText, ProviderTool } from "./providerTool";
 import { showControls } from "./textEscapes";
 import { Reasoning } from "./reasoning";
 import { StepLine } from "./step";
@@ -101,15 +102,29 @@ function authors(message: Message): string {
   return [...new Set(steps.length ? steps : [message.by ?? ""])].join(", ");
 }
 
-/** A text that was cut at the output limit and its continuation in the next step as one; `into` is the text that the next step continues. */
+/**
+ * The parts as they are shown: a text that was cut at the output limit and its continuation in the next step as one, and so texts side by side,
+ * and a call of a provider's tool and its result. `into` is the text that the next step continues.
+ */
 export function joinContinued(parts: readonly Part[]): { shown: (Part | null)[]; into: number } {
   const shown: (Part | null)[] = [...parts];
   let into = -1, last = -1;
   parts.forEach((part, index) => {
     const first = shown[into];
+    const before = last >= 0 && shown.slice(last + 1, index).every((between) => between === null) ? shown[last] : null;
     if (part.type === "text" && first?.type === "text") {
-      shown[into] = { ...first, text: first.text + part.text };
+      shown[into] = joinTexts(first, part);
       shown[index] = null;
+    } else if (part.type === "text" && before?.type === "text") {
+      shown[last] = joinTexts(before, part);
+      shown[index] = null;
+    } else if (part.type === "provider_tool" && part.state !== "called") {
+      const at = shown.slice(0, index).findIndex((call) => call?.type === "provider_tool" && call.state === "called" && call.id && call.id === part.id);
+      const call = shown[at];
+      if (call?.type === "provider_tool") {
+        shown[at] = { ...part, title: call.title };
+        shown[index] = null;
+      }
     } else if (part.type === "text") last = index;
     else if (part.type === "tool") last = into = -1;
     else if (part.type === "step") {
@@ -118,6 +133,13 @@ export function joinContinued(parts: readonly Part[]): { shown: (Part | null)[];
     }
   });
   return { shown, into };
+}
+
+function joinTexts(first: TextPart, second: TextPart): TextPart {
+  const size = [...first.text].length;
+  const moved = (second.citations ?? []).map((each) => ({ ...each, start: each.start + size, end: each.end + size }));
+  const citations = [...(first.citations ?? []), ...moved];
+  return { type: "text", text: first.text + second.text, ...(citations.length > 0 && { citations }) };
 }
 
 /** Whether an answer ended without text, call or file in its last step. */
@@ -131,7 +153,7 @@ export function isEmptyAnswer(parts: readonly Part[]): boolean {
 function renderPart(session: SessionFollower, turn: TurnState | undefined, message: Message, part: Part, index: number) {
   switch (part.type) {
     case "text":
-      return part.text.trim() ? <Markdown text={part.text} isLive={false} /> : null;
+      return part.text.trim() ? part.citations?.length ? <CitedText part={part} /> : <Markdown text={part.text} isLive={false} /> : null;
     case "reasoning":
       return <Reasoning text={part.text} isLive={false} />;
     case "tool":
@@ -147,6 +169,8 @@ function renderPart(session: SessionFollower, turn: TurnState | undefined, messa
       return <Notice part={part} by={message.by ?? ""} />;
     case "context":
       return <AttachedContext part={part} />;
+    case "provider_tool":
+      return <ProviderTool part={part} />;
     case "summary":
     case "cleared":
       return <CompactionCard part={part} />;

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { hasRole, me } from "../app/app";
 import { useStore } from "../app/store";
+import { Button } from "../ui/components";
 import { EmptyState } from "../pages/emptyState";
 import { useCurrentChoice } from "../pages/pickers";
 import { Composer } from "./composer";
@@ -14,6 +15,7 @@ export function NewConversation() {
   useStore(me);
   const { agent, model } = useCurrentChoice();
   const tries = model === "offline:demo" ? [t.demoTime, t.demoNote] : [t.one, t.two, t.three];
+  const [isTemporary, setTemporary] = useState(false);
   const [suggested, setSuggested] = useState<{ text: string } | null>(null);
   return (
     <div class="conversation new">
@@ -23,7 +25,11 @@ export function NewConversation() {
         <EmptyState />
         {hasRole("member") ? (
           <>
-            <Composer suggested={suggested} />
+            <Composer suggested={suggested} isTemporary={isTemporary} />
+            <p class="row wrap temporary">
+              <Button little kind="quiet" icon="clock" aria-pressed={isTemporary} onClick={() => setTemporary(!isTemporary)}>{t.temporary}</Button>
+              {isTemporary && <span class="small muted" role="status">{t.temporary_about}</span>}
+            </p>
             <ul class="suggestions" aria-label={t.try}>
               {tries.map((text) => (
                 <li key={text}><button type="button" class="button quiet" onClick={() => setSuggested({ text })}>{text}</button></li>

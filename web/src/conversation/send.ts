@@ -62,7 +62,7 @@ export function compactFocus(text: string): string | null {
 
 const NOTHING = { en: "There is no conversation to compact yet.", zh: "还没有可压缩的对话。" };
 
-async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy }: PendingMessage): Promise<MessageReceipt> {
+async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy, temporary }: PendingMessage): Promise<MessageReceipt> {
   const { agent, model } = currentChoice(session?.id);
   const names = files.map((file) => file.file);
   if (session && edited) return client.edit(session.id, edited.id, { text, files: names, model }, key);
@@ -73,7 +73,7 @@ async function postMessage(session: SessionFollower | undefined, edited: Message
   const known = tools.value ?? (await client.tools().catch(() => null));
   const clients = known ? clientTools(new Set(known.tools.map((tool) => tool.name))) : [];
   const body = { text, files: names, agent, model, clients };
-  if (!session) return client.startSession(body, key);
+  if (!session) return client.startSession({ ...body, temporary }, key);
   try {
     return await client.sendMessage(session.id, { ...body, busy }, key);
   } catch (error) {

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isOver, openGates, type RequestRetried, type SessionFollower, type TurnState } from "@everturn/client";
-import { attempt, client, inbox, hasRole } from "../app/app";
+import { attempt, client, inbox, mayWrite } from "../app/app";
 import { useTopics } from "../app/store";
 import { format } from "../app/texts";
 import { GateCard } from "../gates/gateCard";
@@ -42,7 +42,7 @@ function TurnStatus({ session, turn }: { session: SessionFollower; turn: TurnSta
         {status.isWaiting ? <Icon name="wait" /> : <Spinner />}
         <span>{status.text}</span>
         <span class="muted" aria-hidden="true">{since >= 1 ? format.seconds(Math.floor(since)).replace(/\.0 /, " ") : ""}</span>
-        {turn.compaction && hasRole("member") && <Button little title={t.cancelTitle} onClick={() => void attempt(client.cancel(session.id, turn.id))}>{t.cancel}</Button>}
+        {turn.compaction && mayWrite(session.id) && <Button little title={t.cancelTitle} onClick={() => void attempt(client.cancel(session.id, turn.id))}>{t.cancel}</Button>}
       </p>
     </>
   );
@@ -140,7 +140,7 @@ function TurnError({ session, turn }: { session: SessionFollower; turn: TurnStat
   };
   return (
     <StatusLine icon="alert" tone="bad" title={isCompactionTurn(turn) ? t.notCompacted : errorTitle(turn.problem?.kind ?? "", t)} code={isCompactionTurn(turn) ? undefined : turn.problem?.kind}
-      action={from && hasRole("member") ? <Button little icon="redo" disabled={isRetrying} onClick={() => void retry()}>{t.again}</Button> : null}>
+      action={from && mayWrite(session.id) ? <Button little icon="redo" disabled={isRetrying} onClick={() => void retry()}>{t.again}</Button> : null}>
       {showControls(turn.problem?.text ?? "")}
     </StatusLine>
   );

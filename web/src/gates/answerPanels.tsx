@@ -26,7 +26,7 @@ export function AlwaysAllowPanel({ gate, isReady, onSend, onBack }: PanelProps) 
   const t = useGateTexts();
   const offers = gate.offers ?? [];
   const [rule, setRule] = useState<Rule | undefined>(offers[0]);
-  const [where, setWhere] = useState("here");
+  const [where, setWhere] = useState<"here" | "user" | "folder" | "tenant">("here");
   const [seconds, setSeconds] = useState(0);
   return (
     <div class="panel">
@@ -40,10 +40,11 @@ export function AlwaysAllowPanel({ gate, isReady, onSend, onBack }: PanelProps) 
       {gate.kind === "loop" && <p class="small muted">{t.loopAlways}</p>}
       <div class="row wrap">
         <Field label={t.scope}>
-          <select class="input" value={where} onChange={(event) => setWhere(event.currentTarget.value)}>
+          <select class="input" value={where} onChange={(event) => setWhere(event.currentTarget.value as typeof where)}>
             <option value="here">{t.here}</option>
             {hasRole("owner") && gate.folder && <option value="folder">{t.inFolder(showInvisible(gate.folder))}</option>}
-            {hasRole("owner") && !gate.session_only && <option value="all">{t.everywhere}</option>}
+            {hasRole("owner") && !gate.session_only && <option value="user">{t.everywhere}</option>}
+            {hasRole("owner") && !gate.session_only && <option value="tenant">{t.everybody}</option>}
           </select>
         </Field>
         <Field label={t.how}>
@@ -57,7 +58,7 @@ export function AlwaysAllowPanel({ gate, isReady, onSend, onBack }: PanelProps) 
       </div>
       <div class="row wrap">
         <Button kind="primary" icon="check" aria-disabled={!isReady} disabled={!rule}
-          onClick={() => onSend({ allow: "always", rule, everywhere: where !== "here", ...(where === "folder" && { within: "folder" }), until: seconds ? Math.floor(Date.now() / 1000) + seconds : 0 })}>{t.store}</Button>
+          onClick={() => onSend({ allow: "always", rule, everywhere: where !== "here", ...(where !== "here" && { within: where }), until: seconds ? Math.floor(Date.now() / 1000) + seconds : 0 })}>{t.store}</Button>
         <Button kind="quiet" onClick={onBack}>{t.cancel}</Button>
       </div>
     </div>

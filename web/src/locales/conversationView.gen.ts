@@ -10,6 +10,9 @@ export const useTexts = defineTexts({
   back: "Back to the active branch",
   viewer: "You can read this conversation, but not write in it.",
   untitled: "Conversation",
+  lost: "You no longer have access to this conversation.",
+  read_only: "This conversation is shared with you to read. Its author can let you write in it.",
+  admin: "Open as administrator…",
 }, {
   loading: "正在打开对话",
   gone: "此对话已不存在，或您无权查看。",
@@ -19,4 +22,7 @@ export const useTexts = defineTexts({
   back: "回到当前分支",
   viewer: "您可以阅读此对话，但不能发言。",
   untitled: "对话",
+  lost: "您已无权访问此对话。",
+  read_only: "此对话仅供您阅读。作者可以允许您写入。",
+  admin: "以管理员身份打开…",
 });

@@ -11,6 +11,8 @@ export const useTexts = defineTexts({
   one: "Invite Ada and Grace to lunch on Friday, outside if it is sunny.",
   two: "What tools do you have, and what would you ask me before you use them?",
   three: "Explain step by step how you would find a slow query.",
+  temporary: "Temporary chat",
+  temporary_about: "It will be in no list and in no search, and is erased after a day.",
 }, {
   hello: "我们来做什么？",
   read: "阅读对话",
@@ -21,4 +23,6 @@ export const useTexts = defineTexts({
   one: "邀请 Ada 和 Grace 周五共进午餐，天晴就在户外。",
   two: "您有哪些工具？使用前会先问我什么？",
   three: "请逐步说明如何找出一个慢查询。",
+  temporary: "临时对话",
+  temporary_about: "它不会出现在列表和搜索中，并会在一天后清除。",
 });

@@ -1,7 +1,7 @@
 /** Commands of the command palette: global ones, and those of the current page. */
 import { useMemo } from "preact/hooks";
 import { isOver, type TurnState } from "@everturn/client";
-import { agents, attempt, client, contextPanel, hasRole, me, getSessionFollower } from "../app/app";
+import { agents, attempt, client, contextPanel, hasRole, mayWrite, me, getSessionFollower } from "../app/app";
 import { logOut } from "../app/auth";
 import { navigate, route } from "../app/route";
 import { updateSettings, settings } from "../app/settings";
@@ -24,13 +24,13 @@ export function usePaletteCommands(): Command[] {
   return useMemo(() => {
     const commands: Command[] = [];
     const add = (id: string, text: string, icon: Command["icon"], run: () => void) => commands.push({ id, text, icon, run });
-    if (session && hasRole("member")) {
+    if (session && mayWrite(session)) {
       const running = runningTurns(session);
       if (running.length) add("stop", t.stop, "stop", () => running.forEach((turn) => void attempt(client.cancel(session, turn.id))));
     }
     if (hasRole("member")) add("create", t.create, "add", () => navigate({ page: "new" }));
     if (session && hasRole("member")) add("export", t.exported, "download", () => void exportSession(session, sessions.get(session)?.title ?? ""));
-    if (session && hasRole("member")) add("compact", t.compact, "compact", () => contextPanel.set(session));
+    if (session && mayWrite(session)) add("compact", t.compact, "compact", () => contextPanel.set(session));
     add("inbox", t.inbox, "inbox", () => navigate({ page: "inbox" }));
     for (const other of all) if (other.name !== agent?.name) add(`agent ${other.name}`, t.agent(other.name), "branch", () => setChoice({ agent: other.name }, session));
     for (const name of agent ? modelsOf(agent) : []) if (name !== model) add(`model ${name}`, t.model(name), "server", () => setChoice({ model: name }, session));

@@ -15,6 +15,7 @@ export function searchableText(message: Message): string {
   for (const part of message.parts ?? []) {
     if (part.type === "tool") more.push(part.name, part.arguments, part.output?.text ?? "");
     else if (part.type === "notice" || part.type === "reasoning") more.push(part.text);
+    else if (part.type === "provider_tool") more.push(part.title ?? "", part.text ?? "");
     else if (part.type === "context") more.push(part.title ?? "", part.text);
     else if (part.type === "file") more.push(part.name ?? "");
   }

@@ -6,11 +6,15 @@ const PAGE_SIZE = 60;
 const INBOX_TIMEOUT = 1500; // milliseconds to wait for the inbox before the list is loaded without it; then it is loaded again
 
 export class SessionList {
-  /** Top-level sessions, the last one changed first. */
+  /** Top-level sessions, the last one changed first, without archived ones. */
   readonly visible = new Store<readonly SessionView[]>([]);
+  /** Archived sessions that are known. */
+  readonly archived = new Store<readonly SessionView[]>([]);
   readonly state = new Store<"idle" | "loading" | "failed" | "whole">("idle");
   private readonly paged = new Map<string, SessionView>();
   private readonly erased = new Set<string>();
+  /** What this page changed, until the inbox tells of the change: both have the same time. */
+  private readonly changed = new Map<string, { view: SessionView; before: SessionView | undefined }>();
   private next = "";
 
   constructor(
@@ -28,7 +32,7 @@ export class SessionList {
   /** Load the newest sessions again: they may have changed while the inbox was disconnected. */
   async refresh(): Promise<void> {
     try {
-      for (const session of (await this.fetchPage(PAGE_SIZE, "")).sessions) this.paged.set(session.id, session);
+      this.keep(await this.fetchPage(PAGE_SIZE, ""));
       this.update();
     } catch {
       // What was loaded before is still good.
@@ -42,7 +46,7 @@ export class SessionList {
     if (!this.paged.size) await this.waitForInbox();
     try {
       const page = await this.fetchPage(PAGE_SIZE, this.next);
-      for (const session of page.sessions) this.paged.set(session.id, session);
+      this.keep(page);
       this.next = page.next;
       this.update();
       this.state.set(page.next ? "idle" : "whole");
@@ -65,6 +69,19 @@ export class SessionList {
     });
   }
 
+  /** Take the sessions of a page. */
+  keep(page: SessionPage): void {
+    for (const session of [...(page.pinned ?? []), ...page.sessions]) this.paged.set(session.id, session);
+    this.update();
+  }
+
+  /** Show what this page has changed of a session. */
+  change(view: SessionView): void {
+    this.changed.set(view.id, { view, before: this.inbox.sessions.get(view.id) });
+    this.paged.set(view.id, view);
+    this.update();
+  }
+
   /** Add an imported session. */
   add(session: SessionView): void {
     this.paged.set(session.id, session);
@@ -78,7 +95,11 @@ export class SessionList {
   }
 
   get(id: string): SessionView | undefined {
-    return newerOf(this.inbox.sessions.get(id), this.paged.get(id));
+    const changed = this.changed.get(id);
+    const told = this.inbox.sessions.get(id);
+    if (changed && changed.before === told) return changed.view;
+    if (changed) this.changed.delete(id);
+    return newerOf(told, this.paged.get(id));
   }
 
   private update(): void {
@@ -86,9 +107,11 @@ export class SessionList {
     const found: SessionView[] = [];
     for (const id of all) {
       const session = this.get(id);
-      if (session && !session.parent && !this.erased.has(id)) found.push(session);
+      if (session?.is_listed && !session.parent && !this.erased.has(id)) found.push(session);
     }
-    this.visible.set(found.sort((a, b) => b.updated - a.updated || (a.id < b.id ? 1 : -1)));
+    found.sort((a, b) => b.updated - a.updated || (a.id < b.id ? 1 : -1));
+    this.visible.set(found.filter((session) => !session.archived));
+    this.archived.set(found.filter((session) => session.archived));
   }
 }
 
@@ -100,4 +123,16 @@ function newerOf(left: SessionView | undefined, right: SessionView | undefined):
 /** The top-level session: the session of a sub-agent run is named after its parent. */
 export function topSession(session: string): string {
   return session.split("-", 1)[0]!;
+}
+
+export type GroupName = "pinned" | "today" | "yesterday" | "week" | "month" | "older";
+
+/** Sessions as the list shows them: pinned ones first, then by the day of their last change, in local time. */
+export function groupSessions(all: readonly SessionView[], now: Date): readonly { name: GroupName; sessions: readonly SessionView[] }[] {
+  const midnight = (daysAgo: number) => new Date(now.getFullYear(), now.getMonth(), now.getDate() - daysAgo).getTime() / 1000;
+  const bounds: readonly (readonly [GroupName, number])[] = [["today", midnight(0)], ["yesterday", midnight(1)], ["week", midnight(7)], ["month", midnight(30)], ["older", -Infinity]];
+  const groups = new Map<GroupName, SessionView[]>();
+  for (const name of ["pinned", ...bounds.map(([name]) => name)] as const) groups.set(name, []);
+  for (const session of all) groups.get(session.pinned ? "pinned" : bounds.find(([, from]) => session.updated >= from)![0])!.push(session);
+  return [...groups].filter(([, sessions]) => sessions.length).map(([name, sessions]) => ({ name, sessions }));
 }

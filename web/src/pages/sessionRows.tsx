@@ -1,16 +1,16 @@
 /** Rows of the session list: live, loaded page by page while scrolling. */
-import { Component } from "preact";
+import { Component, Fragment } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { SessionView } from "@everturn/client";
-import { contextPanel, inbox, hasRole, getSessionFollower } from "../app/app";
+import { contextPanel, inbox, hasRole, getSessionFollower, me } from "../app/app";
 import { lazy } from "../app/lazy";
 import { hrefFor, route } from "../app/route";
 import { useStore, useTopics } from "../app/store";
 import { sessionTitle } from "../app/titles";
 import { language, format } from "../app/texts";
 import { Button, Icon, Menu, Spinner, type MenuItem } from "../ui/components";
-import { topSession } from "./sessionList";
-import { exportSession, sessions } from "./sessions";
+import { groupSessions, topSession } from "./sessionList";
+import { exportSession, loadArchived, sessions, updateSession } from "./sessions";
 import { useTexts } from "../locales/sessionRows.gen";
 
 const EraseDialog = lazy(async () => (await import("./eraseDialog")).EraseDialog);
@@ -27,13 +27,29 @@ export function SessionRows() {
   const waiting = new Set(inbox.gates.filter(({ gate }) => gate.kind !== "client").map(({ session }) => topSession(session)));
   const currentSession = "session" in currentRoute ? topSession(currentRoute.session) : "";
   useTitleUpdates(currentSession);
+  const archived = useStore(sessions.archived);
+  const [showsArchived, setShowsArchived] = useState(false);
+  const toggleArchived = () => {
+    if (!showsArchived) void loadArchived();
+    setShowsArchived(!showsArchived);
+  };
+  const row = (session: SessionView) => (
+    <Row key={session.id} session={session} isCurrent={session.id === currentSession} hasOpenGate={waiting.has(session.id)} renderKey={`${currentLanguage} ${minute} ${sessionTitle(session.id, session.title)}`} onErase={setErased} />
+  );
   return (
     <>
       <ul class="sessions" aria-label={t.list}>
-        {all.map((session) => (
-          <Row key={session.id} session={session} isCurrent={session.id === currentSession} hasOpenGate={waiting.has(session.id)} renderKey={`${currentLanguage} ${minute} ${sessionTitle(session.id, session.title)}`} onErase={setErased} />
+        {groupSessions(all, new Date()).map(({ name, sessions }) => (
+          <Fragment key={name}>
+            <li class="group"><h2>{t[`group_${name}`]}</h2></li>
+            {sessions.map(row)}
+          </Fragment>
         ))}
+        {showsArchived && archived.length > 0 && <li class="group"><h2>{t.group_archived}</h2></li>}
+        {showsArchived && archived.map(row)}
       </ul>
+      {showsArchived && !archived.length && <p class="empty small muted">{t.none_archived}</p>}
+      <p class="empty"><Button little kind="quiet" icon="archive" aria-pressed={showsArchived} onClick={toggleArchived}>{showsArchived ? t.hide_archived : t.show_archived}</Button></p>
       {state === "whole" && !all.length && <p class="empty small muted">{t.none}</p>}
       {state === "failed" ? (
         <p class="empty small"><span class="muted">{t.failed}</span> <Button little onClick={() => void sessions.loadMore()}>{t.again}</Button></p>
@@ -82,19 +98,69 @@ class Row extends Component<RowProps> {
 function RowView({ session, isCurrent, hasOpenGate, onErase }: RowProps) {
   const t = useTexts();
   const title = sessionTitle(session.id, session.title) || t.untitled;
+  const [edited, setEdited] = useState<"title" | "labels" | null>(null);
   const items: MenuItem[] = [];
+  if (hasRole("member")) {
+    const { id, pinned, archived, labels } = session;
+    items.push(
+      { label: t.rename, icon: "edit", onSelect: () => setEdited("title") },
+      { label: pinned ? t.unpin : t.pin, icon: "pin", onSelect: () => void updateSession(id, { pinned: !pinned }) },
+      { label: t.set_labels, icon: "tag", onSelect: () => setEdited("labels") },
+      { label: archived ? t.unarchive : t.archive, icon: "archive", onSelect: () => void updateSession(id, { archived: !archived }, { text: archived ? t.unarchived : t.archived, label: t.undo, change: { archived } }) },
+    );
+    if (edited) {
+      const isTitle = edited === "title";
+      const save = (text: string) => {
+        setEdited(null);
+        if (isTitle && text && text !== title) void updateSession(id, { title: text });
+        const names = text.split(",").map((label) => label.trim()).filter(Boolean);
+        if (!isTitle && names.join() !== labels?.join()) void updateSession(id, { labels: names });
+      };
+      return <li class="session"><EditField label={isTitle ? t.title : t.labels} initial={isTitle ? title : (labels ?? []).join(", ")} onSave={save} onCancel={() => setEdited(null)} /></li>;
+    }
+  }
   if (hasRole("member")) items.push({ label: t.exported, icon: "download", onSelect: () => void exportSession(session.id, title) });
   if (hasRole("member")) items.push({ label: t.compact, icon: "compact", onSelect: () => contextPanel.set(session.id) });
-  if (hasRole("owner")) items.push({ label: t.erase, icon: "trash", onSelect: () => onErase(session) });
+  if (mayErase(session)) items.push({ label: t.erase, icon: "trash", onSelect: () => onErase(session) });
   return (
     <li class="session" data-here={isCurrent || undefined}>
       <a href={hrefFor({ page: "session", session: session.id })} aria-current={isCurrent ? "page" : undefined} title={title}>
         <span class="title ellipsis" dir="auto">{title}</span>
+        {session.labels?.map((label) => <span class="label ellipsis" dir="auto">{label}</span>)}
         <StatusMark session={session} hasOpenGate={hasOpenGate} />
         <time class="when" dateTime={new Date(session.updated * 1000).toISOString()} title={format.moment(session.updated)}>{shortAge(session.updated) || t.now}</time>
       </a>
       {items.length > 0 && <Menu end button={{ icon: "more", label: t.more }} items={items} />}
     </li>
+  );
+}
+
+/** Who started a session may erase it, and so may owners. */
+function mayErase(session: SessionView): boolean {
+  const user = me.value;
+  return hasRole("owner") || (hasRole("member") && user !== null && user !== "anonymous" && user.user === session.by);
+}
+
+/** A field in place of a row: Enter and leaving it save, Esc does not. */
+function EditField({ label, initial, onSave, onCancel }: { label: string; initial: string; onSave: (text: string) => void; onCancel: () => void }) {
+  const field = useRef<HTMLInputElement>(null);
+  const isDone = useRef(false);
+  useLayoutEffect(() => field.current?.select(), []);
+  const end = (save: boolean) => {
+    if (isDone.current) return; // the field loses its focus when it is removed
+    isDone.current = true;
+    if (save) onSave(field.current!.value.trim());
+    else onCancel();
+  };
+  return (
+    <input ref={field} class="input" aria-label={label} defaultValue={initial} maxLength={200} dir="auto"
+      onBlur={() => end(true)}
+      onKeyDown={(event) => {
+        if (event.isComposing || (event.key !== "Enter" && event.key !== "Escape")) return;
+        event.preventDefault();
+        event.stopPropagation();
+        end(event.key === "Enter");
+      }} />
   );
 }
 

@@ -1,5 +1,6 @@
 /** The session list of the web UI, and export, import and erase of a session. */
-import { attempt, client, inbox } from "../app/app";
+import type { PatchSession } from "@everturn/client";
+import { attempt, client, inbox, toast } from "../app/app";
 import { navigate, route } from "../app/route";
 import { SessionList } from "./sessionList";
 
@@ -9,6 +10,21 @@ export const sessions = new SessionList((limit, before) => client.sessions(limit
 export async function exportSession(id: string, title: string): Promise<void> {
   const file = await attempt(client.exportSession(id));
   if (file) saveFile(file, `${fileName(title) || "session"}.zip`);
+}
+
+/** Rename, pin, archive or label a session; `undo` is what a toast offers afterwards. */
+export async function updateSession(id: string, change: PatchSession, undo?: { text: string; label: string; change: PatchSession }): Promise<boolean> {
+  const view = await attempt(client.update(id, change));
+  if (!view) return false;
+  sessions.change(view);
+  if (undo) toast(undo.text, { label: undo.label, run: () => void updateSession(id, undo.change) });
+  return true;
+}
+
+/** Load the archived sessions. */
+export async function loadArchived(): Promise<void> {
+  const page = await attempt(client.sessions(200, "", "only"));
+  if (page) sessions.keep(page);
 }
 
 /** Erase a session for good. */

@@ -46,7 +46,7 @@ function InboxLink() {
   );
 }
 
-type PlainPage = Exclude<Route["page"], "new" | "session" | "compare">;
+type PlainPage = Exclude<Route["page"], "new" | "link" | "session" | "compare">;
 
 function PageLink({ page, icon, text, children }: { page: PlainPage; icon: IconName; text: string; children?: ComponentChildren }) {
   const isCurrent = useStore(route).page === page;

@@ -1,7 +1,7 @@
 /** Compare page: two branches side by side. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { path, type Message, type SessionState, type Usage } from "@everturn/client";
-import { attempt, client, hasRole, getSessionFollower } from "../app/app";
+import { attempt, client, mayWrite, getSessionFollower } from "../app/app";
 import { navigate, hrefFor } from "../app/route";
 import { useTopics } from "../app/store";
 import { format } from "../app/texts";
@@ -79,7 +79,7 @@ function BranchHead({ state, id, side, leaf, own }: { state: SessionState; id: s
     <div class={`side ${side} card head`}>
       <strong>{t[side]}{isSelected && <span class="badge accent">{t.selected}</span>}</strong>
       <Totals messages={own} />
-      {(hasRole("member") || isSelected) && <Button little icon="branch" onClick={() => void select()}>{t.go}</Button>}
+      {(mayWrite(id) || isSelected) && <Button little icon="branch" onClick={() => void select()}>{t.go}</Button>}
     </div>
   );
 }

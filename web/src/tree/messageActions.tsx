@@ -1,10 +1,10 @@
 /** Message actions: versions, rerun, edit, fork, compare, copy, delete. */
 import { useState } from "preact/hooks";
 import { isOver, textOf, type Message, type SessionFollower } from "@everturn/client";
-import { attempt, client, hasRole, toast } from "../app/app";
+import { attempt, client, hasRole, mayWrite, readOnlySessions, toast } from "../app/app";
 import { lazy } from "../app/lazy";
 import { navigate, hrefFor } from "../app/route";
-import { useTopics } from "../app/store";
+import { useStore, useTopics } from "../app/store";
 import { modelsOf } from "../pages/agentChoice";
 import { useSessionAgent } from "../pages/pickers";
 import { Button, CopyButton, Menu, copyText, type MenuItem } from "../ui/components";
@@ -24,6 +24,7 @@ interface Props {
 export function MessageActions({ session, message, onEdit }: Props) {
   const t = useTexts();
   useTopics(session, "tree");
+  useStore(readOnlySessions);
   const text = textOf(message.parts);
   const turn = message.turn ? session.state.turns.get(message.turn) : undefined;
   const isWritten = message.role === "assistant" && turn !== undefined && !isOver(turn) && turn.answer === message.id;
@@ -31,8 +32,8 @@ export function MessageActions({ session, message, onEdit }: Props) {
     <div class="message-actions" data-role={message.role} role="group" aria-label={t.actions}>
       <VersionPicker session={session} message={message} />
       {text && <CopyButton text={text} label={t.copy} done={t.copied} />}
-      {message.role === "assistant" && !isWritten && hasRole("member") && <RerunButtons session={session} message={message} />}
-      {message.role === "user" && onEdit && hasRole("member") && <Button kind="quiet" little icon="edit" aria-label={t.edit} onClick={onEdit} />}
+      {message.role === "assistant" && !isWritten && mayWrite(session.id) && <RerunButtons session={session} message={message} />}
+      {message.role === "user" && onEdit && mayWrite(session.id) && <Button kind="quiet" little icon="edit" aria-label={t.edit} onClick={onEdit} />}
       <MoreMenu session={session} message={message} />
     </div>
   );
@@ -50,9 +51,9 @@ function VersionPicker({ session, message }: Props) {
   };
   return (
     <span class="versions" role="group" aria-label={t.version(index + 1, all.length)}>
-      <Button kind="quiet" little icon="chevron" class="back" aria-label={t.earlier} disabled={index === 0 || !hasRole("member")} onClick={() => to(index - 1)} />
+      <Button kind="quiet" little icon="chevron" class="back" aria-label={t.earlier} disabled={index === 0 || !mayWrite(session.id)} onClick={() => to(index - 1)} />
       <span class="at" aria-hidden="true">{index + 1}/{all.length}</span>
-      <Button kind="quiet" little icon="chevron" aria-label={t.later} disabled={index === all.length - 1 || !hasRole("member")} onClick={() => to(index + 1)} />
+      <Button kind="quiet" little icon="chevron" aria-label={t.later} disabled={index === all.length - 1 || !mayWrite(session.id)} onClick={() => to(index + 1)} />
     </span>
   );
 }
@@ -87,7 +88,7 @@ function MoreMenu({ session, message }: Props) {
     items.push({ label: t.compare(number + 1, all.length), icon: "compare", onSelect: () => navigate({ page: "compare", session: session.id, left, right }) });
   }
   items.push({ label: t.raw, icon: "eye", onSelect: () => setShown("raw") });
-  if (hasRole("member")) items.push({ label: t.remove, icon: "trash", onSelect: () => setShown("delete") });
+  if (mayWrite(session.id)) items.push({ label: t.remove, icon: "trash", onSelect: () => setShown("delete") });
   return (
     <>
       <Menu button={{ icon: "more", label: t.more }} items={items} />

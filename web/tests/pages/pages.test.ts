@@ -3,7 +3,7 @@ import type { AgentView, SessionPage, SessionView } from "@everturn/client";
 import { amount, buildChart, lastDays, roundUp } from "../../src/pages/charts";
 import { findAgent, effectiveChoice, modelsOf } from "../../src/pages/agentChoice";
 import { searchableText, makeSnippet, queryTerms } from "../../src/pages/search";
-import { SessionList, topSession } from "../../src/pages/sessionList";
+import { groupSessions, SessionList, topSession } from "../../src/pages/sessionList";
 import { bestMatches, matchScore } from "../../src/pages/fuzzyMatch";
 
 const agent = (name: string, model: string, models: string[] = [], is_default = false): AgentView => ({ name, description: "", model, tools: null, is_default, models, modes: [], any_model: false, folder: "", details: null });
@@ -50,7 +50,7 @@ describe("what was found", () => {
   });
 });
 
-const session = (id: string, updated: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, updated, leaf: null, is_awake: false, quarantined: "", parent: "", awaited_agent: "", ...more });
+const session = (id: string, updated: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, updated, leaf: null, is_awake: false, quarantined: "", parent: "", awaited_agent: "", pinned: false, archived: false, labels: [], is_renamed: false, is_listed: true, ...more });
 
 function listOf(pages: SessionPage[]) {
   const inbox = { sessions: new Map<string, SessionView>(), isOpen: true, listeners: [] as (() => void)[], subscribe(_: string, listener: () => void) { this.listeners.push(listener); return () => {}; } };
@@ -61,8 +61,29 @@ function listOf(pages: SessionPage[]) {
 const shown = (list: SessionList) => list.visible.value.map((session) => session.id).join(" ");
 
 describe("the list of sessions", () => {
+  it("leaves out a conversation of which only the open questions are seen", () => {
+    const { list, tell } = listOf([]);
+    tell(session("theirs", 2, { is_listed: false }));
+    tell(session("mine", 1));
+    expect(list.visible.value.map((one) => one.id)).toEqual(["mine"]);
+  });
+  it("groups by local day, pinned ones first", () => {
+    const now = new Date(2026, 10, 18, 9);
+    const at = (day: number, hour = 12) => new Date(2026, 10, day, hour).getTime() / 1000;
+    const all = [session("a", at(18, 1)), session("b", at(17, 23)), session("c", at(11)), session("d", at(10)), session("e", 0), session("p", 0, { pinned: true })];
+    expect(groupSessions(all, now).map(({ name, sessions }) => `${name} ${sessions.map(({ id }) => id).join("")}`)).toEqual(["pinned p", "today a", "yesterday b", "week c", "month d", "older e"]);
+  });
+  it("leaves archived ones out, and shows its own change until the inbox tells of it", async () => {
+    const { list, tell } = listOf([{ sessions: [session("b", 2), session("a", 1)], next: "", waiting: [], pinned: [session("p", 0, { pinned: true })] }]);
+    tell(session("b", 2));
+    await list.loadMore();
+    list.change(session("b", 2, { archived: true }));
+    expect([shown(list), list.archived.value.map(({ id }) => id)]).toEqual(["a p", ["b"]]);
+    tell(session("b", 2, { archived: false }));
+    expect(shown(list)).toBe("b a p");
+  });
   it("is read page by page until it is whole", async () => {
-    const { list, cursors } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "p", waiting: [] }, { sessions: [session("a", 1)], next: "", waiting: [] }]);
+    const { list, cursors } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "p", waiting: [], pinned: [] }, { sessions: [session("a", 1)], next: "", waiting: [], pinned: [] }]);
     await list.loadMore();
     expect([shown(list), list.state.value]).toEqual(["c b", "idle"]);
     await Promise.all([list.loadMore(), list.loadMore()]);
@@ -71,7 +92,7 @@ describe("the list of sessions", () => {
     expect(cursors.length).toBe(2);
   });
   it("moves what moves to the top, and keeps what is below a turn out", async () => {
-    const { list, tell } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "", waiting: [] }]);
+    const { list, tell } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "", waiting: [], pinned: [] }]);
     await list.loadMore();
     tell(session("b", 9, { title: "new title" }));
     tell(session("b-call", 10, { parent: "b" }));
@@ -135,7 +156,7 @@ describe("the list at the start", () => {
     return { list, reads: () => reads, stand: (isOpen: boolean) => { inbox.isOpen = isOpen; for (const listener of [...listeners]) listener(); } };
   };
   it("is read once, when what moves can be heard", async () => {
-    const { list, reads, stand } = open({ sessions: [session("a", 1)], next: "", waiting: [] });
+    const { list, reads, stand } = open({ sessions: [session("a", 1)], next: "", waiting: [], pinned: [] });
     const first = list.loadMore();
     expect(reads()).toBe(0);
     stand(true);

@@ -71,6 +71,7 @@ function convertPart(part: Part, turn: TurnState | undefined): Content[] {
     case "cleared":
     case "context":
     case "notice":
+    case "provider_tool":
       return [{ type: "data", name: part.type, data: part }];
   }
 }

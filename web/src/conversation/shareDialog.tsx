@@ -1,0 +1,138 @@
+/** Share dialog: who may see a conversation, sharing with people, roles and links, and revoking it. */
+import { useState } from "preact/hooks";
+import type { NewShare, ShareView, SharingView } from "@everturn/client";
+import { attempt, client, me } from "../app/app";
+import { hrefFor } from "../app/route";
+import { format } from "../app/texts";
+import { useFetch } from "../pages/api";
+import { Button, CopyButton, Dialog, ErrorLine, Field, Icon, type IconName } from "../ui/components";
+import "./shareDialog.css";
+import { useTexts } from "../locales/shareDialog.gen";
+
+const ROLES = ["viewer", "member", "approver", "owner"] as const;
+const DAY = 86_400; // seconds
+const PERIODS = [DAY, 7 * DAY, 30 * DAY, 0] as const; // of links; 0: until it is revoked
+const ICONS: Record<ShareView["kind"], IconName> = { user: "chat", role: "people", link: "link", admin: "eye" };
+
+interface Props {
+  session: string;
+  sharing: SharingView;
+  onChange: (sharing: SharingView) => void;
+  onClose: () => void;
+}
+
+export function ShareDialog({ session, sharing, onChange, onClose }: Props) {
+  const t = useTexts();
+  const { author, level, shares } = sharing;
+  const user = me.value;
+  const isOwn = user !== null && user !== "anonymous" && user.user === author;
+  const reload = async () => {
+    const found = await attempt(client.sharing(session));
+    if (found) onChange(found);
+  };
+  const revoke = async (share: ShareView) => {
+    if ((await attempt(client.unshare(session, share.id).then(() => true))) !== undefined) await reload();
+  };
+  return (
+    <Dialog title={t.title} onClose={onClose}>
+      <p class="muted">{level === "manage" ? t.about : t.not_yours}</p>
+      {level === "manage" && <ShareForm session={session} author={author} onDone={reload} />}
+      <section>
+        <h3>{t.access}</h3>
+        <ul class="shares">
+          <li><Icon name="lock" /><span class="grow"><strong dir="auto">{isOwn ? t.you(author) : author || t.owners}</strong> <span class="small muted">{t.author}</span></span></li>
+          {shares.map((share) => <ShareRow key={share.id} share={share} onRevoke={() => void revoke(share)} />)}
+        </ul>
+        {level === "manage" && !shares.length && <p class="small muted">{t.nobody}</p>}
+      </section>
+      {level === "manage" && <LinkForm session={session} onDone={reload} />}
+    </Dialog>
+  );
+}
+
+function ShareRow({ share, onRevoke }: { share: ShareView; onRevoke: () => void }) {
+  const t = useTexts();
+  const { kind, name, level, expires, reason, created, via } = share;
+  const [isBusy, setBusy] = useState(false);
+  const label = kind === "role" ? t.role(name) : kind === "link" ? t.link : name;
+  const details = [
+    kind === "admin" ? t.admin(reason) : level === "write" ? t.can_write : t.can_read,
+    via && t.via,
+    kind === "link" && t.created(format.moment(created)),
+    expires > 0 && t.until(format.moment(expires)),
+  ].filter(Boolean);
+  return (
+    <li>
+      <Icon name={ICONS[kind]} />
+      <span class="grow"><strong dir="auto">{label}</strong> <span class="small muted" dir="auto">{details.join(" · ")}</span></span>
+      {kind !== "admin" && <Button little kind="danger" disabled={isBusy} aria-label={t.revoke_of(label)} onClick={() => { setBusy(true); onRevoke(); }}>{t.revoke}</Button>}
+    </li>
+  );
+}
+
+function ShareForm({ session, author, onDone }: { session: string; author: string; onDone: () => Promise<void> }) {
+  const t = useTexts();
+  const { value, problem } = useFetch(() => client.people());
+  const [chosen, setChosen] = useState("");
+  const [level, setLevel] = useState<NonNullable<NewShare["level"]>>("read");
+  const people = (value?.people ?? []).filter((person) => person.id !== author);
+  const share = async () => {
+    const [kind, name] = [chosen.slice(0, 5), chosen.slice(5)];
+    const request: NewShare = kind === "role:" ? { role: name as (typeof ROLES)[number], level } : { user: name, level };
+    if ((await attempt(client.share(session, request))) === undefined) return;
+    setChosen("");
+    await onDone();
+  };
+  if (problem) return <ErrorLine>{problem}</ErrorLine>;
+  return (
+    <form class="share-form" onSubmit={(event) => { event.preventDefault(); if (chosen) void share(); }}>
+      <Field label={t.with}>
+        <select class="input" value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
+          <option value="">{t.choose}</option>
+          {people.length > 0 && <optgroup label={t.people}>{people.map(({ id, name }) => <option key={id} value={`user:${id}`}>{name && name !== id ? `${name} (${id})` : id}</option>)}</optgroup>}
+          <optgroup label={t.roles}>{ROLES.map((role) => <option key={role} value={`role:${role}`}>{t.role(role)}</option>)}</optgroup>
+        </select>
+      </Field>
+      <Field label={t.may}>
+        <select class="input" value={level} onChange={(event) => setLevel(event.currentTarget.value === "write" ? "write" : "read")}>
+          <option value="read">{t.can_read}</option>
+          <option value="write">{t.can_write}</option>
+        </select>
+      </Field>
+      <Button type="submit" kind="primary" disabled={!chosen}>{t.share}</Button>
+    </form>
+  );
+}
+
+function LinkForm({ session, onDone }: { session: string; onDone: () => Promise<void> }) {
+  const t = useTexts();
+  const [period, setPeriod] = useState<number>(PERIODS[1]);
+  const [made, setMade] = useState("");
+  const create = async () => {
+    const link = await attempt(client.createLink(session, { expires: period ? Math.floor(Date.now() / 1000) + period : 0 }));
+    if (!link) return;
+    // After "#": a browser does not send it, so that no log of a proxy has it.
+    setMade(`${location.origin}/${hrefFor({ page: "link", link: link.link })}`);
+    await onDone();
+  };
+  return (
+    <section class="link-form">
+      <h3>{t.link_title}</h3>
+      <p class="small muted">{t.link_about}</p>
+      <div class="share-form">
+        <Field label={t.expires}>
+          <select class="input" value={period} onChange={(event) => setPeriod(Number(event.currentTarget.value))}>
+            {PERIODS.map((seconds) => <option key={seconds} value={seconds}>{seconds ? t.days(seconds / DAY) : t.never}</option>)}
+          </select>
+        </Field>
+        <Button icon="link" onClick={() => void create()}>{t.create}</Button>
+      </div>
+      {made && (
+        <div class="made" role="status">
+          <p class="small">{t.made}</p>
+          <div class="row"><input class="input" readOnly aria-label={t.link} value={made} onFocus={(event) => event.currentTarget.select()} /><CopyButton text={made} label={t.copy} done={t.copied} /></div>
+        </div>
+      )}
+    </section>
+  );
+}
