@@ -24,9 +24,9 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-PAGES = tuple(ROOT / "docs" / page for page in ("performance.md", "deploy/engines.md"))
+PAGES = tuple(ROOT / "docs" / page for page in ("performance.md", "deploy/engines.md", "deploy/scaling.md"))
 RESULTS = HERE / "results"
-sys.path += [str(HERE), str(HERE / "peers")]
+sys.path += [str(HERE), str(HERE / "peers"), str(ROOT)]
 
 PEERS = [
     "raw",
@@ -70,13 +70,16 @@ COMMANDS: dict[str, list[str]] = {
     "cluster": ["cluster.py", "--json", "FILE"],
     "engines": ["engines.py", "--json", "FILE"],
     "heartbeats": ["engines.py", "--heartbeats", "2", "5", "10", "--json", "FILE"],
+    "size": ["size.py", "--json", "FILE"],
+    "retention": ["retention.py", "--json", "FILE"],
+    "capacity": ["capacity.py", "--json", "FILE"],
 }
 
 
 # Measuring ----------------------------------------------------------------------------------------------------------
 
 
-def measure(name: str, is_short: bool = False) -> None:
+def measure(name: str, is_short: bool = False, more: str = "") -> None:
     """Run a benchmark, and keep what it found. The short form is for a machine that others use, too: its best samples
     are as good, there are fewer of them.
     """
@@ -87,6 +90,7 @@ def measure(name: str, is_short: bool = False) -> None:
     program, *arguments = COMMANDS[name]
     if is_short:
         arguments.insert(0, "--short")
+    arguments = [*more.split(), *arguments]
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures"
@@ -269,6 +273,39 @@ def heartbeats(found: dict[str, Any]) -> str:
     return _table(["heartbeat timeout", "sessions driven", "of which a second time", "load"], rows)
 
 
+def size(found: dict[str, Any]) -> str:
+    events = sum(table["rows"] for name, table in found["tables"].items() if re.fullmatch(r"events(_\d+)?", name))
+    disk = sum(table["bytes"] for table in found["tables"].values())
+    told = (
+        f"{found['sessions'] / 1e6:.3g} M sessions, {found['turns'] / 1e6:.3g} M turns, {events / 1e6:.3g} M events and "
+        f"{found['gates']:,} open gates: {disk / 1e9:.1f} GB with indexes."
+    )
+    rows = [
+        [
+            row["what"],
+            row["before"],
+            *_goal(row["median"], 200, "ms"),
+            f"{_figure(row['slowest'])} ms",
+            f"{row['cpu']:.1f} ms",
+            f"{row['size']:,}",
+        ]
+        for row in found["rows"]
+    ]
+    head = ["question", "earlier review", "median", "goal", "slowest", "CPU of the server", "bytes or lines"]
+    return f"{told}\n\n{_table(head, rows)}"
+
+
+def capacity(found: dict[str, Any]) -> str:
+    from tools.capacity import page
+
+    return page(found)
+
+
+def retention(found: dict[str, Any]) -> str:
+    rows = [[row["what"], row["seen"]] for row in found["rows"]]
+    return _table(["what", "seen"], rows)
+
+
 RENDERERS: dict[str, Callable[[Any], str]] = {
     "peers": peers,
     "turn": turn,
@@ -280,6 +317,9 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
     "cluster": cluster,
     "engines": engines,
     "heartbeats": heartbeats,
+    "size": size,
+    "retention": retention,
+    "capacity": capacity,
 }
 
 
@@ -308,10 +348,13 @@ def main() -> None:
         "names", nargs="*", choices=[*COMMANDS, []], help="which to measure; all of them if none is named"
     )
     parser.add_argument("--short", action="store_true", help="the short form, of those that have one: turn, peers")
+    parser.add_argument(
+        "--with", dest="more", default="", help="further arguments of the benchmark: '--database NAME --keep'"
+    )
     given = parser.parse_args()
     if given.what == "measure":
         for name in given.names or COMMANDS:
-            measure(name, given.short)
+            measure(name, given.short, given.more)
         return
     for path in PAGES:
         page = path.read_text(encoding="utf-8")

@@ -16,12 +16,12 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "command-line.md"
 TOP = """\
 # The command line
 
-All commands of `everturn`, with what each takes. This page is written from the code by `scripts/commands.py`.
-`everturn COMMAND --help` says the same; [The command line](../terminal/command-line.md) says how they go
-together.
+This page lists all commands of `everturn` with their arguments, options, examples and exit codes. `scripts/commands.py` writes it
+from the code, and `everturn COMMAND --help` prints the same text. [The command line](../terminal/command-line.md) is a
+guide by task.
 
-Every command takes `-h` and `--help`. What is wrong is said in one line on stderr, with exit code 2 unless the command
-says otherwise. 130 means that Ctrl-C ended it, and 141 that whoever read its output went away.
+Every command has the options `-h` and `--help`. A command prints an error as one line on stderr and exits with code 2, unless its
+section lists another code. Exit code 130 means that Ctrl-C ended the command, and 141 that the reader of its output exited.
 """
 
 

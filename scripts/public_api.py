@@ -24,13 +24,13 @@ MODULES = (
 )
 TYPES = {  # names without a docstring: unions, and constants
     "Chunk": "Any chunk of a model's stream.",
-    "Cleanup": "What `on_turn_start` may return: it is called when the process lets the turn go.",
+    "Cleanup": "The function that `on_turn_start` may return; Everturn calls it when the process releases the turn.",
     "LogEvent": "Any event of the log.",
     "OutputBuffer": "How much of an answer an output guardrail holds back: `none`, `sentence` or `step`.",
     "Part": "Any part of a message.",
     "RequestPart": "Any part of a message in a request.",
-    "SUSPEND": "Returned by a hook that waits for something; it is called again when something has happened.",
-    "TurnItem": "What the stream of a turn yields: an event of the log, or a delta.",
+    "SUSPEND": "Return it from a hook that waits; Everturn calls the hook again when something for its turn has arrived.",
+    "TurnItem": "An item of the stream of a turn: an event of the log, or a delta.",
 }
 
 
@@ -45,7 +45,7 @@ def tables() -> str:
     lines: list[str] = []
     for name in MODULES:
         module = import_module(name)
-        lines += [f"## `{name}`", "", "| name | what it is |", "|---|---|"]
+        lines += [f"## `{name}`", "", "| name | description |", "|---|---|"]
         lines += [f"| `{export}` | {first_sentence(export, getattr(module, export))} |" for export in module.__all__]
         lines.append("")
     return "\n".join(lines)

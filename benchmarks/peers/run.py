@@ -223,8 +223,11 @@ def main(arguments: Sequence[str]) -> int:
         wanted = some_of(SCENARIOS, given.scenarios)
         phases = {phase: [job for job in jobs if job.scenario in wanted] for phase, jobs in phases.items()}
     rows: list[dict[str, Any]] = []
+    words = ["git", "-C", str(HERE), "describe", "--always", "--dirty"]
+    commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
     with contextlib.nullcontext(given.base) if given.base else provider() as base:
         for row in measure(phases, peers, given.repeats, base, given.short):
+            row["commit"] = commit
             rows.append(row)
             told = row.get("error") or f"{row['cpu'] * 1e3:.2f} ms"
             print(f"{row['phase']} {row['repeat']} {row['scenario']} {row['peer']}: {told}", file=sys.stderr)

@@ -187,6 +187,7 @@ def tables(rows: Sequence[Row]) -> str:
         + ", ".join(sorted({row["version"] for row in found.rows if "version" in row}))
         + ".\nRepeats: "
         + ", ".join(f"{phase} {count}" for phase, count in repeats.items())
+        + f"; at commit {', '.join(sorted({row['commit'] for row in found.rows if row.get('commit')})) or 'unknown'}"
         + f".\n\nCPU of the client: best (median), and below it × {YARD} / × {LIMIT}, medians of ratios within a repeat.\n",
         "## Goals\n\n" + table(["what", "goal", "median", "seen", "reached"], (goal.row for goal in goals(found))),
     ]
