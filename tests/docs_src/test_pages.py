@@ -178,7 +178,8 @@ def test_every_decision_is_in_the_list_once_and_in_order() -> None:
     assert re.findall(r"\]\((0\d+-[\w-]+\.md)\)", read("docs/decisions/index.md")) == files
     for name in files:
         text = read(f"docs/decisions/{name}")
-        assert text.startswith(f"# {name[:4]}. ")
+        title = text.partition("\n")[0].removeprefix(f"# {name[:4]}. ")
+        assert f"| [{name[:4]}]({name}) | {title} |" in read("docs/decisions/index.md"), f"{name}: another title"
         assert [line for line in text.splitlines() if line.startswith("## ")] == [
             "## Context",
             "## Choice",
@@ -190,6 +191,31 @@ def test_links_between_the_files_at_the_root_lead_somewhere() -> None:
     for page in ROOT.glob("*.md"):
         for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             assert link.startswith("https://") or (ROOT / link).exists(), f"{page.name}: {link}"
+
+
+def description_on_pypi(text: str) -> str:
+    """README.md as hatch-fancy-pypi-readme writes it into the metadata of a wheel; scripts/wheel looks at a real one."""
+    hook = tomllib.loads(read("pyproject.toml"))["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    assert hook["fragments"] == [{"path": "README.md"}]
+    for substitution in hook["substitutions"]:
+        text = re.sub(substitution["pattern"], substitution["replacement"], text)
+    return text
+
+
+def test_the_description_on_pypi_has_no_link_that_needs_the_repository() -> None:
+    text = description_on_pypi(read("README.md"))
+    assert re.findall(r"\]\((?!https?://|#)[^)]*\)", text) == []
+    assert "<!--" not in text
+    assert "Tutorial (`docs/get-started/tutorial.md`)" in text
+    assert "`CHANGELOG.md` lists the changes" in text
+
+
+def test_a_link_to_another_host_stays_in_the_description() -> None:
+    line = "[docs](https://example.org/a) and [below](#documentation)![a picture](docs/assets/page.png), [Turns](docs/turns.md#a)"
+    assert (
+        description_on_pypi(line)
+        == "[docs](https://example.org/a) and [below](#documentation), Turns (`docs/turns.md`)"
+    )
 
 
 def test_no_line_of_an_example_is_wider_than_a_page() -> None:
@@ -215,5 +241,9 @@ def test_words_of_other_frameworks_lead_to_a_word_of_the_glossary() -> None:
     assert searched == sorted(set(searched))
     named = {word for _, words in rows for word in re.split(r", ", words) if "`" not in word}
     assert named <= known | {"step of a durable tool"}
-    for word in ("checkpoint", "hitl", "thread", "run", "interrupt", "middleware", "fencing token"):
+    for word in (
+        "checkpoint", "hitl", "thread", "run", "interrupt", "middleware", "fencing token", "human-in-the-loop", "structured output",
+        "guardrail", "handoff", "sub-agent", "context window", "durable execution", "webhook", "tracing", "rate limit", "langgraph",
+        "temporal", "evals",
+    ):  # fmt: skip
         assert any(re.search(rf"\b{word}\b", row) for row in searched), word

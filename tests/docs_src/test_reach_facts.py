@@ -159,7 +159,7 @@ def test_what_the_page_says_of_clients_is_so() -> None:
     assert "at most an hour" in page("guides/client-tools")
     assert not (ClientTool("a", "", {}).read_only)
     assert not (ClientTool("a", "", {}).idempotent)
-    assert "any other tool, which is the default" in page("guides/client-tools")
+    assert "any other tool (the default)" in page("guides/client-tools")
     for declared in BROWSER_TOOLS:
         assert f"`{declared.name}`" in page("guides/client-tools")
 

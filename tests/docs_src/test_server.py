@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 from docs_src.guides.client_first import talk as client_talk
 from docs_src.guides.client_resume import two_halves
+from docs_src.guides.client_share import share as client_share
 from docs_src.guides.protocols_a2a import talk as a2a_talk
 from docs_src.guides.protocols_chat import talk as chat_talk
 from docs_src.guides.protocols_responses import talk as responses_talk
@@ -132,13 +133,18 @@ async def test_the_first_program_of_the_client(serving: Serving, capsys: pytest.
     assert capsys.readouterr().out.splitlines() == shown("client_first.txt")
 
 
+async def test_a_session_is_shared_and_no_longer(serving: Serving, capsys: pytest.CaptureFixture[str]) -> None:
+    await client_share(serving.url, serving.token)
+    assert capsys.readouterr().out.splitlines() == shown("client_share.txt")
+
+
 async def test_a_stream_that_is_left_goes_on_elsewhere(serving: Serving, capsys: pytest.CaptureFixture[str]) -> None:
     await two_halves(serving.url, serving.token)
     first, bar, rest = capsys.readouterr().out.partition("|")
     assert first
     assert bar
     assert (first + rest).startswith("I am the offline demo of Everturn: no model was asked. You said: “Hello”.\n")
-    assert rest.endswith("then you are asked first.\n")
+    assert rest.endswith("which asks for your approval first.\n")
 
 
 async def test_chat_completions_with_the_stock_client(serving: Serving, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,12 +64,15 @@ REWRITTEN = (
     *(f"guides/{name}" for name in (
         "permissions", "providers", "prompted-tool-calling", "web-ui", "media", "sandboxes", "elicitation", "tool-results", "tool-groups", "limits",
         "testing", "fastapi", "full-example", "use-chat", "rag", "prompts", "guardrails", "observability", "bridges", "long-conversations",
-        "agents", "human-in-the-loop",
+        "agents", "human-in-the-loop", "tools", "client-tools", "custom-models", "python-client", "typescript-client", "crash-testing",
+        "browser-tools", "memory", "schedules",
     )),
-    *(f"terminal/{name}" for name in ("doctor", "terminal", "run")),
+    *(f"terminal/{name}" for name in ("doctor", "terminal", "run", "first-run")),
+    *(f"concepts/{name}" for name in ("turns", "event-log", "tool-calls", "branches", "streaming")),
+    *(f"internals/{name}" for name in ("suspension", "staging", "broadcast", "group-commit", "claims")),
     "get-started/tutorial",
     "index",
-    *(f"deploy/{name}" for name in ("cluster", "configuration", "operations", "authentication", "data")),
+    *(f"deploy/{name}" for name in ("cluster", "configuration", "operations", "authentication", "data", "engines")),
 )  # fmt: skip
 
 

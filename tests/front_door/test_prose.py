@@ -103,7 +103,7 @@ async def test_a_value_is_submitted_in_the_place_of_a_call() -> None:
 async def test_no_output_and_still_waiting_name_what_is_open() -> None:
     result = await payer().run("Pay.")
     assert result.waiting_for == result.gates
-    with pytest.raises(NoOutput, match="waits for somebody"):
+    with pytest.raises(NoOutput, match="is waiting for an answer"):
         _ = result.output
     with pytest.raises(StillWaiting, match="pay"):
         await result.resume()

@@ -9,11 +9,11 @@ from typing import Any
 
 from everturn import Chat, ModelError, TextPart, TurnOptions
 from everturn.core.canonical_json import encode_canonical
-from everturn.core.chunks import FinishChunk, UsageChunk
+from everturn.core.chunks import FinishChunk, ProviderToolChunk, UsageChunk
 from everturn.core.events import CallStarted, TurnSuspended
 from everturn.core.hooks import StepContext, TurnContext
 from everturn.core.modality import Modality
-from everturn.core.parts import Usage
+from everturn.core.parts import Opaque, ProviderToolPart, ProviderToolState, Usage
 from everturn.core.ports import Model
 from everturn.core.requests import RequestCall
 from everturn.events import GateOpened, StepStarted, TextDelta, TurnStarted
@@ -189,7 +189,22 @@ def unsteady(_: World) -> Model:
     return FallbackModel(RetryModel(first, RetryPolicy(attempts=2, initial_delay=0.0)), second)
 
 
+def provider_part(state: ProviderToolState, id: str = "s1") -> list[Any]:
+    """A call or result of a tool that the provider ran."""
+    sealed = Opaque("scripted", encode_canonical({"id": id, "state": state}))
+    return [[ProviderToolChunk(ProviderToolPart("web_search", state, id, "turtles", "", sealed))]]
+
+
+PAUSE = [[UsageChunk(Usage(1, 1, provider_calls=1)), FinishChunk("paused")]]
+PAUSES = model(
+    [say("I search."), provider_part("called"), PAUSE],
+    [provider_part("completed"), provider_part("called", "s2"), PAUSE],
+    [provider_part("completed", "s2"), provider_part("called", "s3"), calls(call("pay", amount=1))],
+    [provider_part("completed", "s3"), say("Found.")],
+)
+
 STORIES = [
+    Story("a provider's tools, with pauses", PAUSES, one()),
     Story("plain", model(say("Hello, how are you?")), one()),
     Story("reasoning", model([think("let me see"), say("It is four.")]), one()),
     Story(

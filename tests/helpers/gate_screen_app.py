@@ -96,6 +96,7 @@ class Desk:
     async def asked(self, text: str, tool: str = "", **more: Any) -> tuple[str, GateScreen]:
         """Say something that leads to a question, and have the question in front of oneself."""
         session = (await asyncio.to_thread(self.rig.say, text, **more))["session"]
+        await asyncio.to_thread(self.rig.share, session)
         return session, await self.show(await self.gate(session, tool))
 
     async def show(self, view: api.GateView, *, is_steady: bool = True) -> GateScreen:

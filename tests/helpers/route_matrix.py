@@ -70,6 +70,8 @@ class Things(Struct):
     response: str
     schedule: str
     webhook: str
+    share: str
+    notice: str
 
     def ids(self) -> dict[str, str]:
         """By the names that paths have for them."""
@@ -115,12 +117,16 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "edit": {"text": "hello again"},
         "select": {"message": ids["message"]},
         "switch_agent": {"agent": "assistant"},
+        "update_session": {"title": "x"},
         "put_user": {"role": "viewer"},
         "write_memory": {"path": "a", "text": "x"},
         "write_prompt": {"name": "a", "text": "x"},
         "write_instructions": {"text": "x"},
         "write_session_instructions": {"text": "x"},
         "create_webhook": {"url": "https://example.com/hook"},
+        "share": {"user": "viewer"},
+        "open_link": {"link": ids["share"]},
+        "open_as_administrator": {"reason": "x"},
         "create_schedule": {"text": "x", "cron": "0 9 * * *"},
         "replace_schedule": {"text": "x", "cron": "0 9 * * *"},
         "explain": {"tool": "pay", "arguments": {"amount": 7}, "session": ids["session"]},
@@ -156,9 +162,11 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def a_world(streams: Any = None, options: ServerOptions | None = None) -> AsyncGenerator[World]:
+async def a_world(
+    streams: Any = None, options: ServerOptions | None = None, store: Any = None
+) -> AsyncGenerator[World]:
     """A house that is lived in, until the end."""
-    store = MemoryStore()
+    store = store or MemoryStore()
     runtime = App(ScriptedModel(*[_answer] * 100), tools=[pay, sell], store=store)
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=TenantLimits(requests=0))
     house = ServerContext(runtime, store.accounts, agents)
@@ -203,6 +211,9 @@ async def fill(house: ServerContext, tenant: str) -> Things:
     answer = (await access.sessions.messages(first.session)).messages[-1].id
     second = await access.sessions.send(first.session, api.NewMessage(text=f"sell {word}"))
     waiting = (await _wait_for_gates(access, first.session))[0].gate
+    everybody = await access.sharing.share(first.session, api.NewShare(role="viewer", level="write"))
+    top = Access(house, Principal(tenant, "operator", "operator", "c"))
+    notice = await top.sharing.open_as_administrator(first.session, api.OpenAsAdministrator(reason=word))
     return Things(
         session=first.session,
         message=first.message,
@@ -217,6 +228,8 @@ async def fill(house: ServerContext, tenant: str) -> Things:
         response=ResponseId(first.session, first.turn).id,
         schedule=schedule.id,
         webhook=webhook.webhook.id,
+        share=everybody.id,
+        notice=notice.id,
     )
 
 

@@ -96,6 +96,9 @@ class NoStreams:
     def end_erased(self, session: str) -> None:
         """Nobody follows anything here."""
 
+    async def end_lost_access(self) -> None:
+        """Nobody follows anything here."""
+
     async def session(self, access: Any, session: str, after: str = "") -> Response:
         await access.follow(session)
         return Response(b"", media_type="text/event-stream")

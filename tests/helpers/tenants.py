@@ -20,6 +20,7 @@ from everturn.core.parts import TextPart
 from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
+from everturn.core.sharing import Share, role_subject
 from everturn.core.store_ports import Store
 from everturn.core.tool import Question, ToolContext
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
@@ -121,9 +122,20 @@ async def a_house(
         await app.aclose()
 
 
-async def said(access: Access, text: str, **how: Any) -> api.MessageReceipt:
-    """Begin a session."""
-    return await access.sessions.start(api.NewSession(text=text, **how))
+async def said(access: Access, text: str, private: bool = False, **how: Any) -> api.MessageReceipt:
+    """Begin a session and, unless it is to be private, share it with everybody in the tenant."""
+    sent = await access.sessions.start(api.NewSession(text=text, **how))
+    if not private:
+        await share_with_all(access.scope.store, sent.session, access.principal.tenant)
+    return sent
+
+
+async def share_with_all(store: Store, session: str, tenant: str = "ada") -> None:
+    """Share a session with everybody in a tenant, as its author would, and without an audit record."""
+    subject = role_subject("viewer")
+    await store.sharing.add(
+        Share(id=f"all-{session}", tenant=tenant, session=session, kind="role", subject=subject, level="write")
+    )
 
 
 async def over(access: Access, sent: api.MessageReceipt) -> api.TurnView:

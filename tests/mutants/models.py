@@ -85,8 +85,8 @@ MODEL_MUTANTS = [
     Mutant(
         "sealed reasoning is shown to whoever asks",
         "models/formats/messages_request.py",
-        "if opaque is not None and opaque.issuer == self._issuer:",
-        "if opaque is not None:",
+        "if is_whole and opaque is not None and opaque.issuer == self._issuer:",
+        "if is_whole and opaque is not None:",
         f"{REQUESTS}test_33_thinking_without_a_seal_of_this_model_is_dropped",
     ),
     Mutant(

@@ -221,8 +221,8 @@ MUTANTS = [
     Mutant(
         "the model is not asked again once its calls are settled",
         "core/state.py",
-        "    wants_more = bool(step.calls) or (step.request and not step.loops) or (step.continues and not is_last)\n",
-        "    wants_more = step.request\n",
+        '        bool(step.calls)\n        or step.finish == "paused"\n',
+        '        step.finish == "paused"\n',
         f"{HOOKS}test_every_hook_is_called_in_its_order",
     ),
     Mutant(

@@ -60,7 +60,9 @@ SCREEN_MUTANTS = [
         "    if True:\n",
         ADMITTED,
     ),
-    Mutant("what was found has no title", "access/sessions.py", "title=titles[session])", 'title="")', EVERYWHERE),
+    Mutant(
+        "what was found has no title", "access/sessions.py", 'title=titles.get(session, "")', 'title=""', EVERYWHERE
+    ),
     Mutant(
         "arguments are compared by their spelling",
         "core/tree.py",

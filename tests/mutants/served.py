@@ -23,11 +23,11 @@ BODIES = "tests/server/test_body_limits.py::"
 
 ACCESS_MUTANTS = [
     Mutant(
-        "a session of another tenant is one's own",
+        "a private session is everybody's",
         "access/scope.py",
-        "if info.tenant != self.principal.tenant:",
-        "if False:",
-        f"{FOREIGN}test_a_foreign_session_is_an_absent_one_and_an_erased_one",
+        '        if root.by in reader.creators:\n            return "manage"\n',
+        '        return "manage"\n',
+        "tests/security/test_private_conversations.py::test_every_route_shows_as_much_as_the_relation_to_the_conversation_allows",
     ),
     Mutant(
         "the role that a method takes is only written down",
@@ -379,8 +379,8 @@ AROUND_MUTANTS = [
     Mutant(
         "a message whose answer was lost is sent as another one",
         "client/server.py",
-        'key = key or f"cli_{secrets.token_hex(16)}"',
-        'key = key or ""',
+        'key = key or f"cli_{secrets.token_hex(16)}"\n        response',
+        'key = key or ""\n        response',
         f"{CLIENT}test_a_message_whose_answer_is_lost_is_sent_again_and_is_one",
     ),
     Mutant(

@@ -104,7 +104,7 @@ SHELL_GATE_MUTANTS = [
     Mutant(
         "more of any command is offered",
         "running/permissions.py",
-        'if subject.words[0] in _READ_ONLY_PROGRAMS else ""',
+        'if subject.words[0] in READ_ONLY_PROGRAMS else ""',
         'if subject.words[0] else ""',
         f"{POWERS}test_nothing_wider_is_offered_where_it_would_be_for_anything",
     ),

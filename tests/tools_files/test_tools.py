@@ -225,7 +225,7 @@ async def test_what_changed_after_it_was_shown_is_not_written(desk: Desk) -> Non
     ]
     await desk.put("a.txt", "one, and what somebody else wrote\n")
     for name, given, base_version in zip(("write_file", "edit_file"), (wrote, edited), bases, strict=True):
-        with pytest.raises(ToolError, match="has changed since the person was shown"):
+        with pytest.raises(ToolError, match="has changed since the person saw"):
             await desk.call(name, **given, base_version=base_version)
     assert await desk.get("a.txt") == b"one, and what somebody else wrote\n"
     new = (await desk.preview("write_file", path="new.txt", content="mine")).base_version

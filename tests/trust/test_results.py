@@ -247,7 +247,7 @@ async def test_a_turn_that_is_cancelled_while_its_result_is_read_sends_nothing_o
             part = await part_of(chat)
             assert (part.state, part.late) == ("cancelled", None)
         assert (here.leaked(), len(here.provider.seen)) == ([], 2)
-        assert "before anybody had read the result" in here.told()[0]
+        assert "before a person reviewed the result" in here.told()[0]
 
 
 async def test_a_result_that_nobody_has_read_when_the_time_is_over_is_withheld(tmp_path: Path) -> None:

@@ -40,6 +40,6 @@ await until(() => latest.status === "ready");
 latest.sendMessage({ text: "Note that lunch is at noon" });
 await until(() => latest.status === "ready" && texts().join().includes("than that."));
 latest.sendMessage({ text: "Hello" });
-await until(() => latest.status === "ready" && texts().length === 4 && texts()[3].includes("asked first."));
+await until(() => latest.status === "ready" && texts().length === 4 && texts()[3].includes("approval first."));
 process.stdout.write(JSON.stringify({ texts: texts(), asked: asked.size }));
 process.exit(0);

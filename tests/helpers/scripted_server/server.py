@@ -120,7 +120,10 @@ class Rig:
         """What the server and its commands are told by the environment: nothing of whoever runs this."""
         known = {name: value for name, value in os.environ.items() if not KEYS.search(name)}
         known |= {"RIG_HOME": str(self.home), "XDG_STATE_HOME": f"{self.home}/state", "XDG_DATA_HOME": str(self.home)}
-        known |= {"XDG_CONFIG_HOME": str(self.home / "config"), "PYTHONPATH": str(HERE.parents[2])}
+        known |= {
+            "XDG_CONFIG_HOME": str(self.home / "config"),
+            "PYTHONPATH": f"{HERE.parents[2]}{os.pathsep}{HERE.parents[2] / 'src'}",
+        }
         known.pop("JOURNAL_STREAM", None)
         return known | ({"EVERTURN_WEB": self.web} if self.web else {})
 
@@ -155,6 +158,11 @@ class Rig:
         """Say something without a browser: in a session, or in a new one."""
         path = f"/api/sessions/{session}/messages" if session else "/api/sessions"
         return self.api("POST", path, {"text": text, **more})
+
+    def share(self, session: str) -> str:
+        """Let everybody read a session of the local operator, and write in it; its id."""
+        self.api("POST", f"/api/sessions/{session}/shares", {"role": "viewer", "level": "write"})
+        return session
 
     def messages(self, session: str) -> list[dict[str, Any]]:
         """The selected branch, as it is stored."""
