@@ -49,7 +49,7 @@ async def shops(here: Here, export: Path | None) -> None:
             used = (await shop.usage()).total
             print(f"{name} has used {used.steps} requests and {used.calls} calls")
         if export is not None:
-            await asyncio.to_thread(export.write_bytes, await lead.session(session).export())
+            await asyncio.to_thread(export.write_bytes, await north.session(session).export())
 
 
 async def refund(clerk: Server, lead: Server) -> str:
