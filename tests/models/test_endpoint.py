@@ -1,8 +1,13 @@
 """A key that a provider repeats is not told, not even a part of it."""
 
+import traceback
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from everturn.models.endpoint import redact_key
+from everturn.errors import ModelError
+from everturn.models.endpoint import Endpoint, redact_key
 
 KEY = "sk-live-0123456789abcdef"
 
@@ -26,3 +31,19 @@ def test_no_part_of_a_key_is_told_that_could_be_one(text: str, told: str) -> Non
 @pytest.mark.parametrize("key", ["", "short"])
 def test_what_is_too_short_to_be_a_secret_is_left_alone(key: str) -> None:
     assert redact_key("a short text", key) == "a short text"
+
+
+def test_no_error_in_the_chain_keeps_the_key() -> None:
+    unused: Any = SimpleNamespace(base_url="https://api.example.com", headers={}, names=())
+    endpoint = Endpoint(unused, unused, unused, KEY)
+
+    def fail() -> None:
+        try:
+            raise ValueError(KEY)
+        except ValueError as error:
+            raise ModelError(f"wrong key {KEY}", "key") from error
+
+    with pytest.raises(ModelError) as caught, endpoint.redacting_key():
+        fail()
+    assert (str(caught.value), caught.value.kind) == ("wrong key ***", "key")
+    assert KEY not in "".join(traceback.format_exception(caught.value))

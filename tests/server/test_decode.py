@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -199,3 +199,28 @@ async def test_a_long_body_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPat
         answer = await ask(site, "POST", "/api/sessions", word("member"), json={"text": "x" * size})
         assert answer.status == 201
     assert [one == threading.get_ident() for one in where] == [True, False]
+
+
+class _Rule(msgspec.Struct):
+    action: Literal["allow", "deny"] | None = None
+
+
+class _Rules(msgspec.Struct):
+    role: Literal["owner", "viewer"] = "owner"
+    rules: list[_Rule] = []
+    named: dict[str, _Rule] = {}
+
+
+@pytest.mark.parametrize(
+    ("body", "where", "text"),
+    [
+        (b'{"role": "king"}', "$.role", "Invalid enum value 'king'; valid: owner, viewer"),
+        (b'{"rules": [{}, {"action": "no"}]}', "$.rules[1].action", "Invalid enum value 'no'; valid: allow, deny"),
+        (b'{"named": {"a": {"action": "no"}}}', "$.named[...].action", "Invalid enum value 'no'; valid: allow, deny"),
+        (b'{"role": 1}', "$.role", "Expected `str`, got `int`"),
+    ],
+)
+def test_an_invalid_enum_value_is_refused_with_the_valid_ones(body: bytes, where: str, text: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        read_body(body, _Rules)
+    assert (caught.value.where, str(caught.value)) == (where, text)

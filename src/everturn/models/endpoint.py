@@ -88,15 +88,17 @@ class Endpoint:
 
     @contextmanager
     def redacting_key(self) -> Generator[None]:
-        """Remove the key from errors: some providers repeat it."""
+        """Remove the key from errors: some providers repeat it. The error itself changes, so that no chain keeps the key."""
         try:
             yield
         except ModelError as error:
-            told = redact_key(str(error), self._key)
-            for secret in () if self._signer is None else self._signer.secrets():
-                told = redact_key(told, secret)
-            if told != str(error):
-                raise ModelError(told, error.kind, error.retryable, error.retry_after) from None
+            secrets = (self._key, *(() if self._signer is None else self._signer.secrets()))
+            text = str(error)
+            for secret in secrets:
+                text = redact_key(text, secret)
+            if text != str(error):
+                error.args = (text,)
+                error.__cause__ = error.__context__ = None
             raise
 
 

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 import msgspec
 
 from everturn.core.canonical_json import replace_surrogates
+from everturn.server.choices import describe_choices
 from everturn.server.errors import RequestError
 from everturn.server.route import Param
 
@@ -44,7 +45,7 @@ def read_body(data: bytes, kind: Any) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         text, where = _split_error(str(error))
-        raise RequestError("unfit", text, where) from None
+        raise RequestError("unfit", f"{text}{describe_choices(kind, where, text)}", where) from None
 
 
 def read_json(data: bytes) -> Any:
