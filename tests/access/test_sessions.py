@@ -321,6 +321,7 @@ async def test_the_context_is_that_of_the_agents_next_turn_and_of_a_model_that_i
         assert report.model == house.app.model_for(AGENTS[0].options.model).name
         assert sum(part.tokens for part in report.parts) == report.used > 0
         assert (report.share is None) == (report.window == 0)
+        assert report.cost == (await house.app.store.spent(session=begun.session)).usage.cost
         first = (await access.sessions.messages(begun.session)).messages[0]
         above = await viewer.sessions.context(begun.session, first.id)
         assert above.estimated

@@ -163,6 +163,32 @@ def test_a_link_to_a_message_leads_to_it(screen: Screen) -> None:
     expect(screen.answer()).to_be_in_viewport()
 
 
+def test_find_moves_through_the_messages_and_the_search_keeps_the_focus(screen: Screen) -> None:
+    session = screen.say("plain 3")
+    screen.wait_idle()
+    screen.say("long 300 pace 1")
+    screen.wait_idle(30)
+    screen.page.get_by_role("button", name="Find in conversation").click()
+    search = screen.page.get_by_role("searchbox", name="Find in conversation")
+    expect(search).to_be_focused()
+    search.fill("PLAIN 3")
+    expect(screen.page.get_by_text("1 of 1")).to_be_visible()
+    expect(screen.said().first).to_be_in_viewport()
+    expect(search).to_be_focused()
+    assert screen.page.evaluate("CSS.highlights.get('find').size") == 1
+    search.fill("not in any message")
+    expect(screen.page.get_by_text("No matches")).to_be_visible()
+    search.press("Escape")
+    expect(search).to_have_count(0)
+    assert screen.page.url.endswith(f"#/s/{session}")
+
+
+def test_the_header_shows_what_the_conversation_has_cost(screen: Screen) -> None:
+    screen.say("plain 3")
+    screen.wait_idle()
+    expect(screen.page.locator(".conversation-head .cost")).to_have_text(re.compile(r"^\$0\.\d+$"))
+
+
 def test_a_viewer_reads_and_does_not_write(rig: Rig, visit: Visit) -> None:
     screen = visit().open()
     session = screen.say("hello")

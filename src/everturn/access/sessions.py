@@ -326,7 +326,9 @@ class SessionAccess:
         agent = self.scope.server_context.agents.get(info.agent)
         chat = await (self._chat(session, agent) if model else self._chat_of_session(session, agent))
         with self.scope.tenant_scope():
-            return await chat.context(at=place, model=check_model(agent, model) if model else None)
+            report = await chat.context(at=place, model=check_model(agent, model) if model else None)
+            spent = await self.scope.store.spent(session=session)
+        return replace(report, cost=spent.usage.cost)
 
     async def _last_options(self, session: str, leaf: str | None) -> TurnOptions:
         """The options of the turn at the end of a branch."""

@@ -353,6 +353,7 @@ export interface ContextReport {
   readonly paused: boolean;
   readonly summarizing: boolean;
   readonly parts: readonly (ContextUsage)[];
+  readonly cost: number | null;
 }
 
 /** The tokens of a request that are for one thing. */

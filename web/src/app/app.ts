@@ -29,6 +29,8 @@ export function mayWrite(session: string): boolean {
 
 /** The session whose context panel is open; null: none is. */
 export const contextPanel = new Store<string | null>(null);
+/** What the conversations that were opened have cost so far, with their sub-agents; as the last report of their context says. */
+export const conversationCosts = new Store<ReadonlyMap<string, number>>(new Map());
 
 const followers = new Map<string, SessionFollower>();
 const scheduleFrame = (run: () => void) => {

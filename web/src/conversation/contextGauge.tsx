@@ -1,6 +1,7 @@
 /** Context gauge: a ring that shows how full the context window is. It opens the panel that says what fills it. */
+import { useEffect } from "preact/hooks";
 import { isOver, type ContextReport, type SessionFollower } from "@everturn/client";
-import { client, contextPanel } from "../app/app";
+import { client, contextPanel, conversationCosts } from "../app/app";
 import { useTopics } from "../app/store";
 import { format } from "../app/texts";
 import { useFetch, type Fetched } from "../pages/api";
@@ -23,6 +24,9 @@ export function useContextReport(session: SessionFollower): Fetched<ContextRepor
 
 export function ContextGauge({ session }: { session: SessionFollower }) {
   const { value } = useContextReport(session);
+  useEffect(() => {
+    if (value?.cost != null) conversationCosts.set(new Map(conversationCosts.value).set(session.id, value.cost));
+  }, [session, value]);
   return value?.used ? <GaugeButton report={value} onClick={() => contextPanel.set(session.id)} /> : null;
 }
 

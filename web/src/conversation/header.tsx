@@ -1,8 +1,9 @@
-/** Conversation header: title, agent and model, who may see the conversation, and the buttons that share and export it. */
+/** Conversation header: title, agent, model and cost, who may see the conversation, and the buttons that search, share and export it. */
 import { useEffect, useState } from "preact/hooks";
 import type { SessionFollower, SharingView } from "@everturn/client";
-import { attempt, client, hasRole, readOnlySessions } from "../app/app";
+import { attempt, client, conversationCosts, hasRole, readOnlySessions } from "../app/app";
 import { lazy } from "../app/lazy";
+import { useStore } from "../app/store";
 import { format } from "../app/texts";
 import { sessionTitle } from "../app/titles";
 import { useCurrentChoice } from "../pages/pickers";
@@ -12,12 +13,15 @@ import { Badge, Button, Menu } from "../ui/components";
 import "./header.css";
 import { useTexts } from "../locales/conversationHeader.gen";
 
+const FindBar = lazy(async () => (await import("./findBar")).FindBar, true);
 const ShareDialog = lazy(async () => (await import("./shareDialog")).ShareDialog, true);
 
 export function ConversationHeader({ session }: { session: SessionFollower }) {
   const t = useTexts();
   const { agent, model } = useCurrentChoice(session.id);
   const [isOpen, setOpen] = useState(false);
+  const [isFinding, setFinding] = useState(false);
+  const cost = useStore(conversationCosts).get(session.id);
   const { sharing, set } = useSharing(session.id);
   const title = sessionTitle(session.id, session.state.title) || t.untitled;
   const isRoot = topSession(session.id) === session.id;
@@ -31,16 +35,21 @@ export function ConversationHeader({ session }: { session: SessionFollower }) {
   ];
   if (isRoot && hasRole("member")) items.push({ label: t.archive, icon: "download", onSelect: () => void exportSession(session.id, title) });
   return (
-    <header class="conversation-head">
-      <div class="grow about">
-        <h1 class="title ellipsis" dir="auto" title={title}>{title}</h1>
-        <p class="small muted ellipsis by">{[agent?.name, model].filter(Boolean).join(" · ")}</p>
-      </div>
-      {sharing && <AccessBadge sharing={sharing} />}
-      {isRoot && hasRole("member") && sharing && <Button little icon="share" class="share" aria-label={t.share} onClick={() => setOpen(true)}><span class="label">{t.share}</span></Button>}
-      <Menu end button={{ icon: "download", label: t.exported }} items={items} />
-      {isOpen && sharing && <ShareDialog session={session.id} sharing={sharing} onChange={set} onClose={() => setOpen(false)} />}
-    </header>
+    <>
+      <header class="conversation-head">
+        <div class="grow about">
+          <h1 class="title ellipsis" dir="auto" title={title}>{title}</h1>
+          <p class="small muted ellipsis by">{[agent?.name, model].filter(Boolean).join(" · ")}</p>
+          {cost ? <p class="small muted cost" title={t.cost}>{format.cost(cost)}</p> : null}
+        </div>
+        {sharing && <AccessBadge sharing={sharing} />}
+        {isRoot && hasRole("member") && sharing && <Button little icon="share" class="share" aria-label={t.share} onClick={() => setOpen(true)}><span class="label">{t.share}</span></Button>}
+        <Button little kind="quiet" icon="search" aria-label={t.find} aria-expanded={isFinding} onClick={() => setFinding(!isFinding)} />
+        <Menu end button={{ icon: "download", label: t.exported }} items={items} />
+        {isOpen && sharing && <ShareDialog session={session.id} sharing={sharing} onChange={set} onClose={() => setOpen(false)} />}
+      </header>
+      {isFinding && <FindBar session={session} onClose={() => setFinding(false)} />}
+    </>
   );
 }
 

@@ -134,6 +134,6 @@ function useScrollToMessage(marked: string | undefined, isReady: boolean): void 
     if (!marked || !isReady) return;
     const found = document.getElementById(`m-${marked}`);
     found?.scrollIntoView({ block: "start" });
-    found?.focus({ preventScroll: true });
+    if (!document.activeElement?.closest(".find-bar")) found?.focus({ preventScroll: true }); // who searches goes on typing there
   }, [marked, isReady]);
 }

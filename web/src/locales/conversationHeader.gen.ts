@@ -14,6 +14,8 @@ export const useTexts = defineTexts({
   by: (author: string | number) => `Shared by ${author}`,
   by_link: "Shared by a link",
   shared: (n: number) => (n === 1 ? "Shared with 1" : `Shared with ${n}`),
+  find: "Find in conversation",
+  cost: "Cost of this conversation so far, with its sub-agents",
 }, {
   untitled: "对话",
   share: "分享",
@@ -27,4 +29,6 @@ export const useTexts = defineTexts({
   by: (author: string | number) => `由 ${author} 分享`,
   by_link: "通过链接分享",
   shared: (n: number) => (`已分享给 ${n} 个对象`),
+  find: "在对话中查找",
+  cost: "此对话至今的费用（含子智能体）",
 });

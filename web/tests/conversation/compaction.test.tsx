@@ -161,7 +161,7 @@ it.each([
 
 const report: ContextReport = {
   model: "m", window: 128_000, limit: 108_000, used: 12_400, share: 12_400 / 108_000, clear_at: 81_000, summarize_at: 97_200, policy: "auto", estimated: false, free: 95_600,
-  compactions: 0, strikes: 0, paused: false, summarizing: false,
+  compactions: 0, strikes: 0, paused: false, summarizing: false, cost: null,
   parts: [{ kind: "instructions", tokens: 2_400 }, { kind: "results", tokens: 10_000 }],
 };
 const gaugeLabel = (changes: Partial<ContextReport>) => {

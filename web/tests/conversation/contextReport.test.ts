@@ -4,7 +4,7 @@ import { buildBar, lastTurns, nextStep, urgency } from "../../src/conversation/c
 
 const empty: ContextReport = {
   model: "m", window: 0, limit: 0, used: 0, estimated: false, share: null, free: null, clear_at: 0, summarize_at: 0, policy: "auto", compactions: 0,
-  strikes: 0, paused: false, summarizing: false, parts: [],
+  strikes: 0, paused: false, summarizing: false, cost: null, parts: [],
 };
 const report: ContextReport = {
   ...empty, window: 1000, limit: 800, used: 400, share: 0.5, clear_at: 600, summarize_at: 720, policy: "auto",
