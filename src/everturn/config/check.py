@@ -150,6 +150,10 @@ def _check_server(config: Config, reader: ConfigDecoder) -> None:
         reader.add_problem(
             ("server", "public_url"), "this is no address of a whole site; it looks like https://chat.example.org"
         )
+    if not 0 < len(server.title.strip()) <= 60:
+        reader.add_problem(("server", "title"), "a title has 1 to 60 characters")
+    if server.accent and re.fullmatch("#[0-9a-fA-F]{6}", server.accent) is None:
+        reader.add_problem(("server", "accent"), 'this is no colour; it looks like "#0f766e"')
     for at, origin in enumerate(server.origins):
         if not _is_web(origin) or urlsplit(origin).path:
             reader.add_problem(

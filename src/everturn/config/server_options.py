@@ -15,6 +15,11 @@ class ServerOptions(Struct, frozen=True):
     public_url: str = ""  # the URL for browsers behind a proxy; https makes cookies secure
     hosts: tuple[str, ...] = ()  # further accepted values of the Host header, beside its own address
     origins: tuple[str, ...] = ()  # other origins that may call it with a token; never with a cookie
+    title: str = "Everturn"  # of the web UI
+    accent: str = (
+        ""  # the colour of buttons and links in the web UI, as #0f766e; made darker or lighter until it is readable
+    )
+    logo: str = ""  # an SVG or PNG file that the web UI shows beside its title
     token_file: str = ""  # the file of the local operator's token; "": beside the store
     oidc: OidcOptions | None = None
     headers: int = 64 * 1024  # bytes of a request's headers

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "../ui/components";
 import { recheckLogin } from "./auth";
+import { Brand } from "./branding";
 import { updateSettings, settings } from "./settings";
 import { useStore } from "./store";
 import { language } from "./texts";
@@ -21,7 +22,7 @@ export function Login() {
   return (
     <main class="login">
       <div class="box">
-        <p class="brand">Everturn</p>
+        <p class="brand"><Brand /></p>
         <h1>{t.title}</h1>
         {hasProvider() && (
           <>

@@ -2,6 +2,7 @@
 import type { GateView } from "@everturn/client";
 import { useEffect } from "preact/hooks";
 import { inbox, getSessionFollower } from "../app/app";
+import { appTitle } from "../app/branding";
 import { navigate, route } from "../app/route";
 import { settings } from "../app/settings";
 import { language } from "../app/texts";
@@ -26,7 +27,7 @@ export function useBadge(): void {
       const count = inbox.gates.filter(({ gate }) => gate.kind !== "client").length;
       const currentRoute = route.value;
       const title = "session" in currentRoute ? getSessionFollower(currentRoute.session).state.title || inbox.sessions.get(currentRoute.session)?.title || "" : "";
-      document.title = documentTitle(count, escapeInvisible(title));
+      document.title = documentTitle(count, escapeInvisible(title), appTitle());
     };
     const followRoute = () => {
       stopTitle();

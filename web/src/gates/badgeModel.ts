@@ -2,8 +2,8 @@
 import type { GateView } from "@everturn/client";
 
 /** The document title. */
-export function documentTitle(count: number, name: string): string {
-  return `${count ? `(${count}) ` : ""}Everturn${name ? ` · ${name}` : ""}`;
+export function documentTitle(count: number, name: string, app = "Everturn"): string {
+  return `${count ? `(${count}) ` : ""}${app}${name ? ` · ${name}` : ""}`;
 }
 
 /** The gates for people that were not known yet; marks them as known. */

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { inbox, hasRole, me } from "../app/app";
+import { Brand } from "../app/branding";
 import { logOut } from "../app/auth";
 import { hrefFor, route, type Route } from "../app/route";
 import { useStore, useTopics } from "../app/store";
@@ -19,7 +20,7 @@ export function Sidebar() {
   return (
     <nav class="sidebar" aria-label={t.label}>
       <div class="top">
-        <a class="brand" href={hrefFor({ page: "new" })}>Everturn</a>
+        <a class="brand" href={hrefFor({ page: "new" })}><Brand /></a>
         <Button kind="quiet" little icon="search" aria-label={t.palette} onClick={openPalette} />
         {hasRole("member") && <a class="button little primary icon" href={hrefFor({ page: "new" })} aria-label={t.create} title={t.create}><Icon name="add" /></a>}
       </div>

@@ -19,6 +19,7 @@ from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal
 from everturn.errors import NotRecognised
 from everturn.localization import load_group
+from everturn.server.branding import Branding
 from everturn.server.errors import RequestError
 from everturn.server.middleware import AllowedHosts, Scope, cookie_name, find_cookies
 from everturn.server.route import Handler, HttpRequestContext, Param, Route
@@ -35,8 +36,9 @@ STYLE: Final = (
     "h1{font-size:1.6rem;margin:0 0 1rem}"
     "code,pre{font:14px/1.6 ui-monospace,monospace}"
     "pre{overflow:auto;padding:.9rem 1rem;border-radius:8px;background:light-dark(#f3f4f6,#26282c)}"
-    "button{font:inherit;font-weight:600;padding:.55rem 1.6rem;border:0;border-radius:8px;color:#fff;background:#1f5fd0;"
-    "cursor:pointer}button:focus-visible{outline:3px solid #8ab4ff;outline-offset:2px}"
+    "button{font:inherit;font-weight:600;padding:.55rem 1.6rem;border:0;border-radius:8px;cursor:pointer;"
+    "color:light-dark(#fff,#06201d);background:light-dark(#0f766e,#4fd1c0)}"
+    "button:focus-visible{outline:3px solid light-dark(#2563eb,#7fb0ff);outline-offset:2px}"
     ".small{font-size:.9rem;opacity:.75}"
 )
 _HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
@@ -149,7 +151,8 @@ class _PublicHandlers:
         self._site = site
         self._checked_at = -READY_CACHE
         self._services: dict[str, bool] = {}  # which of them answered then
-        self.pages = WebAssets()
+        self.branding = Branding(site.options)
+        self.pages = WebAssets(self.branding)
 
     async def alive(self, context: HttpRequestContext) -> Response:
         return Response("ok\n", media_type="text/plain")
@@ -289,6 +292,15 @@ def public_routes(site: PublicSite) -> list[Route]:
         _public("/readyz", "ready", "Readiness: the node accepts requests.", handlers.ready, "text/plain", required),
         _public("/", "front", "The web UI.", handlers.start_page, "text/html"),
         _public("/assets/{name}", "asset", "A file of the web UI.", handlers.pages.asset, "*/*"),
+        _public("/branding.css", "branding_style", "The colours of the web UI.", handlers.branding.style, "text/css"),
+        _public("/branding/logo", "branding_logo", "The logo of the web UI.", handlers.branding.logo, "*/*"),
+        _public(
+            "/manifest.webmanifest",
+            "manifest",
+            "The web app manifest, with which browsers install the web UI.",
+            handlers.branding.manifest,
+            "application/manifest+json",
+        ),
         *js_sandbox.sandbox_routes(),
         _public(
             "/login",

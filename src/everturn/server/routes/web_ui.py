@@ -9,12 +9,14 @@ from __future__ import annotations
 import gzip
 import os
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 from starlette.responses import Response
 
+from everturn.server.branding import Branding
 from everturn.server.errors import RequestError
 from everturn.server.route import HttpRequestContext
 
@@ -73,7 +75,8 @@ def build_directory() -> Path:
 class WebAssets:
     """The files of a build, by name; each is read once, when it is first requested."""
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, branding: Branding, root: Path | None = None) -> None:
+        self._branding = branding
         self._root = (root or build_directory()).resolve()
         self._read = cache(self._open)
 
@@ -85,10 +88,14 @@ class WebAssets:
     def front(self, context: HttpRequestContext, with_provider: bool) -> Response:
         """The HTML of the web UI. `with_provider` tells it to offer login with the OpenID Connect provider."""
         file = self._read("index.html")
-        if with_provider:
-            data = file.data.replace(b"<head>", b'<head><meta name="everturn-oidc" content="yes">', 1)
-            file = AssetFile(data, b"", file.kind)
-        return _respond(context, file, {"content-security-policy": POLICY, "permissions-policy": NO_DEVICES})
+        provider = '<meta name="everturn-oidc" content="yes">' if with_provider else ""
+        title = f"<title>{escape(self._branding.title)}</title>"
+        data = file.data.replace(b"<title>Everturn</title>", f"{provider}{title}{self._branding.head()}".encode(), 1)
+        return _respond(
+            context,
+            AssetFile(data, b"", file.kind),
+            {"content-security-policy": POLICY, "permissions-policy": NO_DEVICES},
+        )
 
     async def asset(self, context: HttpRequestContext) -> Response:
         """A script, a style or an image. Its name contains the hash of its content, so it never changes."""
