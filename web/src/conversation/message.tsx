@@ -16,7 +16,7 @@ import { AttachedContext, CompactionCard, Notice, NoticeMessage } from "./notice
 import { CitedText, ProviderTool } from "./providerTool";
 import { showControls } from "./textEscapes";
 import { Reasoning } from "./reasoning";
-import { StepLine } from "./step";
+import { AnswerUsage, StepWarnings } from "./step";
 import { useTexts } from "../locales/message.gen";
 
 interface Props {
@@ -91,6 +91,7 @@ function AssistantMessage({ session, message }: { session: SessionFollower; mess
       {message.by && <div class="by"><Badge>{showControls(authors(message))}</Badge></div>}
       <div class="parts" aria-busy={isWriting}>{rendered}</div>
       {turn && isOver(turn) && isEmptyAnswer(parts) && <p class="small muted">{t.empty}</p>}
+      {!isWriting && <AnswerUsage parts={parts} turn={turn} by={message.by ?? turn?.options.model ?? ""} />}
       {!isWriting && <MessageActions session={session} message={message} />}
     </>
   );
@@ -162,7 +163,7 @@ function renderPart(session: SessionFollower, turn: TurnState | undefined, messa
     case "file":
       return <Media session={session.id} part={part} />;
     case "step":
-      return <StepLine part={part} turn={turn} model={part.model || (message.by ?? turn?.options.model ?? "")} isBare={(message.parts![index - 1]?.type ?? "step") === "step"} />;
+      return <StepWarnings part={part} turn={turn} isBare={(message.parts![index - 1]?.type ?? "step") === "step"} />;
     case "files":
       return <FileChanges session={session} part={part} />;
     case "notice":

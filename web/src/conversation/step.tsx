@@ -1,5 +1,5 @@
-/** Step line: usage, cost, duration and context fill of a model request. */
-import type { StepPart, TurnState } from "@everturn/client";
+/** Steps of an answer: what went wrong in them, and one line with their tokens, cost and duration. */
+import type { Part, StepPart, TurnState, Usage } from "@everturn/client";
 import { agents } from "../app/app";
 import { useStore } from "../app/store";
 import { format } from "../app/texts";
@@ -7,36 +7,64 @@ import { Icon } from "../ui/components";
 import { showControls } from "./textEscapes";
 import { useTexts } from "../locales/step.gen";
 
-/** `isBare`: the step has no parts. If its request was refused, no stream was interrupted; the turn footer says what happened. */
-export function StepLine({ part, turn, model, isBare }: { part: StepPart; turn: TurnState | undefined; model: string; isBare: boolean }) {
+/** What went wrong in a step. `isBare`: it has no parts; if its request was refused, no stream was interrupted, and the turn footer says what happened. */
+export function StepWarnings({ part, turn, isBare }: { part: StepPart; turn: TurnState | undefined; isBare: boolean }) {
   const t = useTexts();
-  const usage = part.usage ?? {};
   const step = turn?.steps.find((candidate) => candidate.number === part.step);
-  const took = step?.ended && step.started ? step.ended - step.started : 0;
-  const used = (usage.input ?? 0) + (usage.output ?? 0);
-  const facts = [
-    part.model ? t.writtenBy(showControls(part.model)) : "",
-    usage.input ? t.input(format.number(usage.input)) + (usage.cached ? ` (${t.cached(format.number(usage.cached))})` : "") : "",
-    usage.output ? t.output(format.number(usage.output)) + (usage.reasoning ? ` (${t.reasoning(format.number(usage.reasoning))})` : "") : "",
-    usage.estimated ? t.estimated : "",
-    usage.cost ? format.cost(usage.cost) : "",
-    took ? format.seconds(took) : "",
-    step?.closing ? t.closing : "",
-  ].filter(Boolean);
   const warning = part.finish !== "stop" && part.finish !== "tool_calls" && part.finish in t ? t[part.finish as "length"] : "";
   return (
     <>
       {step && step.restarts > 0 && <p class="step-warning small"><Icon name="redo" />{t.restarted(step.restarts)}</p>}
       {step && step.retries.length > 0 && <p class="step-warning small"><Icon name="redo" />{t.retried(step.retries.length)}</p>}
       {warning && part.finish !== "cancelled" && !(isBare && part.finish === "error") && <p class="step-warning small"><Icon name="alert" />{warning}</p>}
-      <p class="step-line" title={model}>
-        <span>{t.step(part.step)}</span>
-        {facts.map((item) => <span key={item}>{item}</span>)}
-        <ContextMeter used={used} model={model} />
-      </p>
     </>
   );
 }
+
+/** One line under an answer: tokens, cost and seconds of its steps. With several steps it opens to a line for each. */
+export function AnswerUsage({ parts, turn, by }: { parts: readonly Part[]; turn: TurnState | undefined; by: string }) {
+  const t = useTexts();
+  const steps = parts.filter((part) => part.type === "step");
+  if (!steps.length) return null;
+  const lines = steps.map((part) => ({ part, took: secondsOf(turn, part), model: part.model || by }));
+  if (lines.length === 1) return <p class="step-line"><StepFacts {...lines[0]!} turn={turn} /></p>;
+  const usages = steps.map((part) => part.usage ?? {});
+  const sum = (pick: (usage: Usage) => number | null | undefined) => usages.reduce((total, usage) => total + (pick(usage) ?? 0), 0);
+  const facts = [
+    t.steps(steps.length), ...tokenFacts(t, { input: sum((usage) => usage.input), output: sum((usage) => usage.output), cached: sum((usage) => usage.cached) }),
+    ...costFacts(sum((usage) => usage.cost), lines.reduce((total, { took }) => total + took, 0)),
+  ];
+  return (
+    <details class="answer-usage">
+      <summary class="step-line">{facts.map((fact) => <span key={fact}>{fact}</span>)}</summary>
+      {lines.map((line) => <p key={line.part.step} class="step-line"><span>{t.step(line.part.step)}</span><StepFacts {...line} turn={turn} /></p>)}
+    </details>
+  );
+}
+
+function StepFacts({ part, took, model, turn }: { part: StepPart; took: number; model: string; turn: TurnState | undefined }) {
+  const t = useTexts();
+  const usage = part.usage ?? {};
+  const facts = [
+    part.model ? t.writtenBy(showControls(part.model)) : "",
+    ...tokenFacts(t, usage), usage.estimated ? t.estimated : "", ...costFacts(usage.cost ?? 0, took),
+    turn?.steps.find((candidate) => candidate.number === part.step)?.closing ? t.closing : "",
+  ].filter(Boolean);
+  return <>{facts.map((fact) => <span key={fact}>{fact}</span>)}<ContextMeter used={(usage.input ?? 0) + (usage.output ?? 0)} model={model} /></>;
+}
+
+/** Seconds of a step's model request. */
+function secondsOf(turn: TurnState | undefined, part: StepPart): number {
+  const step = turn?.steps.find((candidate) => candidate.number === part.step);
+  return step?.ended && step.started ? step.ended - step.started : 0;
+}
+
+const tokenFacts = (t: ReturnType<typeof useTexts>, { input, output, cached, reasoning }: Usage): string[] => [
+  input ? t.input(format.number(input)) + (cached ? ` (${t.cached(format.number(cached))})` : "") : "",
+  output ? t.output(format.number(output)) + (reasoning ? ` (${t.reasoning(format.number(reasoning))})` : "") : "",
+].filter(Boolean);
+
+const costFacts = (cost: number, took: number): string[] => [cost ? format.cost(cost) : "", took ? format.seconds(took) : ""].filter(Boolean);
 
 function ContextMeter({ used, model }: { used: number; model: string }) {
   const t = useTexts();

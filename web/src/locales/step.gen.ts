@@ -3,6 +3,7 @@ import { defineTexts } from "../app/texts";
 
 export const useTexts = defineTexts({
   step: (number: string | number) => `Step ${number}`,
+  steps: (count: number) => (count === 1 ? "1 step" : `${count} steps`),
   closing: "last step, without tools",
   input: (count: string | number) => `${count} in`,
   output: (count: string | number) => `${count} out`,
@@ -21,6 +22,7 @@ export const useTexts = defineTexts({
   other: "The model stopped for a reason it did not name.",
 }, {
   step: (number: string | number) => `第 ${number} 步`,
+  steps: (count: number) => (`${count} 步`),
   closing: "最后一步，不再使用工具",
   input: (count: string | number) => `输入 ${count}`,
   output: (count: string | number) => `输出 ${count}`,
