@@ -21,6 +21,7 @@ from everturn.stores.sql import grants, usage
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import reference_blobs
 from everturn.stores.sql.database import Operation, Query, remove_nul
+from everturn.stores.sql.event_packs import pack
 from everturn.stores.sql.projections import (
     LiveTurn,
     ProjectionRows,
@@ -286,7 +287,7 @@ def _delete(projection: SessionProjection, session: str, event: Event) -> Operat
 def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = False) -> Operation[None]:  # noqa: C901 - table by table
     """Write rows, table by table; a step in the middle of a turn has events only."""
     if rows.events:
-        yield Query(say.ADD_EVENTS, [(session, *row) for row in rows.events], many=True)
+        yield Query(say.ADD_EVENTS, [(session, *row) for row in pack(rows.events)], many=True)
     if rows.keys:
         keys = [(session, kind, stored_key(key), seq) for kind, key, seq in rows.keys]
         yield Query(say.ADD_EVENT_KEYS, keys, many=True)

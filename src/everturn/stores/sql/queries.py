@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import msgspec
 
@@ -19,15 +19,16 @@ from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.database import Operation, Query, Row, remove_nul
+from everturn.stores.sql.event_packs import event_at, unpack
 from everturn.wire import load_claim, load_command, load_event, load_gate, load_message
 
 _LABEL_END = "\n"  # a label is one line
 KEY_LENGTH = 200  # characters of a key of the event index
 
 
-def decode_entries(rows: Iterable[Row]) -> list[Entry]:
-    """Decode rows into log entries."""
-    return [Entry(seq, load_event(body)) for seq, body in rows]
+def decode_entries(rows: Iterable[Row], after: int = 0, most: int | None = None) -> list[Entry]:
+    """Decode rows of the log into entries: at most `most`, behind a position."""
+    return [Entry(seq, load_event(body)) for seq, body in islice(unpack(rows, after), most)]
 
 
 def unknown_session(session: str, is_erased: bool = False) -> UnknownSession:
@@ -76,7 +77,7 @@ def events(session: str, after: int, turn: str | None, most: int = say.END) -> O
         rows = yield Query(say.TURN_EVENTS, (session, turn, after))
     if not rows:
         yield from session_row(session)
-    return decode_entries(rows)
+    return decode_entries(rows, after, most if most < say.END else None)
 
 
 def indexed_events(session: str, index: EventIndex, key: str | None, limit: int | None) -> Operation[list[Entry]]:
@@ -86,7 +87,7 @@ def indexed_events(session: str, index: EventIndex, key: str | None, limit: int 
     rows = yield Query(say.KEYED_EVENTS, (session, index, None if key is None else stored_key(key), most))
     if not rows:
         yield from session_row(session)
-    entries = decode_entries(rows)
+    entries = [Entry(wanted, load_event(event_at(wanted, seq, body))) for seq, body, wanted in rows]
     matching = entries if key is None else [entry for entry in entries if index_key(entry.event) == (index, key)]
     return matching[:limit]
 
