@@ -228,11 +228,20 @@ def wal(found: dict[str, Any]) -> str:
     tables = {name: by_table(run["records"]) for name, run in runs.items()}
     names = sorted(set().union(*tables.values()), key=lambda name: -tables["many"].get(name, (0.0, 0.0))[1])
     rows = [
-        [name, *(f"{_figure(table[name][0])} | {_figure(table[name][1])}" if name in table else " | " for table in tables.values())]
+        [
+            name,
+            *(
+                f"{_figure(table[name][0])} | {_figure(table[name][1])}" if name in table else " | "
+                for table in tables.values()
+            ),
+        ]
         for name in names
         if max(table.get(name, (0.0, 0.0))[1] for table in tables.values()) >= 10
     ]
-    sums = [f"{_figure(sum(r for r, _ in table.values()))} | {_figure(sum(b for _, b in table.values()))}" for table in tables.values()]
+    sums = [
+        f"{_figure(sum(r for r, _ in table.values()))} | {_figure(sum(b for _, b in table.values()))}"
+        for table in tables.values()
+    ]
     rows.append(["**all**, without page images", *sums])
     rows.append(["page images", *(f" | {_figure(run['wal_bytes'] - run['row_bytes'])}" for run in runs.values())])
     head = ["table with its indexes"]

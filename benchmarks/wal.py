@@ -67,7 +67,13 @@ async def run(postgres: PostgresServer, one: Any, turns: int, at_once: int) -> d
     commits, events, rows, updates, hot = ((b - a) / turns for a, b in zip(before, after, strict=True))
     lines = (await postgres.sql(_RECORDS.format(begin=begin, end=end))).splitlines()
     records = [
-        {"relation": name, "record": kind, "count": int(n) / turns, "bytes": int(size) / turns, "images": int(image) / turns}
+        {
+            "relation": name,
+            "record": kind,
+            "count": int(n) / turns,
+            "bytes": int(size) / turns,
+            "images": int(image) / turns,
+        }
         for name, kind, n, size, image in (line.split("|") for line in lines)
     ]
     return {
@@ -120,7 +126,9 @@ def by_table(records: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float]
     """Records and bytes of a turn, for each table with its indexes; partitions of the log are one table."""
     sums: dict[str, tuple[float, float]] = {}
     for row in records:
-        name = row["relation"].partition(" ")[0] if row["relation"] != "none" else row["record"].partition(" ")[0].lower()
+        name = (
+            row["relation"].partition(" ")[0] if row["relation"] != "none" else row["record"].partition(" ")[0].lower()
+        )
         name = "events" if name.startswith("events_") else name
         count, size = sums.get(name, (0.0, 0.0))
         sums[name] = count + row["count"], size + row["bytes"]
@@ -143,7 +151,9 @@ def main() -> None:
         for table, (count, size) in sorted(by_table(one["records"]).items(), key=lambda row: -row[1][1]):
             print(f"  {table:20} {count:7.1f} {size:9.0f}")
         for row in one["records"] if given.records else ():
-            print(f"    {row['relation']:45} {row['record']:28} {row['count']:7.2f} {row['bytes']:8.0f} {row['images']:8.0f}")
+            print(
+                f"    {row['relation']:45} {row['record']:28} {row['count']:7.2f} {row['bytes']:8.0f} {row['images']:8.0f}"
+            )
     if given.json:
         Path(given.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
 

@@ -6,8 +6,8 @@ import asyncio
 import gzip
 import io
 import os
-import shutil
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys

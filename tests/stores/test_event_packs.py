@@ -16,7 +16,8 @@ from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart
 from everturn.errors import UnreadableLog
 from everturn.stores.backup.log_check import check_logs
-from everturn.stores.sql.event_packs import PACK_BYTES, PACK_EVENTS, PACK_PREFIX, event_at, pack, unpack, unpack_body
+from everturn.stores.sql.body_compression import MAX_BYTES, MESSAGE_PREFIX, compress_message, decompress_message
+from everturn.stores.sql.event_packs import PACK_EVENTS, PACK_PREFIX, event_at, pack, unpack, unpack_body
 from everturn.stores.sql.store import SqlStore
 from everturn.wire import dump_event
 
@@ -41,12 +42,12 @@ def test_packed_rows_contain_the_events_at_their_positions(events: list[tuple[st
 
 
 def test_small_and_very_large_events_that_are_alone_stay_json():
-    for body in (b'{"v":1}', b'"' + b"x" * PACK_BYTES + b'"'):
+    for body in (b'{"v":1}', b'"' + b"x" * MAX_BYTES + b'"'):
         assert pack([(1, "", body)]) == [(1, "", body)]
 
 
 def test_events_around_a_very_large_one_are_rows_of_their_own():
-    large = b'"' + b"x" * PACK_BYTES + b'"'
+    large = b'"' + b"x" * MAX_BYTES + b'"'
     rows = [(1, "t", b"1"), (2, "t", b"2"), (3, "t", large), (4, "t", b"4"), (5, "t", b"5")]
     packed = pack(rows)
     assert [seq for seq, _, _ in packed] == [2, 3, 5]
@@ -62,11 +63,30 @@ def test_the_people_of_a_pack_can_be_searched_for_in_its_bytes():
     assert b'"by":"text"' not in body
 
 
-@pytest.mark.parametrize("damage", [lambda body: body[:-1], lambda body: body + b"x", lambda body: body[:12] + b"\xff" * 9])
+@pytest.mark.parametrize(
+    "damage", [lambda body: body[:-1], lambda body: body + b"x", lambda body: body[:12] + b"\xff" * 9]
+)
 def test_a_damaged_pack_is_an_error_and_not_a_guess(damage):
     [(_, _, body)] = pack([(1, "t", b'{"a":1}'), (2, "t", b'{"a":2}' * 100)])
     with pytest.raises(UnreadableLog, match="damaged"):
         unpack_body(damage(body))
+
+
+@given(st.binary(max_size=3000), st.integers(1, 40))
+def test_a_message_is_read_as_it_was_written(data: bytes, times: int):
+    body = b'{"v":1,' + data.hex().encode() * times
+    stored = compress_message(body)
+    assert decompress_message(stored) == body
+    assert len(stored) <= len(body)
+
+
+def test_a_message_that_is_small_or_very_large_stays_json():
+    for body in (b'{"v":1}', b'"' + b"x" * MAX_BYTES + b'"'):
+        assert compress_message(body) is body
+    long = b'{"v":1,"text":"' + b"x" * 1000 + b'"}'
+    assert compress_message(long).startswith(MESSAGE_PREFIX)
+    with pytest.raises(UnreadableLog, match="damaged"):
+        decompress_message(compress_message(long)[:-1])
 
 
 def test_an_event_that_is_not_in_its_row_is_an_error():

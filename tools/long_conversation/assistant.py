@@ -18,6 +18,7 @@ from pathlib import Path
 from everturn import wire
 from everturn.core.events import Event, TurnCancelled, TurnCompleted, TurnFailed
 from everturn.core.messages import Message
+from everturn.stores.sql.body_compression import decompress_message
 from everturn.stores.sql.event_packs import unpack_body
 
 LOOK = 0.2  # seconds between two looks at the log
@@ -113,7 +114,8 @@ class StoredLog:
 
     def messages(self) -> list[Message]:
         """The messages of the session, in the order in which they were begun."""
-        return [wire.load_message(body) for _, body in self._rows("SELECT seq, body FROM messages ORDER BY seq")]
+        rows = self._rows("SELECT seq, body FROM messages ORDER BY seq")
+        return [wire.load_message(decompress_message(body)) for _, body in rows]
 
     @property
     def ends(self) -> list[TurnCompleted | TurnFailed | TurnCancelled]:

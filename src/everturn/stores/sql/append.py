@@ -20,6 +20,7 @@ from everturn.stores.import_check import creator_of
 from everturn.stores.sql import grants, usage
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import reference_blobs
+from everturn.stores.sql.body_compression import compress_message
 from everturn.stores.sql.database import Operation, Query, remove_nul
 from everturn.stores.sql.event_packs import pack
 from everturn.stores.sql.projections import (
@@ -304,10 +305,12 @@ def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = 
     if rows.without_snapshot:
         yield Query(say.DROP_SNAPSHOTS, [(session, turn) for turn in rows.without_snapshot], many=True)
     if rows.joined:
-        joined = [(session, m.id, m.parent, turn, seq, dump_message(m)) for seq, turn, m in rows.joined]
+        joined = [
+            (session, m.id, m.parent, turn, seq, compress_message(dump_message(m))) for seq, turn, m in rows.joined
+        ]
         yield Query(say.ADD_MESSAGES, joined, many=True)
     if rows.finished:
-        finished = [(dump_message(message), session, name) for name, message in rows.finished.items()]
+        finished = [(compress_message(dump_message(message)), session, name) for name, message in rows.finished.items()]
         yield Query(say.FINISH_MESSAGES, finished, many=True)
     if rows.opened:
         yield Query(say.OPEN_GATES, [(session, tenant, *row) for row in rows.opened], many=True)

@@ -4,7 +4,7 @@ An append writes several events at once, and a row costs more than most events: 
 write-ahead log for each, and no compression, because PostgreSQL compresses rows of 2 kB and more only. So neighbouring
 events of one append and one turn become one row, at the position of the last of them:
 
-    prefix, length of the names (4 bytes), names, deflate(JSON, a line per event)
+    prefix, length of the names (4 bytes), names, compressed JSON with a line per event
 
 The names are the people that the events name as `"by":"…"`, in plain text: the erasure of a user searches for them with
 SQL. Positions in a log have no gap, so the positions of the events follow from that of the row and from their number.
@@ -17,17 +17,15 @@ event as JSON are as good as any other: older logs consist of them, and an appen
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from everturn.errors import UnreadableLog
+from everturn.stores.sql.body_compression import MAX_BYTES, MIN_BYTES, compress, decompress
 from everturn.stores.sql.database import Row
 
 PACK_PREFIX: Final = b"\xe7\x01"  # JSON never begins with it, and neither does an encrypted value
 PACK_EVENTS: Final = 64  # events in one row: one that is looked for by its position has to be found in it
-PACK_BYTES: Final = 64 * 1024  # of JSON: compressing so much takes about a millisecond of the event loop
-SINGLE_BYTES: Final = 512  # of an event that is alone: below, compression gains less than the prefix costs
 
 _NAMES = re.compile(rb'"by":"(?:[^"\\]|\\.)*"')
 _LENGTH = 4
@@ -43,7 +41,7 @@ def pack(rows: Sequence[EventRow]) -> list[EventRow]:
     size = 0
     for row in rows:
         length = len(row[2]) + 1
-        if run and (row[1] != run[-1][1] or len(run) == PACK_EVENTS or size + length > PACK_BYTES):
+        if run and (row[1] != run[-1][1] or len(run) == PACK_EVENTS or size + length > MAX_BYTES):
             packed.append(_pack_run(run, size))
             run, size = [], 0
         run.append(row)
@@ -55,15 +53,11 @@ def pack(rows: Sequence[EventRow]) -> list[EventRow]:
 
 def _pack_run(run: list[EventRow], size: int) -> EventRow:
     seq, turn, body = run[-1]
-    if len(run) == 1 and not SINGLE_BYTES < size <= PACK_BYTES:
+    if len(run) == 1 and not MIN_BYTES < size <= MAX_BYTES:
         return run[0]
     text = b"\n".join([row[2] for row in run]) if len(run) > 1 else body
     names = b"\n".join(sorted(set(_NAMES.findall(text))))
-    # A small window and little memory: preparing the larger default costs more than compressing a few kB.
-    deflate = zlib.compressobj(1, zlib.DEFLATED, -13, 6)
-    packed = b"".join(
-        (PACK_PREFIX, len(names).to_bytes(_LENGTH, "big"), names, deflate.compress(text), deflate.flush())
-    )
+    packed = b"".join((PACK_PREFIX, len(names).to_bytes(_LENGTH, "big"), names, compress(text)))
     return (seq, turn, packed) if len(run) > 1 or len(packed) < len(body) else run[0]
 
 
@@ -107,12 +101,4 @@ def unpack_body(body: bytes) -> list[bytes]:
         return [body]
     start = len(PACK_PREFIX) + _LENGTH
     start += int.from_bytes(body[len(PACK_PREFIX) : start], "big")
-    inflate = zlib.decompressobj(-13)
-    try:
-        # One byte more than fits: a row that expands to more was not written here.
-        text = inflate.decompress(body[start:], PACK_BYTES + 1)
-    except zlib.error as error:
-        raise UnreadableLog(f"a row of the log is damaged: {error}") from error
-    if not inflate.eof or inflate.unused_data or len(text) > PACK_BYTES:
-        raise UnreadableLog("a row of the log is damaged: its end is missing, or it is too large")
-    return text.split(b"\n")
+    return decompress(body[start:]).split(b"\n")

@@ -18,6 +18,7 @@ from everturn.core.store_ports import SessionFilter, SessionInfo, StoreCounts
 from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say
+from everturn.stores.sql.body_compression import decompress_message
 from everturn.stores.sql.database import Operation, Query, Row, remove_nul
 from everturn.stores.sql.event_packs import event_at, unpack
 from everturn.wire import load_claim, load_command, load_event, load_gate, load_message
@@ -150,7 +151,7 @@ def path(session: str, leaf: str | None, limit: int | None = None) -> Operation[
             break
         if turn is not None and turn not in unfinished:
             unfinished[turn] = yield from _fold(session, turn)
-        messages.append(load_message(body) if turn is None else unfinished[turn].messages[name])
+        messages.append(load_message(decompress_message(body)) if turn is None else unfinished[turn].messages[name])
         at = parent
     if at is not None and len(messages) != limit:
         raise UnknownMessage(f"there is no message {at!r} in this session")
@@ -176,7 +177,7 @@ def tree(session: str) -> Operation[MessageTree]:
         for name, _, _, body, is_deleted, turn in group:
             if turn is not None and turn not in unfinished:
                 unfinished[turn] = yield from _fold(session, turn)
-            messages[name] = load_message(body) if turn is None else unfinished[turn].messages[name]
+            messages[name] = load_message(decompress_message(body)) if turn is None else unfinished[turn].messages[name]
             if is_deleted:
                 deleted.add(name)
     return MessageTree.from_messages(
