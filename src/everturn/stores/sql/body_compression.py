@@ -15,8 +15,9 @@ MAX_BYTES: Final = 64 * 1024  # of JSON: compressing so much takes about a milli
 MIN_BYTES: Final = 512  # below, compression gains little
 MESSAGE_PREFIX: Final = b"\xe7\x02"  # JSON never begins with it, and neither does an encrypted value
 
-# A small window and little memory: preparing the larger default costs more than compressing a few kB.
-_LEVEL, _WINDOW, _MEMORY = 1, -13, 6
+# A small window and little memory: preparing the larger default costs more than compressing a few kB. Level 6 takes a fifth to a
+# half longer than level 1 for these sizes, and saves a tenth to a quarter of the bytes.
+_LEVEL, _WINDOW, _MEMORY = 6, -13, 6
 _HEAD = b'{"v":1,"event":{"type":"'
 _AT = b'","at":17,"turn":"turn_'
 _CALL = b'","call":"turn_'
