@@ -248,8 +248,8 @@ def wal(found: dict[str, Any]) -> str:
     for title in ("repeated text", "prose", "bare INSERT"):
         head += [f"records, {title}", "bytes"]
     told = [
-        ["WAL of a turn, without page images", *_goal(runs["many"]["row_bytes"], GOAL, "bytes")],
-        ["the same, with prose as content", *_goal(runs["prose"]["row_bytes"], GOAL, "bytes")],
+        ["WAL of a turn", *_goal(runs["many"]["wal_bytes"], GOAL, "bytes")],
+        ["the same, with prose as content", *_goal(runs["prose"]["wal_bytes"], GOAL, "bytes")],
         ["rows of the log", f"{_figure(runs['many']['event_rows'])} for {_figure(runs['many']['events'])} events", ""],
         ["updates of the session's row", f"{_figure(runs['many']['session_updates'])}", ""],
     ]

@@ -37,10 +37,11 @@ DOCS = Path(__file__).resolve().parent.parent / "docs" / "concepts"
 _RECORDS = """WITH r AS (SELECT resource_manager AS manager, record_type AS type, record_length::bigint AS length,
     fpi_length::bigint AS image, (regexp_match(block_ref, 'rel \\d+/\\d+/(\\d+)'))[1]::oid AS node
     FROM pg_get_wal_records_info('{begin}', '{end}'))
-SELECT coalesce(t.relname || ' (' || c.relname || ')', c.relname, 'none'), r.manager || ' ' || r.type, count(*),
+SELECT coalesce(o.relname || ' (' || c.relname || ')', t.relname || ' (' || c.relname || ')', c.relname, 'none'), r.manager || ' ' || r.type, count(*),
     sum(r.length - r.image), sum(r.image)
 FROM r LEFT JOIN pg_class c ON pg_relation_filenode(c.oid) = r.node
 LEFT JOIN pg_index i ON i.indexrelid = c.oid LEFT JOIN pg_class t ON t.oid = i.indrelid
+LEFT JOIN pg_class o ON o.reltoastrelid = coalesce(t.oid, c.oid) AND o.reltoastrelid != 0
 GROUP BY 1, 2 ORDER BY 4 DESC"""
 _COUNTERS = """SELECT (SELECT sum(xact_commit) FROM pg_stat_database), (SELECT coalesce(sum(head), 0) FROM sessions),
 (SELECT coalesce(sum(n_tup_ins), 0) FROM pg_stat_user_tables WHERE relname ~ '^events'), n_tup_upd, n_tup_hot_upd
@@ -105,11 +106,11 @@ def prose(seed: int = 1) -> Any:
     return piece
 
 
-async def measure(turns: int, is_inline: bool = False) -> dict[str, Any]:
+async def measure(turns: int, is_inline: bool = False, settings: dict[str, str] | None = None) -> dict[str, Any]:
     """What a turn writes, of ours with both kinds of text, and of INSERTs by hand."""
     async with AsyncExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        postgres = await stack.enter_async_context(private_postgres(home, full_page_writes="on", autovacuum="off"))
+        postgres = await stack.enter_async_context(private_postgres(home, autovacuum="off", **(settings or {})))
         await postgres.sql("CREATE EXTENSION pg_walinspect")
         config = {"store": postgres.url, "is_inline": is_inline}
         turn, bare = await ours(config, stack), await insert({"database": postgres.url}, stack)
@@ -141,10 +142,13 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="a look: 40 turns")
     parser.add_argument("--turns", type=int, default=400, help="how many turns a run has")
     parser.add_argument("--inline", action="store_true", help="without the PostgreSQL engine and bus")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of PostgreSQL")
     parser.add_argument("--records", action="store_true", help="print each kind of record")
     parser.add_argument("--json", default="", help="where the figures go")
     given = parser.parse_args()
-    found = asyncio.run(measure(40 if given.short else given.turns, given.inline))
+    found = asyncio.run(
+        measure(40 if given.short else given.turns, given.inline, dict(pair.split("=", 1) for pair in given.set))
+    )
     for name in ("many", "prose", "insert"):
         one = found[name]
         print(name, {key: round(value, 1) for key, value in one.items() if key != "records"})
