@@ -67,7 +67,7 @@ async def run(postgres: PostgresServer, one: Any, turns: int, at_once: int) -> d
     after = await _counters(postgres)
     commits, events, rows, updates, hot = ((b - a) / turns for a, b in zip(before, after, strict=True))
     lines = (await postgres.sql(_RECORDS.format(begin=begin, end=end))).splitlines()
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "relation": name,
             "record": kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_the_people_of_a_pack_can_be_searched_for_in_its_bytes():
 @pytest.mark.parametrize(
     "damage", [lambda body: body[:-1], lambda body: body + b"x", lambda body: body[:12] + b"\xff" * 9]
 )
-def test_a_damaged_pack_is_an_error_and_not_a_guess(damage):
+def test_a_damaged_pack_is_an_error_and_not_a_guess(damage: Callable[[bytes], bytes]):
     [(_, _, body)] = pack([(1, "t", b'{"a":1}'), (2, "t", b'{"a":2}' * 100)])
     with pytest.raises(UnreadableLog, match="damaged"):
         unpack_body(damage(body))
