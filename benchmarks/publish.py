@@ -226,7 +226,8 @@ def wal(found: dict[str, Any]) -> str:
 
     runs = {name: found[name] for name in ("many", "prose", "insert")}
     tables = {name: by_table(run["records"]) for name, run in runs.items()}
-    names = sorted(set().union(*tables.values()), key=lambda name: -tables["many"].get(name, (0.0, 0.0))[1])
+    names = sorted({*tables["many"], *tables["prose"], *tables["insert"]})
+    names.sort(key=lambda name: -tables["many"].get(name, (0.0, 0.0))[1])
     rows = [
         [
             name,
