@@ -7,12 +7,13 @@ A turn is three rounds of one model message and three parallel tool calls, then 
 a  insert   one INSERT transaction per step, and a row per turn: asyncpg, PostgreSQL
 b  restate  a bare Restate handler with twelve journalled steps
 c  cluster  ours on Restate, PostgreSQL and NATS
-d  sqlite   ours in one process, in a SQLite file
-e  memory   ours in one process, in memory
+d  postgres ours in one process, on PostgreSQL alone
+e  sqlite   ours in one process, in a SQLite file
+f  memory   ours in one process, in memory
 
 Every side is a process (b and c: two), the servers are the same for all, and everything they use is counted: workers,
 engine, database, bus, and whoever sends the turns: for b and c that is a process of its own (for c it does the admission),
-the other sides send their own. Sides take turns within a pass, so that a noisy machine disturbs them alike: trust the ratios of a pass.
+the other sides send their own. All of them run on uvloop where it is installed, as `everturn worker` does. Sides take turns within a pass, so that a noisy machine disturbs them alike: trust the ratios of a pass.
 PostgreSQL and SQLite write through to the disk.
 
 This is a report: it ends well whatever it finds.
@@ -52,7 +53,13 @@ from tools.servers.restate import restate_server
 SIDE = Path(__file__).parent / "durable_side.py"
 GLANCE = 0.02  # seconds between two looks at which turns of the cluster are over
 QUESTION = "How is the weather?"
-GOALS = {("cluster", "restate"): 1.0, ("cluster", "insert"): 2.0, ("sqlite", "insert"): 0.3}
+GOALS = {
+    ("cluster", "restate"): 1.2,
+    ("cluster", "insert"): 2.0,
+    ("postgres", "insert"): 2.0,
+    ("sqlite", "memory"): 1.3,
+}
+BASES = ("insert", "restate", "memory")
 
 
 class Plan(NamedTuple):
@@ -142,6 +149,7 @@ class Bench:
         self._add(Side("insert", [await self._spawn("insert", {"database": self.postgres.url})]), database)
         self._add(await self._bare_restate(), engine)
         self._add(await self._cluster(), {**engine, **database, "bus": self.nats.cpu})
+        self._add(Side("postgres", [await self._spawn("postgres", {"store": self.postgres.url})]), database)
         for name, store in (("sqlite", str(self._home / "turns.db")), ("memory", "memory")):
             self._add(Side(name, [await self._spawn(name, {"store": store})]), {})
 
@@ -265,7 +273,7 @@ def report(samples: Sequence[Sample]) -> dict[str, Any]:
         for side in dict.fromkeys(sample.side for sample in those):
             mine = [sample for sample in those if sample.side == side]
             parts = {name: median(sample.spent[name] for sample in mine) for name in mine[0].spent}
-            ratios = {base: _spread(_ratios(those, side, base)) for base in ("insert", "restate") if base != side}
+            ratios = {base: _spread(_ratios(those, side, base)) for base in BASES if base != side}
             rows.append(
                 {
                     "side": side,

@@ -24,15 +24,20 @@ import restate as sdk
 from everturn import Chat, tool
 from everturn.app import App
 from everturn.base_app import TurnStatus
+from everturn.bus.memory import MemoryBus
+from everturn.clock import SystemClock
 from everturn.cluster import Cluster
+from everturn.cluster.workers import loop_factory
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.parts import Usage
 from everturn.core.ports import Bus, Engine
 from everturn.core.requests import ModelRequest
 from everturn.core.store_ports import Store
+from everturn.engine.inline import InlineEngine
 from everturn.engine.restate import socket_url
 from everturn.engine.restate.http import RestateClient
 from everturn.engine.restate.worker import FOREVER, RETRIES, _SharedSocketServer
+from everturn.stores.sql.store import SqlStore
 
 ROUNDS, CALLS = 3, 3
 MESSAGE = "The model thinks about the weather. " * 20  # 0.7 KB
@@ -58,6 +63,13 @@ async def closed_loop(one: One, turns: int, at_once: int) -> None:
 # Ours -------------------------------------------------------------------------------------------------------------------
 
 
+text: Callable[[int], str] | None = None  # another text of a length, for wal.py
+
+
+def _text(default: str) -> str:
+    return default if text is None else text(len(default))
+
+
 class Script:
     """A model whose every answer is ready; which one it is, the request says."""
 
@@ -69,13 +81,13 @@ class Script:
             yield [TextChunk(CLOSING), UsageChunk(Usage(input=100, output=20)), FinishChunk("stop")]
             return
         calls = [CallChunk(slot, f'{{"city": "Paris{slot}"}}', "weather", f"given_{slot}") for slot in range(CALLS)]
-        yield [TextChunk(MESSAGE), *calls, UsageChunk(Usage(input=100, output=200)), FinishChunk("tool_calls")]
+        yield [TextChunk(_text(MESSAGE)), *calls, UsageChunk(Usage(input=100, output=200)), FinishChunk("tool_calls")]
 
 
 @tool(read_only=True, repeatable=True)  # every round makes the same calls
 async def weather(city: str) -> str:
     """Tell the weather."""
-    return RESULT
+    return _text(RESULT)
 
 
 def make(store: Store | str | None = None, bus: Bus | None = None, engine: Engine | None = None) -> App:
@@ -85,7 +97,10 @@ def make(store: Store | str | None = None, bus: Bus | None = None, engine: Engin
 
 async def ours(config: dict[str, Any], stack: AsyncExitStack) -> One:
     """In this process, in memory or in a file. Nobody follows a turn: it is over when it says so."""
-    runtime = make(config["store"])
+    if config.get("is_inline"):
+        runtime = make(SqlStore.postgres(config["store"]), MemoryBus(), InlineEngine(SystemClock()))
+    else:
+        runtime = make(config["store"])
     stack.push_async_callback(runtime.aclose)
     ends: dict[str, asyncio.Event] = {}
 
@@ -174,6 +189,7 @@ SIDES: dict[str, Callable[[dict[str, Any], AsyncExitStack], Awaitable[One | None
     "insert": insert,
     "restate": journalled,
     "cluster": cluster,
+    "postgres": ours,
     "sqlite": ours,
     "memory": ours,
 }
@@ -196,4 +212,5 @@ async def main(kind: str, config: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], json.loads(sys.argv[2])))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(main(sys.argv[1], json.loads(sys.argv[2])))

@@ -54,6 +54,7 @@ SIDES = {
     "insert": "one INSERT per result, by hand (PostgreSQL)",
     "restate": "a bare Restate handler",
     "cluster": "**everturn** on Restate, PostgreSQL and NATS",
+    "postgres": "**everturn**, one process, PostgreSQL only",
     "sqlite": "**everturn**, one process, SQLite",
     "memory": "**everturn**, one process, memory",
 }
@@ -66,6 +67,7 @@ COMMANDS: dict[str, list[str]] = {
     "rules": ["rules.py", "--json", "FILE"],
     "reading": ["reading.py", "--json", "FILE"],
     "durable": ["durable.py", "--json", "FILE"],
+    "wal": ["wal.py", "--json", "FILE"],
     "streams": ["streams.py", "--json", "FILE"],
     "cluster": ["cluster.py", "--json", "FILE"],
     "engines": ["engines.py", "--json", "FILE"],
@@ -218,6 +220,44 @@ def durable(found: dict[str, Any]) -> str:
     return f"{_table(head, rows)}\n\n{goals_table(found)}"
 
 
+def wal(found: dict[str, Any]) -> str:
+    """What a turn writes, by table with its indexes; each run beside the others."""
+    from wal import GOAL, by_table
+
+    runs = {name: found[name] for name in ("many", "prose", "insert")}
+    tables = {name: by_table(run["records"]) for name, run in runs.items()}
+    names = sorted({*tables["many"], *tables["prose"], *tables["insert"]})
+    names.sort(key=lambda name: -tables["many"].get(name, (0.0, 0.0))[1])
+    rows = [
+        [
+            name,
+            *(
+                f"{_figure(table[name][0])} | {_figure(table[name][1])}" if name in table else " | "
+                for table in tables.values()
+            ),
+        ]
+        for name in names
+        if max(table.get(name, (0.0, 0.0))[1] for table in tables.values()) >= 10
+    ]
+    sums = [
+        f"{_figure(sum(r for r, _ in table.values()))} | {_figure(sum(b for _, b in table.values()))}"
+        for table in tables.values()
+    ]
+    rows.append(["**all**, without page images", *sums])
+    rows.append(["page images", *(f" | {_figure(run['wal_bytes'] - run['row_bytes'])}" for run in runs.values())])
+    head = ["table with its indexes"]
+    for title in ("repeated text", "prose", "bare INSERT"):
+        head += [f"records, {title}", "bytes"]
+    told = [
+        ["WAL of a turn", *_goal(runs["many"]["wal_bytes"], GOAL, "bytes")],
+        ["the same, with prose as content", *_goal(runs["prose"]["wal_bytes"], GOAL, "bytes")],
+        ["rows of the log", f"{_figure(runs['many']['event_rows'])} for {_figure(runs['many']['events'])} events", ""],
+        ["updates of the session's row", f"{_figure(runs['many']['session_updates'])}", ""],
+    ]
+    split = [[row[0], *(cell for pair in row[1:] for cell in pair.split(" | "))] for row in rows]
+    return f"{_table(['what', 'seen', 'goal'], told)}\n\n{_table(head, split)}"
+
+
 def streams(found: dict[str, dict[str, float]]) -> str:
     idle, fan_out, storm = found["idle"], found["fan_out"], found["storm"]
     rows = [
@@ -313,6 +353,7 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
     "rules": rules,
     "reading": reading,
     "durable": durable,
+    "wal": wal,
     "streams": streams,
     "cluster": cluster,
     "engines": engines,

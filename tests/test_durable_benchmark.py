@@ -20,7 +20,7 @@ def test_every_side_does_its_turns_and_says_what_they_cost(tmp_path: Path) -> No
     subprocess.run([sys.executable, ROOT / "benchmarks/durable.py", "--short", "--json", file], env=quiet, check=True)
 
     rows = {row["side"]: row for row in json.loads(file.read_text(encoding="utf-8"))["rows"]}
-    assert list(rows) == ["insert", "restate", "cluster", "sqlite", "memory"]
+    assert list(rows) == ["insert", "restate", "cluster", "postgres", "sqlite", "memory"]
     assert set(rows["cluster"]["parts"]) == {"workers", "engine", "database", "bus"}
     assert all(row["total"][0] > 0 for row in rows.values()), rows
     assert all(row["turns_per_second"] > 0 for row in rows.values()), rows

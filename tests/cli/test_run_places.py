@@ -20,6 +20,7 @@ from tests.helpers.cli_run import PATIENCE, RUN, plain, run
 
 from everturn.cli.run.output import JsonOutput
 from everturn.events import TextDelta
+from everturn.stores.sql.event_packs import unpack_body
 
 pytestmark = pytest.mark.timeout(180)  # it starts processes, and a machine may be busy
 OFFLINE = ["--model", "offline:demo"]
@@ -191,4 +192,4 @@ def test_the_folder_of_a_turn_is_the_one_that_it_was_started_in(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     with contextlib.closing(sqlite3.connect(tmp_path / "talks.db")) as base:
         (body,) = base.execute("SELECT body FROM events ORDER BY seq LIMIT 1").fetchone()
-    assert json.loads(body)["event"]["options"]["folder"] == str(tmp_path / "project")
+    assert json.loads(unpack_body(body)[0])["event"]["options"]["folder"] == str(tmp_path / "project")

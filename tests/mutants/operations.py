@@ -25,7 +25,7 @@ OPERATION_MUTANTS = [
     Mutant(
         "a log with a gap is whole",
         "stores/backup/log_check.py",
-        "        if seq != last + 1:",
+        "        if first != last + 1 or seq <= last:",
         "        if seq < last:",
         f"{BACKUP}test_a_log_with_a_gap_is_found_although_every_file_is_as_it_was_written[sqlite]",
     ),

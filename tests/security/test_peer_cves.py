@@ -60,6 +60,7 @@ from everturn.models.registry import get_model
 from everturn.server.route import Route
 from everturn.server.routes.web_ui import WebAssets
 from everturn.stores.memory import MemoryStore
+from everturn.stores.sql.event_packs import unpack_body
 from everturn.stores.sql.row_security import ReadScope, set_scope_sql
 from everturn.stores.sql.store import SqlStore
 from everturn.telemetry import logs
@@ -1169,7 +1170,8 @@ async def test_cve_2025_64439_half_a_character_leads_to_no_other_way_of_writing(
     await store.aclose()
     with closing(sqlite3.connect(tmp_path / "peer.db")) as database:
         for (row,) in database.execute("SELECT body FROM events"):
-            msgspec.json.decode(row)  # JSON, all of it
+            for event in unpack_body(row):
+                msgspec.json.decode(event)  # JSON, all of it
 
 
 async def test_cve_2026_28277_a_row_that_somebody_planted_is_not_brought_to_life(

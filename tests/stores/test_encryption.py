@@ -180,9 +180,12 @@ async def test_a_value_that_is_moved_or_changed_is_refused(stores: Stores, keyri
     def to(row: str, source: str) -> str:
         return f"UPDATE events SET body = (SELECT body FROM events WHERE {source}) WHERE {row}"
 
-    await refused(to("session = 'talk' AND seq = 2", "session = 'talk' AND seq = 1"), "events", "talk")
-    await refused(to("session = 'talk' AND seq = 2", "session = 'talk waits' AND seq = 2"), "events", "talk")
-    await refused(to("session = 'talk' AND seq = 2", "session = 'their talk' AND seq = 2"), "events", "talk")
+    def row(session: str, which: str = "min") -> str:
+        return f"session = '{session}' AND seq = (SELECT {which}(seq) FROM events WHERE session = '{session}')"
+
+    await refused(to(row("talk"), row("talk", "max")), "events", "talk")
+    await refused(to(row("talk"), row("talk waits")), "events", "talk")
+    await refused(to(row("talk"), row("their talk")), "events", "talk")
     await refused("UPDATE sessions SET tenant = 'other' WHERE id = 'talk'", "events", "talk")
     title = "(SELECT title FROM sessions WHERE id = 'talk waits')"
     await refused(f"UPDATE sessions SET title = {title} WHERE id = 'talk'", "info", "talk")
@@ -191,7 +194,7 @@ async def test_a_value_that_is_moved_or_changed_is_refused(stores: Stores, keyri
     cut = changed.format(last=last)
     if stores.kind == "sqlite":
         cut = f"CAST({cut} AS BLOB)"
-    await refused(f"UPDATE events SET body = {cut} WHERE session = 'talk' AND seq = 3", "events", "talk")
+    await refused(f"UPDATE events SET body = {cut} WHERE {row('talk', 'max')}", "events", "talk")
 
 
 async def test_a_text_that_somebody_put_in_plain_is_refused_unless_that_is_allowed(stores: Stores, keyring: Keyring):

@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
+from tests.helpers.stored_values import readable
 from tests.helpers.stores import POSTGRES
 from tests.helpers.waiting import wait_until
 from tests.stores.test_backup import Stores, cli, files_below
@@ -87,7 +88,7 @@ async def dump(name: str, folder: Path) -> bytes:
         rows = [tuple(row) for table in tables for row in await postgres.fetch(f'SELECT * FROM "{table}"')]
         await postgres.close()
         files = []
-    values = [value if isinstance(value, bytes) else str(value).encode() for row in rows for value in row]
+    values = [readable(value) for row in rows for value in row]
     return b"\n".join([*values, *files])
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from everturn import wire
 from everturn.core.events import Event, TurnCancelled, TurnCompleted, TurnFailed
 from everturn.core.messages import Message
+from everturn.stores.sql.body_compression import decompress_message
+from everturn.stores.sql.event_packs import unpack_body
 
 LOOK = 0.2  # seconds between two looks at the log
 SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|P[^\x1b]*\x1b\\|[@-Z\\-_])")
@@ -99,17 +101,21 @@ class StoredLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.events: list[Event] = []
+        self._read = 0  # rows
         self.sessions: set[str] = set()
 
     def read(self) -> None:
         """Read what is new."""
-        for session, body in self._rows("SELECT session, body FROM events ORDER BY session, seq", len(self.events)):
+        rows = self._rows("SELECT session, body FROM events ORDER BY session, seq", self._read)
+        self._read += len(rows)
+        for session, body in rows:
             self.sessions.add(session)
-            self.events.append(wire.load_event(body))
+            self.events += map(wire.load_event, unpack_body(body))
 
     def messages(self) -> list[Message]:
         """The messages of the session, in the order in which they were begun."""
-        return [wire.load_message(body) for _, body in self._rows("SELECT seq, body FROM messages ORDER BY seq")]
+        rows = self._rows("SELECT seq, body FROM messages ORDER BY seq")
+        return [wire.load_message(decompress_message(body)) for _, body in rows]
 
     @property
     def ends(self) -> list[TurnCompleted | TurnFailed | TurnCancelled]:

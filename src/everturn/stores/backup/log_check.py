@@ -1,6 +1,7 @@
 """Check of the logs in a backup: every event can be read, positions have no gap, and every turn folds.
 
-Of encrypted events only the positions are checked: a backup has no keys.
+Of encrypted rows only the positions are checked: a backup has no keys. How many events are in one is encrypted, too, so
+that a gap is found where it is wider than a row can be.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from everturn.core.encryption import is_sealed
 from everturn.core.events import Event
 from everturn.core.state import fold
 from everturn.errors import EverturnError
+from everturn.stores.sql.event_packs import PACK_EVENTS, unpack_body
 from everturn.wire import load_event
 
 LogRow = tuple[str, int, bytes]
-"""Session, position and body of an event."""
+"""Session, position and body of a row of the log: an event, or a pack of them."""
 
 
 def check_logs(rows: Iterable[LogRow], heads: Mapping[str, int]) -> Iterator[str]:
@@ -45,15 +47,15 @@ def _check_log(log: Iterable[LogRow], head: int) -> str:
     turns: dict[str, list[Event]] = {}
     last, has_sealed = 0, False
     for _, seq, body in log:
-        if seq != last + 1:
-            return f"after position {last} comes {seq}"
+        bodies = () if is_sealed(body) else unpack_body(body)
+        first = seq - len(bodies) + 1 if bodies else max(last + 1, seq - PACK_EVENTS + 1)
+        if first != last + 1 or seq <= last:
+            return f"after position {last} comes {first}"
         last = seq
-        if is_sealed(body):
-            has_sealed = True
-            continue
-        event = load_event(body)
-        if turn := getattr(event, "turn", ""):
-            turns.setdefault(turn, []).append(event)
+        has_sealed = has_sealed or not bodies
+        for event in map(load_event, bodies):
+            if turn := getattr(event, "turn", ""):
+                turns.setdefault(turn, []).append(event)
     for events in turns.values() if not has_sealed else ():
         fold(events)
     return "" if last == head else f"it ends at position {last}, and should at {head}"

@@ -22,6 +22,8 @@ thread on SQLite and on the event loop on PostgreSQL, and can be run again when 
     erasure           erasure of sessions
     owner_erasure     erasure of a user or a tenant
     retention         the maintenance job: idle sessions, old commands, unreferenced blobs
+    body_compression  compression of events and messages; pure
+    event_packs       the events of an append as one compressed row; pure
     event_partitions  partitions of the log on PostgreSQL, which retention drops
     sqlite            runs operations on SQLite
     file_lock         a lock that lets one process drive a SQLite file

@@ -20,7 +20,9 @@ from everturn.stores.import_check import creator_of
 from everturn.stores.sql import grants, usage
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import reference_blobs
+from everturn.stores.sql.body_compression import compress_message
 from everturn.stores.sql.database import Operation, Query, remove_nul
+from everturn.stores.sql.event_packs import pack
 from everturn.stores.sql.projections import (
     LiveTurn,
     ProjectionRows,
@@ -286,7 +288,7 @@ def _delete(projection: SessionProjection, session: str, event: Event) -> Operat
 def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = False) -> Operation[None]:  # noqa: C901 - table by table
     """Write rows, table by table; a step in the middle of a turn has events only."""
     if rows.events:
-        yield Query(say.ADD_EVENTS, [(session, *row) for row in rows.events], many=True)
+        yield Query(say.ADD_EVENTS, [(session, *row) for row in pack(rows.events)], many=True)
     if rows.keys:
         keys = [(session, kind, stored_key(key), seq) for kind, key, seq in rows.keys]
         yield Query(say.ADD_EVENT_KEYS, keys, many=True)
@@ -303,10 +305,12 @@ def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = 
     if rows.without_snapshot:
         yield Query(say.DROP_SNAPSHOTS, [(session, turn) for turn in rows.without_snapshot], many=True)
     if rows.joined:
-        joined = [(session, m.id, m.parent, turn, seq, dump_message(m)) for seq, turn, m in rows.joined]
+        joined = [
+            (session, m.id, m.parent, turn, seq, compress_message(dump_message(m))) for seq, turn, m in rows.joined
+        ]
         yield Query(say.ADD_MESSAGES, joined, many=True)
     if rows.finished:
-        finished = [(dump_message(message), session, name) for name, message in rows.finished.items()]
+        finished = [(compress_message(dump_message(message)), session, name) for name, message in rows.finished.items()]
         yield Query(say.FINISH_MESSAGES, finished, many=True)
     if rows.opened:
         yield Query(say.OPEN_GATES, [(session, tenant, *row) for row in rows.opened], many=True)

@@ -6,6 +6,7 @@ from everturn.core.commands import Send
 from everturn.core.events import TurnStarted
 from everturn.errors import SessionBusy, UnknownSession
 from everturn.stores.sql.database import Database, Operation, Query, Statement
+from everturn.stores.sql.event_packs import event_at
 from everturn.wire import load_command, load_event
 
 
@@ -108,12 +109,13 @@ _REQUESTED_CHILDREN = Statement(
 )
 _STARTED_CHILDREN = Statement(
     "erase_begun_below",
-    "SELECT e.body, e.session, e.seq FROM turns t JOIN events e ON e.session = t.session AND e.seq = t.started "
-    "WHERE (t.state != 'over' OR t.out > 0) AND substr(t.session, 1, length(?1) + 1) = ?1 || '-'",
-    "SELECT given.row, e.body, e.session, e.seq FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "SELECT e.body, e.session, e.seq, t.started FROM turns t CROSS JOIN events e ON e.session = t.session "
+    "AND e.seq = (SELECT min(f.seq) FROM events f WHERE f.session = t.session AND f.seq >= t.started) WHERE (t.state != 'over' OR t.out > 0) AND substr(t.session, 1, length(?1) + 1) = ?1 || '-'",
+    "SELECT given.row, e.body, e.session, e.seq, t.started FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
     "JOIN turns t ON (t.state != 'over' OR t.out > 0) AND starts_with(t.session, given.id || '-') "
     "JOIN sessions s ON s.id = t.session "
-    "JOIN events e ON e.cohort = s.cohort AND e.session = t.session AND e.seq = t.started",
+    "CROSS JOIN LATERAL (SELECT l.body, l.session, l.seq FROM events l WHERE l.cohort = s.cohort AND l.session = t.session "
+    "AND l.seq >= t.started ORDER BY l.seq LIMIT 1) e",
     returns=True,
 )
 
@@ -205,7 +207,8 @@ def _refuse_if_busy(session: str, erased: str) -> Operation[None]:
 
 def _refuse_if_child_starts(session: str) -> Operation[None]:
     requested = [load_command(bytes(body)) for body, *_ in (yield Query(_REQUESTED_CHILDREN, (session,)))]
-    started = [load_event(bytes(body)) for body, *_ in (yield Query(_STARTED_CHILDREN, (session,)))]
+    rows = yield Query(_STARTED_CHILDREN, (session,))
+    started = [load_event(event_at(first, seq, bytes(body))) for body, _, seq, first in rows]
     for request in (*requested, *started):
         parent = request.options.lineage if isinstance(request, Send | TurnStarted) else None
         if parent is not None and f"{session}-".startswith(f"{parent.session}-"):

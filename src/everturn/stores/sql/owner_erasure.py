@@ -18,6 +18,7 @@ from everturn.errors import UnknownSession
 from everturn.stores.sql.blobs import SqlBlobs
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 from everturn.stores.sql.erasure import erase_now
+from everturn.stores.sql.event_packs import unpack
 from everturn.stores.sql.statements import EVENTS
 
 BATCH = 100
@@ -42,7 +43,8 @@ _PAGE = Statement(
     "ORDER BY id LIMIT given.most) s ORDER BY 1, 2",
     returns=True,
 )
-# A log names its users as `"by":"anna"`, and one who answered for others as `"by":"anna,…"`.
+# A log names its users as `"by":"anna"`, and one who answered for others as `"by":"anna,…"`. A packed row of the log has
+# these names in plain text.
 _OF_USER = Statement(
     "sessions_of_user",
     "SELECT s.id FROM sessions s WHERE s.id IN (SELECT value FROM json_each(?1)) AND (s.creator = ?2 "
@@ -163,7 +165,7 @@ def _names_user(session: str, user: str, marks: tuple[bytes, bytes]) -> Operatio
         return True
     after = 0
     while rows := (yield Query(EVENTS, (session, after, BATCH))):
-        if any(mark in body for _, body in rows for mark in marks):
+        if any(mark in body for _, body in unpack(rows) for mark in marks):
             return True
         after = rows[-1][0]
     rows = yield Query(_COMMANDS, (session,))

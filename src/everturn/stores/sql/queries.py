@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import msgspec
 
@@ -18,16 +18,18 @@ from everturn.core.store_ports import SessionFilter, SessionInfo, StoreCounts
 from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say
+from everturn.stores.sql.body_compression import decompress_message
 from everturn.stores.sql.database import Operation, Query, Row, remove_nul
+from everturn.stores.sql.event_packs import event_at, unpack
 from everturn.wire import load_claim, load_command, load_event, load_gate, load_message
 
 _LABEL_END = "\n"  # a label is one line
 KEY_LENGTH = 200  # characters of a key of the event index
 
 
-def decode_entries(rows: Iterable[Row]) -> list[Entry]:
-    """Decode rows into log entries."""
-    return [Entry(seq, load_event(body)) for seq, body in rows]
+def decode_entries(rows: Iterable[Row], after: int = 0, most: int | None = None) -> list[Entry]:
+    """Decode rows of the log into entries: at most `most`, behind a position."""
+    return [Entry(seq, load_event(body)) for seq, body in islice(unpack(rows, after), most)]
 
 
 def unknown_session(session: str, is_erased: bool = False) -> UnknownSession:
@@ -76,7 +78,7 @@ def events(session: str, after: int, turn: str | None, most: int = say.END) -> O
         rows = yield Query(say.TURN_EVENTS, (session, turn, after))
     if not rows:
         yield from session_row(session)
-    return decode_entries(rows)
+    return decode_entries(rows, after, most if most < say.END else None)
 
 
 def indexed_events(session: str, index: EventIndex, key: str | None, limit: int | None) -> Operation[list[Entry]]:
@@ -86,7 +88,7 @@ def indexed_events(session: str, index: EventIndex, key: str | None, limit: int 
     rows = yield Query(say.KEYED_EVENTS, (session, index, None if key is None else stored_key(key), most))
     if not rows:
         yield from session_row(session)
-    entries = decode_entries(rows)
+    entries = [Entry(wanted, load_event(event_at(wanted, seq, body))) for seq, body, wanted in rows]
     matching = entries if key is None else [entry for entry in entries if index_key(entry.event) == (index, key)]
     return matching[:limit]
 
@@ -149,7 +151,7 @@ def path(session: str, leaf: str | None, limit: int | None = None) -> Operation[
             break
         if turn is not None and turn not in unfinished:
             unfinished[turn] = yield from _fold(session, turn)
-        messages.append(load_message(body) if turn is None else unfinished[turn].messages[name])
+        messages.append(load_message(decompress_message(body)) if turn is None else unfinished[turn].messages[name])
         at = parent
     if at is not None and len(messages) != limit:
         raise UnknownMessage(f"there is no message {at!r} in this session")
@@ -175,7 +177,7 @@ def tree(session: str) -> Operation[MessageTree]:
         for name, _, _, body, is_deleted, turn in group:
             if turn is not None and turn not in unfinished:
                 unfinished[turn] = yield from _fold(session, turn)
-            messages[name] = load_message(body) if turn is None else unfinished[turn].messages[name]
+            messages[name] = load_message(decompress_message(body)) if turn is None else unfinished[turn].messages[name]
             if is_deleted:
                 deleted.add(name)
     return MessageTree.from_messages(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from everturn.core.messages import Message
 from everturn.core.search_terms import query_terms, text_terms
 from everturn.core.sharing import Reader
+from everturn.stores.sql.body_compression import decompress_message
 from everturn.stores.sql.database import Database, Operation, Query, Statement
 from everturn.stores.sql.row_security import current_tenant, restrict_to_tenant
 from everturn.wire import load_message
@@ -271,7 +272,7 @@ async def _search_encrypted(
 def _scan(query: Sequence[str], scan: Query) -> Operation[list[tuple[str, Message]]]:
     found: list[tuple[str, Message]] = []
     for session, _, body, _ in (yield scan):
-        message = load_message(body)
+        message = load_message(decompress_message(body))
         terms = text_terms(message.text)
         if all(any(term.startswith(prefix) for term in terms) for prefix in query):
             found.append((session, message))
@@ -280,18 +281,18 @@ def _scan(query: Sequence[str], scan: Query) -> Operation[list[tuple[str, Messag
 
 def _of_user(words: str, tenant: str, user: str, limit: int) -> Operation[list[tuple[str, Message]]]:
     rows = yield Query(_SEARCH_USER, (words, tenant, user, limit))
-    return [(session, load_message(body)) for session, body in rows]
+    return [(session, load_message(decompress_message(body))) for session, body in rows]
 
 
 def _for_reader(words: str, tenant: str, reader: Reader, limit: int) -> Operation[list[tuple[str, Message]]]:
     who = reader.as_json()
     rows = yield Query(_SEARCH_READER, (words, tenant, who, reader.now, who, limit))
-    return [(session, load_message(body)) for session, body in rows]
+    return [(session, load_message(decompress_message(body))) for session, body in rows]
 
 
 def _newest(words: str, tenant: str, limit: int) -> Operation[list[tuple[str, Message]]]:
     rows = yield Query(SEARCH_NEWEST, (words, tenant, NEWEST, limit))
-    return [(session, load_message(body)) for session, body in rows]
+    return [(session, load_message(decompress_message(body))) for session, body in rows]
 
 
 def _found(
@@ -303,4 +304,4 @@ def _found(
         rows = yield Query(_SEARCH_INSIDE, (words, tenant, limit))
     else:
         rows = yield Query(SEARCH_TENANT, (words, tenant, limit))
-    return [(session, load_message(body)) for session, body in rows]
+    return [(session, load_message(decompress_message(body))) for session, body in rows]

@@ -10,6 +10,7 @@ import re
 
 from everturn.core.session_claims import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, RETRY_PAUSES
 from everturn.stores.sql.database import Statement
+from everturn.stores.sql.event_packs import PACK_EVENTS
 
 END = 2**62  # a position that is behind every other
 NEVER = 9e99  # a time that is later than every other: SQLite has no infinity to write down
@@ -214,14 +215,15 @@ INBOX = Statement(
     LEFT JOIN inbox i ON i.session = p.session AND i.is_open ORDER BY i.n""",
     returns=True,
 )
+# A row has the position of the last of its events (event_packs.py): the last of `most` events is in a row a little behind.
 EVENTS = Statement(
     "events",
-    "SELECT seq, body FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
-    """SELECT p.n, e.seq, e.body FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
+    f"SELECT seq, body FROM events WHERE session = ?1 AND seq > ?2 AND seq < ?2 + ?3 + {PACK_EVENTS} ORDER BY seq LIMIT ?3",
+    f"""SELECT p.n, e.seq, e.body FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
         AS p(session, after, most, n)
     JOIN sessions s ON s.id = p.session AND NOT s.erased
     CROSS JOIN LATERAL (SELECT l.seq, l.body FROM events l WHERE l.cohort = s.cohort AND l.session = p.session
-                        AND l.seq > p.after ORDER BY l.seq LIMIT p.most) e
+                        AND l.seq > p.after AND l.seq < p.after + p.most + {PACK_EVENTS} ORDER BY l.seq LIMIT p.most) e
     ORDER BY p.n, e.seq""",
     returns=True,
 )
@@ -237,14 +239,17 @@ TURN_EVENTS = Statement(
 )
 KEYED_EVENTS = Statement(
     "events by key",
-    """SELECT e.seq, e.body FROM event_keys k CROSS JOIN events e ON e.session = k.session AND e.seq = k.seq
+    """SELECT e.seq, e.body, k.seq FROM event_keys k CROSS JOIN events e ON e.session = k.session
+        AND e.seq = (SELECT min(f.seq) FROM events f WHERE f.session = k.session AND f.seq >= k.seq)
     WHERE k.session = ?1 AND k.kind = ?2 AND k.key = coalesce(?3, k.key) ORDER BY k.seq LIMIT ?4""",
-    """SELECT p.n, e.seq, e.body FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
+    """SELECT p.n, e.seq, e.body, k.seq FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
         AS p(session, kind, key, most, n)
     CROSS JOIN LATERAL (SELECT k.session, k.seq FROM event_keys k WHERE k.session = p.session AND k.kind = p.kind
         AND (p.key IS NULL OR k.key = p.key) ORDER BY k.seq LIMIT p.most) k
     JOIN sessions s ON s.id = k.session
-    JOIN events e ON e.cohort = s.cohort AND e.session = k.session AND e.seq = k.seq ORDER BY p.n, e.seq""",
+    CROSS JOIN LATERAL (SELECT l.seq, l.body FROM events l WHERE l.cohort = s.cohort AND l.session = k.session
+                        AND l.seq >= k.seq ORDER BY l.seq LIMIT 1) e
+    ORDER BY p.n, k.seq""",
     returns=True,
 )
 LIVE_EVENTS = Statement(
