@@ -41,8 +41,8 @@ from everturn.testing.provider import (
     Think,
     Transcription,
 )
+from everturn.testing.provider.gemini_signatures import signature
 from everturn.testing.provider.png import draw_png
-from everturn.testing.provider.render_gemini import signature
 from everturn.testing.provider.strict_gemini import shows_thoughts
 from everturn.testing.provider.strict_ollama import hides_thinking
 
@@ -151,7 +151,7 @@ ODD_NAMES = (
     "invalid",
 )
 ODD_IDS = ("dup", "dup", " ", "functions.look:0", "functions.look:0", "call_" + "y" * 70, "a b", "ü", "123456789")
-SERVER_TOOLS = ("messages", "responses")  # the groups whose providers run tools
+SERVER_TOOLS = ("messages", "responses", "gemini-2", "gemini-3")  # the groups whose providers run tools
 SEARCHES = (
     HostedTool("web_search", '{"query": "turtles"}', "https://example.com/a\nhttps://example.com/b"),
     HostedTool("web_search", '{"query": "ünï 🐢"}', "", error="max_uses_exceeded"),

@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from everturn.core.chunks import (
     FileChunk,
     FinishChunk,
     OpaqueChunk,
+    ProviderToolChunk,
     ReasoningChunk,
     RetryChunk,
     TextChunk,
@@ -38,7 +40,7 @@ from everturn.models.retry import RetryPolicy
 from everturn.models.structured_output import plan_output
 from everturn.models.structured_output.plan import OUTPUT_TOOL
 from everturn.models.vendors import VENDORS
-from everturn.testing.provider.render_gemini import signature
+from everturn.testing.provider.gemini_signatures import signature
 from everturn.testing.provider.strict import check as strict
 from everturn.testing.provider.strict_declarations import check_schema
 from everturn.testing.provider.strict_proto import read_proto_message
@@ -544,13 +546,17 @@ async def test_a_picture_may_be_bigger_than_any_line_of_text() -> None:
     assert kind == "limit"
 
 
-async def test_what_a_tool_of_the_server_does_is_not_shown() -> None:
+async def test_code_that_the_server_ran_is_two_parts_with_their_signature() -> None:
     code = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "AA"}
     result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
-    assert await answered(parts(code, result), said("It is 1."), ended()) == [
-        TextChunk("It is 1."),
-        FinishChunk("stop", "STOP"),
-    ]
+    called, found, *rest = await answered(parts(code, result), said("It is 1."), ended())
+    assert isinstance(called, ProviderToolChunk)
+    assert isinstance(found, ProviderToolChunk)
+    assert called.part.opaque is not None
+    assert msgspec.json.decode(called.part.opaque.data) == code
+    assert (called.part.state, called.part.id) == ("called", found.part.id)
+    assert (found.part.state, found.part.text) == ("completed", "1")
+    assert rest == [TextChunk("It is 1."), FinishChunk("stop", "STOP")]
 
 
 async def test_the_last_count_of_tokens_counts_and_what_it_leaves_out_stays() -> None:

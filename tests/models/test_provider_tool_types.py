@@ -10,13 +10,13 @@ from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 
 import pytest
 
-from everturn.models.formats import messages_server_tools, responses_server_tools
+from everturn.models.formats import gemini_server_tools, messages_server_tools, responses_server_tools
 from everturn.models.formats.messages_stream import FINISHES
 from everturn.models.formats.provider_tools import DECLARATIONS
 from everturn.models.formats.responses_stream import ResponsesDecoder
 from everturn.models.profile import Origin
 from everturn.models.vendors import VENDORS
-from everturn.testing.provider import strict_items, strict_server_blocks
+from everturn.testing.provider import strict_items, strict_proto, strict_server_blocks
 
 anthropic_types = pytest.importorskip("anthropic.types")
 openai_types = pytest.importorskip("openai.types.responses")
@@ -124,14 +124,12 @@ OPENAI_EVENTS: Mapping[str, str] = {
     "response.web_search_call.searching": PROGRESS,
 }
 
-GEMINI_OFF = "Gemini's own tools are not offered (decision 0212), so no answer has it"
+GEMINI_OFF = "sent only where a request declares its tool, and none of ours does (decision 0200)"
+MAPPED = "mapped"
 INPUT = "of requests, or of models that hear and speak"
 GEMINI: Mapping[str, Mapping[str, str]] = {
     "Part": {
-        "codeExecutionResult": GEMINI_OFF,
-        "executableCode": GEMINI_OFF,
-        "toolCall": GEMINI_OFF,
-        "toolResponse": GEMINI_OFF,
+        **dict.fromkeys(gemini_server_tools.PARTS, MAPPED),
         "audioTranscription": INPUT,
         "fileData": INPUT,
         "functionResponse": OURS_CALLED,
@@ -145,20 +143,38 @@ GEMINI: Mapping[str, Mapping[str, str]] = {
     "Tool": {
         "computerUse": OURS_CALLED,
         "functionDeclarations": OURS_CALLED,
-        **dict.fromkeys(
-            ("codeExecution", "enterpriseWebSearch", "exaAiSearch", "fileSearch", "googleMaps"), GEMINI_OFF
-        ),
-        **dict.fromkeys(("googleSearch", "googleSearchRetrieval", "mcpServers", "parallelAiSearch"), GEMINI_OFF),
-        **dict.fromkeys(("retrieval", "urlContext"), GEMINI_OFF),
+        **dict.fromkeys(("codeExecution", "googleSearch", "urlContext"), MAPPED),
+        **dict.fromkeys(("enterpriseWebSearch", "exaAiSearch", "fileSearch", "googleMaps"), GEMINI_OFF),
+        **dict.fromkeys(("googleSearchRetrieval", "mcpServers", "parallelAiSearch", "retrieval"), GEMINI_OFF),
     },
     "Candidate": {
-        "groundingMetadata": GEMINI_OFF,
-        "urlContextMetadata": GEMINI_OFF,
+        **dict.fromkeys(gemini_server_tools.METADATA, MAPPED),
         "citationMetadata": "where a text repeats known works, and not what a tool found",
         **dict.fromkeys(("content", "finishMessage", "finishReason", "index"), "mapped"),
         **dict.fromkeys(("avgLogprobs", "logprobsResult", "safetyRatings", "tokenCount"), "says nothing about tools"),
         "continuationToken": "of long answers that are fetched later, which are not asked for",
     },
+    "GroundingMetadata": {
+        **dict.fromkeys(("webSearchQueries", "groundingChunks", "groundingSupports"), MAPPED),
+        "searchEntryPoint": "kept in the part's sealed data: a snippet of HTML that Google asks websites to show",
+        "imageSearchQueries": GEMINI_OFF,
+        **dict.fromkeys(("googleMapsWidgetContextToken", "sourceFlaggingUris"), GEMINI_OFF),
+        **dict.fromkeys(("retrievalMetadata", "retrievalQueries"), GEMINI_OFF),
+    },
+    "GroundingChunk": {**dict.fromkeys(("web", "retrievedContext", "maps"), MAPPED), "image": GEMINI_OFF},
+    "GroundingSupport": {
+        **dict.fromkeys(("segment", "groundingChunkIndices"), MAPPED),
+        "confidenceScores": "of older models only, and a citation has no place for it",
+        "renderedParts": GEMINI_OFF,
+    },
+    "Segment": dict.fromkeys(("startIndex", "endIndex", "partIndex", "text"), MAPPED),
+    "UrlMetadata": dict.fromkeys(("retrievedUrl", "urlRetrievalStatus"), MAPPED),
+}
+GEMINI_TOOL_TYPES: Mapping[str, str] = {
+    "TOOL_TYPE_UNSPECIFIED": "never sent",
+    "GOOGLE_MAPS": GEMINI_OFF,
+    "FILE_SEARCH": GEMINI_OFF,
+    "MEDIA_PROCESSING": GEMINI_OFF,
 }
 
 
@@ -237,7 +253,25 @@ def test_tools_of_openai_exist() -> None:
 def test_fields_of_google(name: str) -> None:
     fields = getattr(google_types, name).model_fields
     assert {field.alias or python_name for python_name, field in fields.items()} == GEMINI[name].keys()
-    assert "gemini" not in DECLARATIONS
+
+
+def test_tools_of_google() -> None:
+    declared = {field for declaration in DECLARATIONS["gemini"].values() for field in declaration}
+    assert declared == {field for field, why in GEMINI["Tool"].items() if why == MAPPED}
+    types = {each.value for each in google_types.ToolType}
+    assert types == gemini_server_tools.TOOL_TYPES.keys() | GEMINI_TOOL_TYPES.keys()
+    assert gemini_server_tools.TOOL_TYPES.keys().isdisjoint(GEMINI_TOOL_TYPES)
+    config = google_types.ToolConfig.model_fields
+    assert "includeServerSideToolInvocations" in {field.alias for field in config.values()}
+
+
+@pytest.mark.parametrize("name", ["ExecutableCode", "CodeExecutionResult", "ToolCall", "ToolResponse"])
+def test_the_strict_provider_has_the_fields_of_google(name: str) -> None:
+    fields = getattr(google_types, name).model_fields
+    assert set(strict_proto.MESSAGES[name]) == {field.alias or python for python, field in fields.items()}
+    for kind, values in (("ToolType", "ToolType"), ("Outcome", "Outcome"), ("Language", "Language")):
+        known = {each.value for each in getattr(google_types, values)}
+        assert set(strict_proto.ENUMS[kind]) == {value for value in known if "UNSPECIFIED" not in value}
 
 
 def test_the_strict_provider_has_the_rules_of_the_packages() -> None:

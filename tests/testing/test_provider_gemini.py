@@ -27,8 +27,9 @@ from everturn.testing.provider import (
     Think,
 )
 from everturn.testing.provider.faults import Refused
+from everturn.testing.provider.gemini_signatures import signature
 from everturn.testing.provider.library import ScriptLibrary
-from everturn.testing.provider.render_gemini import SKIP, signature
+from everturn.testing.provider.render_gemini import SKIP
 from everturn.testing.provider.strict import check
 
 Json = dict[str, Any]
@@ -187,7 +188,8 @@ RULES = [
     Rule("a name is short", tools({**TOOL, "name": "a" * 65}), "with a maximum length of 64", tools({**TOOL, "name": "a" * 64})),
     Rule("a function has a name", tools({"description": "x"}), "Invalid function name", tools({"name": "x"})),
     Rule("names are unique", tools(TOOL, TOOL), "Duplicate function declaration found: read", tools(TOOL, {**TOOL, "name": "b"})),
-    Rule("names are unique over all tools", gemini(tools=[{"functionDeclarations": [TOOL]}] * 2), "Duplicate function declaration", gemini(tools=[{"functionDeclarations": [TOOL]}, {"googleSearch": {}}])),
+    Rule("names are unique over all tools", gemini(tools=[{"functionDeclarations": [TOOL]}] * 2), "Duplicate function declaration", gemini(tools=[{"functionDeclarations": [TOOL]}, {"functionDeclarations": [{**TOOL, "name": "b"}]}])),
+    Rule("built-in tools beside functions need the flag", gemini(tools=[{"functionDeclarations": [TOOL]}, {"googleSearch": {}}]), "Please enable tool_config.include_server_side_tool_invocations", gemini(tools=[{"functionDeclarations": [TOOL]}, {"googleSearch": {}}], toolConfig={"includeServerSideToolInvocations": True})),
     Rule("parameters are an object's", tools({"name": "a", "parameters": TEXT}), "functionDeclaration parameters schema should be of type OBJECT.", tools({"name": "a"})),
     Rule("a JSON schema is an object's", tools({"name": "a", "parametersJsonSchema": {"type": "string"}}), "should be of type OBJECT", tools({"name": "a", "parametersJsonSchema": {"type": "object", "$defs": {}, "additionalProperties": False}})),
     Rule("parameters are in one language", tools({**TOOL, "parametersJsonSchema": {}}), "only one of parameters and parameters_json_schema", tools(TOOL)),

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from everturn.core.modality import provider_tools_of
+from everturn.core.modality import has_lone_provider_tools, provider_tools_of
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule
 from everturn.running.active_turn import ActiveTurn
 
 NOT_SUPPORTED: Final = "{tool} is not offered: {model} has no such tool that its provider runs"
+NOT_MIXED: Final = (
+    "{tool} is not offered: {model} takes a tool that its provider runs only in a request without other tools"
+)
 NOT_ALLOWED: Final = (
     "{tool} is not offered: {reason}; its provider runs it, so nobody can be asked about a call: allow it with the rule "
     "{rule}, or with provider_tool(…, approval='auto')"
@@ -26,14 +29,20 @@ TAINTED: Final = (
 )
 
 
-async def judge_provider_tools(run: ActiveTurn, specs: Sequence[ToolSpec]) -> tuple[list[ToolSpec], list[str]]:
+async def judge_provider_tools(
+    run: ActiveTurn, specs: Sequence[ToolSpec], has_other_tools: bool
+) -> tuple[list[ToolSpec], list[str]]:
     """The tools that the model is offered, and a sentence for each that it is not."""
     supported = provider_tools_of(run.model)
+    is_lonely = has_other_tools and has_lone_provider_tools(run.model)
     allowed: list[ToolSpec] = []
     left_out: list[str] = []
     for spec in specs:
         if spec.name not in supported:
             left_out.append(NOT_SUPPORTED.format(tool=spec.name, model=run.model.name))
+            continue
+        if is_lonely:
+            left_out.append(NOT_MIXED.format(tool=spec.name, model=run.model.name))
             continue
         decision = (await run.setup.permissions.decide(spec, {}, {}, run.state.options, run.grants)).decision
         if decision.action == "deny" or (decision.action == "ask" and decision.rule is not None):

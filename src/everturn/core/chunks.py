@@ -53,9 +53,10 @@ class TextEndChunk(Struct, frozen=True, gc=False):
 
 
 class CitationChunk(Struct, frozen=True, gc=False):
-    """A source of the text part that was streamed last."""
+    """A source of the text part that was streamed last; `in_answer`, its range counts in all text of the answer."""
 
     citation: Citation
+    in_answer: bool = False
 
 
 class ProviderToolChunk(Struct, frozen=True, gc=False):

@@ -37,6 +37,11 @@ def provider_tools_of(model: object) -> frozenset[str]:
     return getattr(model, "provider_tools", frozenset())
 
 
+def has_lone_provider_tools(model: object) -> bool:
+    """Whether the provider of a model runs its tools only in requests that offer no other tools."""
+    return getattr(model, "has_lone_provider_tools", False)
+
+
 def explain_missing_input(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> str:
     """Why a model of this type cannot answer a message, as a text for its author; "" if it can."""
     if problem := explain_invalid_message(modality, said):

@@ -115,6 +115,11 @@ class HttpModel:
         """The tools that its provider can run."""
         return supported_tools(self._profile.format) if self._profile.provider_tools else frozenset()
 
+    @property
+    def has_lone_provider_tools(self) -> bool:
+        """Whether its provider runs them only in requests without other tools."""
+        return self._profile.provider_tools == "alone"
+
     async def facts(self) -> ModelFacts:
         """Return its price and context window, where they are known."""
         if self._facts is None:

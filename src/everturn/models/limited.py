@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.chunks import Chunk, RetryChunk, UsageChunk, WaitChunk
-from everturn.core.modality import Modality, modality_of, provider_tools_of
+from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.rate_limits import Amounts, Bucket, RateLimit, RequestLimiter, Sender, Ticket
 from everturn.core.requests import ModelRequest
@@ -80,6 +80,11 @@ class LimitedModel:
     def provider_tools(self) -> frozenset[str]:
         """The tools that its provider can run."""
         return provider_tools_of(self._deployments[0].model)
+
+    @property
+    def has_lone_provider_tools(self) -> bool:
+        """Whether its provider runs them only in requests without other tools."""
+        return has_lone_provider_tools(self._deployments[0].model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""

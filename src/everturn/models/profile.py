@@ -77,7 +77,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     # that is marked so; `notice`, it is asked to.
     continuation: Literal["notice", "last", "prefix"] = "notice"
 
-    provider_tools: bool = False  # it runs tools of its own: those that `formats.provider_tools` has for its format
+    # It runs tools of its own: those that `formats.provider_tools` has for its format; `alone`, only in a request without
+    # functions.
+    provider_tools: Literal["", "alone", "mixed"] = ""
 
     models: Mapping[str, Mapping[str, Any]] = {}  # patterns of model names -> the fields that differ
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.chunks import Chunk, RetryChunk, UsageChunk, WaitChunk
-from everturn.core.modality import Modality, modality_of, provider_tools_of
+from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
@@ -79,6 +79,11 @@ class RetryModel:
     def provider_tools(self) -> frozenset[str]:
         """The tools that its provider can run."""
         return provider_tools_of(self._model)
+
+    @property
+    def has_lone_provider_tools(self) -> bool:
+        """Whether its provider runs them only in requests without other tools."""
+        return has_lone_provider_tools(self._model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""
@@ -150,6 +155,11 @@ class FallbackModel:
     def provider_tools(self) -> frozenset[str]:
         """The tools that the first model's provider can run."""
         return provider_tools_of(self._models[0])
+
+    @property
+    def has_lone_provider_tools(self) -> bool:
+        """Whether its provider runs them only in requests without other tools."""
+        return has_lone_provider_tools(self._models[0])
 
     def load(self) -> None:
         """Import what the first request needs, of any of them."""

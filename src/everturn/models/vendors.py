@@ -35,6 +35,9 @@ _CLAUDE_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
 _GEMINI_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
     pattern: {"has_schema_with_tools": False, "reasoning": "level-budget"} for pattern in ("gemini-1*", "gemini-2*")
 }
+# "Built-in tools and Function Calling cannot be combined": github.com/lbjlaq/Antigravity-Manager/issues/2241; from Gemini 3
+# on they can: ai.google.dev/gemini-api/docs/tool-combination. Gemini 1 has an older search tool, which is not declared.
+_GEMINI_TOOLS: Final = {"gemini-1*": "", "gemini-2*": "alone"}
 _MEDIA: Final[Mapping[str, Mapping[str, Any]]] = {
     "dall-e-*": {"modality": "image-gen"},
     "gpt-image-*": {"modality": "image-gen", "image_params": {}},
@@ -54,7 +57,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="OPENAI_API_KEY",
             prices="openai",
             inputs=_IMAGES_AND_PDF,
-            provider_tools=True,
+            provider_tools="mixed",
             models={**_NO_SEALS, **_OPENAI_OUTPUT, **_MEDIA},
         ),
         Profile(
@@ -84,7 +87,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             default_max_tokens=16_384,
             has_cache_markers=True,
             has_json_mode=False,
-            provider_tools=True,
+            provider_tools="mixed",
             models=_CLAUDE_OLDER,
         ),
         Profile(
@@ -160,7 +163,8 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="GEMINI_API_KEY",
             prices="google",
             inputs=frozenset({"image", "audio", "pdf"}),
-            models=_GEMINI_OLDER,
+            provider_tools="mixed",
+            models={name: {**older, "provider_tools": _GEMINI_TOOLS[name]} for name, older in _GEMINI_OLDER.items()},
         ),
         Profile(
             vendor="gemini-chat",  # its OpenAI-compatible API

@@ -107,7 +107,7 @@ class ToolCalling:
 
     async def _offer_provider_tools(self, ctx: RequestHookContext, specs: Sequence[ToolSpec]) -> None:
         """Offer tools of the provider that rules allow: there is no call that a gate could stop later."""
-        allowed, left_out = await judge_provider_tools(ctx.run, specs)
+        allowed, left_out = await judge_provider_tools(ctx.run, specs, bool(ctx.body.tools))
         ctx.body.provider_tools = allowed
         ctx.run.warning = "; ".join(filter(None, (ctx.run.warning, *left_out)))
 

@@ -27,7 +27,7 @@ DESCRIPTIONS: Final = {
 }
 _READ_ONLY: Final = ("web_search", "web_fetch", "file_search")
 _APPROVALS: Final = ("auto", "ask", "deny")
-VENDORS: Final = ("anthropic", "openai")
+VENDORS: Final = ("anthropic", "openai", "google")
 
 
 class ProviderTool:
@@ -59,11 +59,12 @@ def provider_tool(
     approval: Approval = "ask",
     anthropic: dict[str, Any] | None = None,
     openai: dict[str, Any] | None = None,
+    google: dict[str, Any] | None = None,
 ) -> ProviderTool:
     """Make a tool that the provider of the model runs: `web_search`, `web_fetch`, `code_execution` and others.
 
-    It is offered if a rule allows it, or with `approval="auto"`; nobody can be asked about a single call. `anthropic`
-    and `openai` are options of the tool as that vendor writes them, and are sent to no other.
+    It is offered if a rule allows it, or with `approval="auto"`; nobody can be asked about a single call. `anthropic`,
+    `openai` and `google` are options of the tool as that vendor writes them, and are sent to no other.
 
     Raises:
         ConfigError: there is no such tool, or an option is invalid.
@@ -76,7 +77,7 @@ def provider_tool(
             "call that the provider runs"
         )
     options: JsonObject = {}
-    for vendor, given in zip(VENDORS, (anthropic, openai), strict=True):
+    for vendor, given in zip(VENDORS, (anthropic, openai, google), strict=True):
         if given is not None and not isinstance(given, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"provider_tool({name!r}, {vendor}={given!r}): it is a dict of options")
         if name == "mcp" and given and given.get("require_approval", "never") != "never":

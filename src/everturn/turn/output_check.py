@@ -65,6 +65,8 @@ class OutputCheck:
         self._kind: type[TextChunk] | type[ReasoningChunk] = TextChunk  # of that rest
         # Of which kind the last part was changed, so that a signature of it is void.
         self._changed: set[type[TextChunk] | type[ReasoningChunk]] = set()
+        self._has_changed_text = False
+        self._answer_citations: list[CitationChunk] = []  # whose ranges count in all text: they wait for all of it
         self._finish: FinishChunk | None = None
         self.refusal: tuple[str, str] | None = None  # its text, and the plugin
 
@@ -118,7 +120,9 @@ class OutputCheck:
                 yield released
             if self._finish is not None:
                 watchdog.is_paused = True
-                released = [*await self._flush(), *await self._release_held(), self._finish]
+                released = [*await self._flush(), *await self._release_held()]
+                released += [] if self._has_changed_text else self._answer_citations
+                released.append(self._finish)
                 watchdog.is_paused = False
                 yield released
         except _Refused:  # the rest of the stream is not read
@@ -135,6 +139,8 @@ class OutputCheck:
                     released.append(chunk)
                 case FinishChunk():
                     self._finish = chunk
+                case CitationChunk(in_answer=True):
+                    self._answer_citations.append(chunk)
                 case _ if self._is_holding:
                     self._held.feed((chunk,))
                 case TextChunk(text=text) | ReasoningChunk(text=text):
@@ -170,6 +176,7 @@ class OutputCheck:
         checked = await self._check("text" if self._kind is TextChunk else "reasoning", text)
         if checked != text:
             self._changed.add(self._kind)
+            self._has_changed_text = self._has_changed_text or self._kind is TextChunk
         return self._kind(checked)
 
     async def _flush(self) -> list[Chunk]:
@@ -206,6 +213,7 @@ class OutputCheck:
                 continue
             text = "".join(part.pieces)
             checked = await self._check(_KINDS[part.kind], text, part.name) if text else text
+            self._has_changed_text = self._has_changed_text or (part.kind is TextChunk and checked != text)
             released += _chunks_of(part, slot, checked, checked != text)
         return released
 

@@ -30,7 +30,7 @@ from everturn.core.chunks import (
     WaitChunk,
 )
 from everturn.core.continuation import continued_text, drop_echo
-from everturn.core.deltas import CallDelta, Delta, Frame, ReasoningDelta, TextDelta
+from everturn.core.deltas import CallDelta, CallProgress, Delta, Frame, ReasoningDelta, TextDelta
 from everturn.core.events import Problem, RequestRetried
 from everturn.core.parts import (
     Citation,
@@ -139,6 +139,8 @@ class StepAssembly:
                 frames.append(self._grow_call(cast("CallChunk", chunk)))
             else:
                 self._feed_other(chunk)
+                if kind is ProviderToolChunk:
+                    frames.append(_show_provider_tool(turn, cast("ProviderToolChunk", chunk).part))
         if parts and len(parts[-1].pieces) >= parts[-1].loose:
             parts[-1].gather()
         return frames
@@ -171,9 +173,7 @@ class StepAssembly:
             case TextEndChunk():
                 self._last = None
             case CitationChunk(citation=citation):
-                part = self._parts[-1] if self._parts else None
-                if part is not None and part.kind is TextChunk:
-                    part.citations = (*part.citations, _clean_citation(citation))
+                self._cite(_clean_citation(citation), self._parts if chunk.in_answer else self._parts[-1:])
             case ProviderToolChunk(part=made):
                 self._last = None
                 self._parts.append(OpenPart(ProviderToolChunk))
@@ -195,6 +195,19 @@ class StepAssembly:
                 self.finish = "other" if reason in ("cancelled", "error") else reason
             case _:
                 pass
+
+    def _cite(self, citation: Citation, parts: Sequence[OpenPart]) -> None:
+        """Add a citation to the last text part or, of several, to every one that its range touches."""
+        at = 0
+        for part in parts:
+            if part.kind is not TextChunk:
+                continue
+            start, end = max(citation.start - at, 0), min(citation.end - at, part.size)
+            if len(parts) == 1:
+                part.citations = (*part.citations, citation)
+            elif start < end:
+                part.citations = (*part.citations, replace(citation, start=start, end=end))
+            at += part.size
 
     def _seal(self, chunk: OpaqueChunk) -> None:
         if chunk.part == "call":
@@ -249,6 +262,12 @@ class StepAssembly:
         """The parts so far, joined; a file that is not stored yet is left out."""
         unstored = [part for part, _ in self.unstored_files]
         return tuple(part.close() for part in self._parts if part not in unstored)
+
+
+def _show_provider_tool(turn: str, part: ProviderToolPart) -> CallProgress:
+    """Show that the provider runs a tool, or that it is done: the request waits for it as for a rate limit."""
+    text = f"{part.name} {part.title}".strip() if part.state == "called" else ""
+    return CallProgress(turn, "", replace_surrogates(text))
 
 
 def _clean_citation(citation: Citation) -> Citation:

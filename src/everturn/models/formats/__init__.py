@@ -19,7 +19,7 @@ What they share:
     files          how a model reads a file
     notices        texts that the runtime adds to a conversation
     provider_tools  tools that the provider runs: declarations, and what of them goes back
-    messages_server_tools, responses_server_tools  their blocks and items as parts
+    messages_server_tools, responses_server_tools, gemini_server_tools  their blocks, items and parts
     turn_cache     messages that were converted in an earlier request of the turn
     memo           a cache for converted tools
     think_tags     reasoning in <think> tags

@@ -21,10 +21,12 @@ from everturn.core.requests import ModelRequest, RequestCall, RequestPart, Reque
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import AUDIO, as_base64, as_note, as_text, file_kind
 from everturn.models.formats.gemini_schema import to_openapi
+from everturn.models.formats.gemini_server_tools import is_metadata
 from everturn.models.formats.memo import Memo
 from everturn.models.formats.notices import CONTINUE, notice_text
 from everturn.models.formats.params import CONVERSATION, PROMPT, RESERVED, Params, encode_body, take_params
 from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
+from everturn.models.formats.provider_tools import declare_tools, find_replayable, supported_tools
 from everturn.models.formats.tool_names import NAME_SIZE, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
 from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
@@ -69,19 +71,32 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
             for tool in request.tools
         ]
         body["tools"] = [{"functionDeclarations": declared}]
+    provider_tools = _provider_tools(request, params, profile)
+    if provider_tools:
+        body["tools"] = [*body.get("tools", ()), *declare_tools(request, "gemini")]
+        if profile.provider_tools == "mixed":  # beside functions it is required, and it shows the calls
+            body["toolConfig"] = {**body.get("toolConfig", {}), "includeServerSideToolInvocations": True}
     if params.tool_choice is not None:
         choice = _choice(params.tool_choice, names)
         body["toolConfig"] = {**body.get("toolConfig", {}), "functionCallingConfig": choice}
     if config:
         body["generationConfig"] = config
     collection, model = _collection_and_name(origin.model)
-    contents = _Contents(request, profile, origin, names).all()
+    contents = _Contents(request, profile, origin, names, provider_tools).all()
     if fnmatchcase(model, SIGNATURE_MODELS):
         _add_placeholder_signatures(contents)
     body["contents"] = contents
     return BuiltRequest(
         PATH.format(f"{collection}/{quote(model, safe='', errors='replace')}"), encode_body(body), names.ours
     )
+
+
+def _provider_tools(request: ModelRequest, params: Params, profile: Profile) -> list[str]:
+    """The names of the built-in tools that a request declares. Older models have them alone, or not at all."""
+    if not profile.provider_tools or (profile.provider_tools == "alone" and (request.tools or params.output_schema)):
+        return []
+    known = supported_tools("gemini")
+    return [tool.name for tool in request.provider_tools if tool.name in known]
 
 
 def _collection_and_name(model: str) -> tuple[str, str]:
@@ -159,7 +174,11 @@ def _is_start(name: str) -> bool:
 
 
 class _Contents:
-    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames) -> None:
+    def __init__(
+        self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames, provider_tools: Sequence[str]
+    ) -> None:
+        self._provider_tools = provider_tools  # those that the request declares
+        self._replayed: set[int] = set()
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
         self._calls: dict[str, Json] = {}  # our id of a call -> the fields that its result repeats
         self._taken: set[str] = set()
@@ -167,7 +186,9 @@ class _Contents:
     def all(self) -> list[Json]:
         """Return all messages as alternating contents, with a user at both ends."""
         contents: list[Json] = []
-        for message in repair_history(self._request.messages):
+        history = repair_history(self._request.messages)
+        self._replayed = find_replayable(history, self._issuer, self._provider_tools, has_pairs=True)
+        for message in history:
             match message.role:
                 case "user":
                     # A dropped message would join the answers before and after it into one.
@@ -211,7 +232,7 @@ class _Contents:
                 case NoticePart():
                     contents.append({"text": notice_text(part)})
                 case ProviderToolPart():
-                    contents.append({"text": provider_tool_as_text(part)})
+                    contents += self._provider_tool(part)
                 case FilePart():
                     contents.append(self._file(part))
                 case ReasoningPart(text=text, opaque=opaque):
@@ -224,6 +245,17 @@ class _Contents:
                     pass
         # An answer that was cut off before any output is dropped.
         return [] if all(part.get("thought") or part.get("text") == "" for part in contents) else contents
+
+    def _provider_tool(self, part: ProviderToolPart) -> list[Json]:
+        """A part of a built-in tool as it came; metadata has no place in a request, and the rest is text."""
+        opaque = part.opaque
+        if opaque is not None and opaque.issuer == self._issuer and part.name in self._provider_tools:
+            sealed: object = msgspec.json.decode(opaque.data)
+            if isinstance(sealed, dict) and is_metadata(cast("Json", sealed)):
+                return []
+            if id(part) in self._replayed:
+                return [cast("Json", sealed)]
+        return [{"text": provider_tool_as_text(part)}]
 
     def _say(self, text: str, seal: Json, contents: list[Json]) -> None:
         if seal.pop("on", "") == "file":  # a FilePart has no opaque data; the empty text after it has

@@ -11,14 +11,17 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
+    CitationChunk,
     FileChunk,
     FinishChunk,
     OpaqueChunk,
+    ProviderToolChunk,
     ReasoningChunk,
     TextChunk,
     UsageChunk,
@@ -26,6 +29,15 @@ from everturn.core.chunks import (
 from everturn.core.parts import Finish, Opaque, Usage
 from everturn.errors import ModelError
 from everturn.models.failures import read_error, stream_error
+from everturn.models.formats.gemini_server_tools import (
+    PARTS,
+    as_list,
+    as_object,
+    read_citations,
+    read_fetches,
+    read_part,
+    read_search,
+)
 from everturn.models.formats.lenient_json import DECODE_ERRORS, decode_leniently, truncated_error
 from everturn.models.profile import Origin, Profile
 from everturn.transport.limits import WHOLE_LINE_LIMITS, StreamLimits
@@ -69,6 +81,8 @@ class _Part(Struct, gc=False, rename="camel"):
     inline_data: _Data | None = None
     executable_code: Any = None
     code_execution_result: Any = None
+    tool_call: Any = None
+    tool_response: Any = None
 
 
 class _Content(Struct, gc=False):
@@ -80,6 +94,8 @@ class _Candidate(Struct, gc=False, rename="camel"):
     finish_reason: str | None = None
     finish_message: str | None = None
     index: int | None = None
+    grounding_metadata: Any = None
+    url_context_metadata: Any = None
 
 
 class _GeminiUsage(Struct, gc=False, rename="camel"):
@@ -99,6 +115,7 @@ class _GeminiEvent(Struct, gc=False, rename="camel"):
     usage_metadata: _GeminiUsage | None = None
     prompt_feedback: _Feedback | None = None
     error: Any = None
+    response_id: str | None = None
 
 
 _BARE = re.compile(rb'[\[\s]*\{\s*"error"')
@@ -121,6 +138,14 @@ class GeminiDecoder:
     def __init__(self, profile: Profile, origin: Origin, names: Mapping[str, str]) -> None:
         self._origin, self._names = origin, names
         self._calls = 0
+        self._server_parts: list[str] = []  # the names of the built-in tools that were called, in parts
+        self._codes = 0  # parts with code
+        self._grounding: dict[str, Any] = {}
+        self._fetched: dict[str, Any] = {}
+        self._texts: list[str] = []  # what was said, for the ranges of citations
+        self._said = 0  # characters of it
+        self._runs = [0]  # where text begins, and begins again behind other parts
+        self._response = ""
         self._usage: _GeminiUsage | None = None
         self._finish = self._message = self._blocked = ""
         self.is_done = False
@@ -138,24 +163,27 @@ class GeminiDecoder:
             raise stream_error(event.error, self._origin.names)
         if event.usage_metadata is not None:
             self._count(event.usage_metadata)
+        self._response = event.response_id or self._response
         for candidate in event.candidates or ():
             if candidate.index:
                 continue  # the request asked for several answers; a turn has one
             if candidate.content is not None:
                 for part in candidate.content.parts or ():
                     if part.text and not part.thought and part.thought_signature is None:  # the common case
-                        out.append(TextChunk(part.text))
+                        self._say(part.text, out)
                     else:
                         self._take(part, out)
+            self._note_metadata(candidate)
             if candidate.finish_reason and candidate.finish_reason != UNSPECIFIED:
                 self._end_with(candidate.finish_reason, candidate.finish_message or "")
         if event.prompt_feedback is not None and event.prompt_feedback.block_reason:
             self._blocked = event.prompt_feedback.block_reason
 
     def end(self, out: list[Chunk]) -> None:
-        """End the stream: append the usage and the finish reason."""
+        """End the stream: append citations, the usage and the finish reason."""
+        calls = self._end_tools(out)
         if self._usage is not None:
-            out.append(UsageChunk(_to_usage(self._usage)))
+            out.append(UsageChunk(replace(_to_usage(self._usage), provider_calls=calls)))
         if not self._finish:
             if self._blocked:  # the prompt was blocked, and there is no answer
                 out.append(FinishChunk("content_filter", self._blocked))
@@ -182,17 +210,62 @@ class GeminiDecoder:
 
     def _take(self, part: _Part, out: list[Chunk]) -> None:
         if part.text:
-            out.append((ReasoningChunk if part.thought else TextChunk)(part.text))
+            if part.thought:
+                out.append(ReasoningChunk(part.text))
+            else:
+                self._say(part.text, out)
         elif part.function_call is not None:
             self._call(part.function_call, out)
         elif part.inline_data is not None:
             if part.thought or not part.inline_data.data:
                 return  # a draft of the image
             out.append(FileChunk(part.inline_data.data, part.inline_data.mime_type or "application/octet-stream"))
-        elif part.executable_code is not None or part.code_execution_result is not None:
-            return  # server-side tools are not shown; the model reports their result
+        else:
+            values = (part.executable_code, part.code_execution_result, part.tool_call, part.tool_response)
+            found = {name: value for name, value in zip(PARTS, values, strict=True) if value is not None}
+            if found:
+                self._take_tool(part, found, out)
+                return
         if part.thought_signature:
             self._seal(part, part.thought_signature, out)
+
+    def _say(self, text: str, out: list[Chunk]) -> None:
+        self._texts.append(text)
+        self._said += len(text)
+        out.append(TextChunk(text))
+
+    def _take_tool(self, part: _Part, found: dict[str, Any], out: list[Chunk]) -> None:
+        """A part of a built-in tool, with its signature."""
+        if part.thought is not None:
+            found["thought"] = part.thought
+        if part.thought_signature:
+            found["thoughtSignature"] = part.thought_signature
+        self._codes += part.executable_code is not None
+        made = read_part(found, self._origin.issuer, f"code-{self._response}-{self._codes}")
+        if made.state == "called":
+            self._server_parts.append(made.name)
+        self._runs.append(self._said)
+        out.append(ProviderToolChunk(made))
+
+    def _note_metadata(self, candidate: _Candidate) -> None:
+        """Keep metadata: any event may have some, and the last word on a field counts."""
+        self._grounding |= {name: value for name, value in as_object(candidate.grounding_metadata).items() if value}
+        self._fetched |= as_object(candidate.url_context_metadata)
+
+    def _end_tools(self, out: list[Chunk]) -> int:
+        """Report what only metadata says, and the citations; return how many calls there were."""
+        calls, issuer = len(self._server_parts), self._origin.issuer
+        for citation in read_citations(self._grounding, "".join(self._texts), self._runs) if self._grounding else ():
+            out.append(CitationChunk(citation, in_answer=True))
+        queries = as_list(self._grounding.get("webSearchQueries"))
+        if queries and "web_search" not in self._server_parts:
+            calls += len(queries)
+            out.append(ProviderToolChunk(read_search(self._grounding, issuer)))
+        if self._fetched and "web_fetch" not in self._server_parts:
+            for page in read_fetches(self._fetched, issuer):
+                calls += 1
+                out.append(ProviderToolChunk(page))
+        return calls
 
     def _seal(self, part: _Part, signature: str, out: list[Chunk]) -> None:
         data: dict[str, str] = {"thoughtSignature": signature}

@@ -31,9 +31,18 @@ DECLARATIONS: Final[Mapping[str, Mapping[str, Json]]] = {
         "image_generation": {"type": "image_generation"},
         "mcp": {"type": "mcp", "require_approval": "never"},
     },
+    "gemini": {
+        "web_search": {"googleSearch": {}},
+        "web_fetch": {"urlContext": {}},
+        "code_execution": {"codeExecution": {}},
+    },
 }
 # Format -> the keyword of `provider_tool` with the options of that vendor.
-VENDOR_OPTIONS: Final[Mapping[str, str]] = {"messages": "anthropic", "responses": "openai"}
+VENDOR_OPTIONS: Final[Mapping[str, str]] = {
+    "messages": "anthropic",
+    "responses": "openai",
+    "gemini": "google",
+}
 
 
 def supported_tools(format: str) -> frozenset[str]:
@@ -61,6 +70,8 @@ def _declare(spec: ToolSpec, fixed: Json, vendor: str) -> Json:
         raise ModelError(
             f"provider_tool({spec.name!r}, {vendor}={{'name': …}}): the name is fixed; leave it out", kind="request"
         )
+    if vendor == "google":  # a tool is one field there, and its value has the options
+        return dict.fromkeys(fixed, options)
     return {**fixed, **options}  # a `type` in the options chooses another version of the tool
 
 

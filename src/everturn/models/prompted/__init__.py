@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk
 from everturn.core.continuation import continued_text
-from everturn.core.modality import Modality, modality_of, provider_tools_of
+from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
@@ -81,6 +81,11 @@ class PromptedModel:
     def provider_tools(self) -> frozenset[str]:
         """The tools that its provider can run; none where tools are described in the prompt."""
         return provider_tools_of(self._model) if self._tool_format == NATIVE else frozenset()
+
+    @property
+    def has_lone_provider_tools(self) -> bool:
+        """Whether its provider runs them only in requests without other tools."""
+        return has_lone_provider_tools(self._model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""

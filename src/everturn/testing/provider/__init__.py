@@ -16,15 +16,15 @@ model → strict → progress → render → bytes (`server`). A request for ima
 - `progress`: how many steps the turn of a request has taken
 - `answers`: bytes and pauses of an answer
 - `faults`: error bodies in the form of each provider
-- `signatures`: signatures of reasoning
-- `server_tools`: calls and results of the tools that a provider runs itself
+- `signatures`, `gemini_signatures`: signatures of reasoning
+- `server_tools`, `gemini_tools`: calls and results of the tools that a provider runs itself
 - `render`, `writers`: turn the items of a step into an answer; `render_chat`, `render_responses`, `render_messages`,
   `render_gemini`, `render_ollama`: one writer per format
 - `strict`: validates a request as its provider does
 - `strict_openai`, `strict_chat`, `strict_families`: OpenAI Chat Completions, and the families of compatible models
 - `strict_responses`, `strict_items`: OpenAI Responses
 - `strict_messages`, `strict_tools`, `strict_blocks`, `strict_pairs`, `strict_server_blocks`: Anthropic Messages
-- `strict_gemini`, `strict_proto`, `strict_declarations`, `strict_turns`: Gemini
+- `strict_gemini`, `strict_proto`, `strict_declarations`, `strict_turns`, `strict_gemini_tools`: Gemini
 - `strict_ollama`, `strict_functions`: Ollama
 - `strict_schemas`: the schemas of structured output, for every format
 - `media_request`, `multipart`: read requests for images and audio

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +9,10 @@ import msgspec
 
 from everturn.testing.provider.answers import StreamChunk
 from everturn.testing.provider.faults import google_error, is_object
+from everturn.testing.provider.gemini_signatures import is_third, signature
+from everturn.testing.provider.gemini_tools import Grounding, tool_part
 from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
-from everturn.testing.provider.script import InBandError, ScriptedUsage
-from everturn.testing.provider.signatures import is_sealed, seal_reasoning
+from everturn.testing.provider.script import Cite, HostedTool, InBandError, ScriptedUsage
 
 Json = dict[str, Any]
 
@@ -26,26 +26,8 @@ _REASONS = {
     "refusal": "SAFETY",
 }
 _STATUSES = {"rate_limit_exceeded": 429, "context_length_exceeded": 400, "server_error": 500}
-_SHOWN: frozenset[Kind] = frozenset({"text", "refusal", "call"})
+_SHOWN: frozenset[Kind] = frozenset({"text", "refusal", "call", "server", "cited"})
 _THOUGHT: frozenset[Kind] = frozenset({"thinking"})
-
-
-def is_third(model: str) -> bool:
-    """Whether a model is of the family that gives its calls ids, and requires its signatures back."""
-    return model.startswith("gemini-3")
-
-
-def signature(model: str, text: str) -> str:
-    """The signature of a part: opaque bytes for clients, so it is sent in base64."""
-    return base64.b64encode(seal_reasoning("gem", model, text).encode()).decode()
-
-
-def is_signature(model: str, value: str) -> bool:
-    """Whether this provider made the signature, for this model."""
-    try:
-        return is_sealed("gem", model, base64.b64decode(value.replace("-", "+").replace("_", "/")).decode())
-    except ValueError:
-        return False
 
 
 class GeminiWriter:
@@ -60,6 +42,8 @@ class GeminiWriter:
         self._kinds = _SHOWN | _THOUGHT if with_thoughts else _SHOWN
         self._id = seeded_token(f"{model}\0{seed}", 22)
         self._said = 0  # events so far
+        self._text_size = self._cited_from = 0  # bytes
+        self._grounding = Grounding()
         self._is_signed = False
         self._broken: AnswerBlock | None = None
 
@@ -73,18 +57,25 @@ class GeminiWriter:
         yield StreamChunk(b"", is_beat=False)
 
     def open(self, block: AnswerBlock) -> Iterator[StreamChunk]:
-        """Nothing: parts have no beginning."""
-        return iter(())
+        """A whole part of a built-in tool; other parts have no beginning."""
+        self._cited_from = self._text_size
+        if isinstance(block.item, HostedTool):
+            self._grounding.add_tool(block.item)
+            if (part := tool_part(block.item, self._model)) is not None:
+                yield self._parts(part)
 
     def piece(self, block: AnswerBlock, text: str) -> Iterator[StreamChunk]:
         """One part; the pieces of a call are collected until it is complete."""
         if block.kind == "thinking":
             yield self._parts({"text": text, "thought": True})
-        elif block.kind != "call":
+        elif block.kind not in ("call", "server"):
+            self._text_size += len(text.encode())
             yield self._parts({"text": text})
 
     def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
-        """A complete call."""
+        """A complete call; a citation is reported at the end."""
+        if isinstance(block.item, Cite):
+            self._grounding.add_citation(block.item, self._cited_from, self._text_size)
         if block.kind != "call" or self._broken is not None:
             return
         if (args := arguments(block.text)) is None:
@@ -116,7 +107,7 @@ class GeminiWriter:
             yield _event({"promptFeedback": {"blockReason": "SAFETY"}, **usage, **self._tail()})
         else:
             content: Json = {"parts": [self._last_part()], "role": "model"} if self._said else {"role": "model"}
-            yield self._candidate({"content": content, "finishReason": reason}, usage)
+            yield self._candidate({"content": content, "finishReason": reason, **self._grounding.metadata()}, usage)
 
     def _last_part(self) -> Json:
         if self._is_signed or not is_third(self._model):

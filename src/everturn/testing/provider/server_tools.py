@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from everturn.core.canonical_json import encode_canonical, parse_object
 from everturn.testing.provider.faults import Format, is_list, is_object
+from everturn.testing.provider.gemini_tools import place_built_in
 from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.script import Cite, HostedTool, Item
 from everturn.testing.provider.signatures import seal_reasoning, sign
@@ -43,6 +44,8 @@ def place_server_tools(format: Format, model: str, items: Sequence[Item], body: 
     """The items with ids for the tools that the provider runs; those that the request does not declare are left out."""
     if format == "responses":
         return _place_hosted(model, items, body)
+    if format == "gemini":
+        return place_built_in(model, items, body)
     placed: list[Item] = []
     open_ids = open_server_calls(body)
     number = 1000 * len(list(_blocks(body))) + len(server_ids(body))  # new, also where earlier ones were left out

@@ -12,13 +12,17 @@ from typing import Any
 from everturn.testing.provider.faults import Refused, is_object
 from everturn.testing.provider.progress import either
 from everturn.testing.provider.strict_declarations import bad, check_declarations, check_name, check_schema
+from everturn.testing.provider.strict_gemini_tools import check_built_in
 from everturn.testing.provider.strict_proto import read_proto_message, snake
 from everturn.testing.provider.strict_schemas import check_gemini_schema
 from everturn.testing.provider.strict_turns import check_signatures, check_turns
 
 Json = dict[str, Any]
 
-_DATA = ("text", "inlineData", "functionCall", "functionResponse", "fileData", "executableCode", "codeExecutionResult")
+_DATA = (
+    *("text", "inlineData", "functionCall", "functionResponse", "fileData", "executableCode", "codeExecutionResult"),
+    *("toolCall", "toolResponse"),
+)
 _MEDIA = frozenset(
     "image/png image/jpeg image/webp image/heic image/heif application/pdf audio/wav audio/x-wav audio/mp3 audio/mpeg "
     "audio/aiff audio/aac audio/ogg audio/flac video/mp4 video/mpeg video/mov video/quicktime video/avi video/x-flv "
@@ -41,6 +45,7 @@ def check_gemini(body: Json, headers: Mapping[str, str]) -> None:
     contents = check_contents(request, model)
     check_turns(contents)
     check_signatures(contents, model)
+    check_built_in(request, model)
 
 
 def shows_thoughts(body: Json) -> bool:

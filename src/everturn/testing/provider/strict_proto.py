@@ -47,10 +47,18 @@ MESSAGES: dict[str, dict[str, str]] = {
         FileData="fileData",
         FunctionCall="functionCall",
         FunctionResponse="functionResponse",
-        Struct="executableCode codeExecutionResult videoMetadata partMetadata mediaResolution",
+        ExecutableCode="executableCode",
+        CodeExecutionResult="codeExecutionResult",
+        ToolCall="toolCall",
+        ToolResponse="toolResponse",
+        Struct="videoMetadata partMetadata mediaResolution",
     ),
     "Blob": _fields(string="mimeType", bytes="data"),
     "FileData": _fields(string="mimeType fileUri"),
+    "ExecutableCode": _fields(string="id code", Language="language"),
+    "CodeExecutionResult": _fields(string="id output", Outcome="outcome"),
+    "ToolCall": _fields(string="id", ToolType="toolType", Struct="args"),
+    "ToolResponse": _fields(string="id", ToolType="toolType", Struct="response"),
     "FunctionCall": _fields(string="id name", Struct="args"),
     "FunctionResponse": _fields(
         string="id name scheduling", Struct="response", bool="willContinue", many_FunctionResponsePart="parts"
@@ -78,7 +86,11 @@ MESSAGES: dict[str, dict[str, str]] = {
         many_Schema="anyOf",
         map_Schema="properties",
     ),
-    "ToolConfig": _fields(FunctionCallingConfig="functionCallingConfig", Struct="retrievalConfig"),
+    "ToolConfig": _fields(
+        FunctionCallingConfig="functionCallingConfig",
+        Struct="retrievalConfig",
+        bool="includeServerSideToolInvocations",
+    ),
     "FunctionCallingConfig": _fields(Mode="mode", many_string="allowedFunctionNames"),
     "SafetySetting": _fields(string="category threshold"),
     "GenerationConfig": _fields(
@@ -97,6 +109,11 @@ MESSAGES: dict[str, dict[str, str]] = {
 ENUMS: dict[str, tuple[str, ...]] = {
     "Type": ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"),
     "Mode": ("AUTO", "ANY", "NONE", "VALIDATED"),
+    "Language": ("PYTHON",),
+    "Outcome": ("OUTCOME_OK", "OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"),
+    "ToolType": tuple(
+        "GOOGLE_SEARCH_WEB GOOGLE_SEARCH_IMAGE URL_CONTEXT GOOGLE_MAPS FILE_SEARCH MEDIA_PROCESSING".split()
+    ),
     "ThinkingLevel": ("MINIMAL", "LOW", "MEDIUM", "HIGH"),
 }
 

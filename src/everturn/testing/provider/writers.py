@@ -47,7 +47,7 @@ def prepare_items(format: Format, items: Sequence[Item], options: Options) -> Se
     """
     if format != "messages":  # only this one pauses
         items = [item for item in items if not (isinstance(item, Finish) and item.reason == "paused")]
-    if format not in ("messages", "responses"):  # a text with a citation is a text there
+    if format not in ("messages", "responses", "gemini"):  # a text with a citation is a text there
         items = [Say(item.text, item.pieces) if isinstance(item, Cite) else item for item in items]
     if format == "ollama":
         return as_ollama(items)
