@@ -99,6 +99,7 @@ def test_every_method_takes_a_role() -> None:
         "gates",
         "hooks",
         "log",
+        "mcp",
         "memory",
         "prompts",
         "schedules",
