@@ -26,7 +26,6 @@ from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import HookContext
 from everturn.running.subagent_index import active_subagent_sessions, may_have_active_subagents
 from everturn.running.tool_tasks import LateResultCallback, ToolOutcome
-from everturn.turn.title import write_title
 
 NEVER_RAN = "The turn ended before this call ran; it had no effect."
 UNREVIEWED = "The turn ended before a person reviewed the result of this call. It did run."
@@ -77,8 +76,6 @@ async def finalize_turn(run: ActiveTurn) -> None:
     failpoints.hit_failpoint("turn.told")
     reports += await run.clean_up()
     failpoints.hit_failpoint("turn.cleaned")
-    if ending.outcome == "completed":
-        await write_title(run)
     await _notify_parent(run)
     await run.commit([_terminal_event(run, ending, tuple(reports))])
     run.is_closed = True
