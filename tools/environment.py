@@ -20,3 +20,14 @@ def child_environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "everturn-bytecode"),
     }
+
+
+def describe_load() -> str:
+    """How busy this machine was: times that were measured on a busy machine are upper bounds."""
+    cores, load = os.cpu_count() or 1, os.getloadavg()[1]
+    busy = (
+        "Other programs ran at the same time, so times are upper bounds"
+        if load > cores
+        else "The machine was not overloaded"
+    )
+    return f"{busy}: load average {load:.0f} on {cores} cores."

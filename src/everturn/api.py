@@ -1107,6 +1107,60 @@ class McpList(View, frozen=True, kw_only=True):
     servers: list[McpView]
 
 
+class GetMcpPrompt(Body, frozen=True, kw_only=True):
+    """Get a prompt of an MCP server, with its arguments filled in."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    arguments: Annotated[dict[str, Annotated[str, Meta(max_length=10_000)]], Meta(max_length=20)] = {}
+
+
+class ReadMcpResource(Body, frozen=True, kw_only=True):
+    """Read a resource of an MCP server."""
+
+    uri: Annotated[str, Meta(min_length=1, max_length=1_000)]
+
+
+class McpPromptView(View, frozen=True, kw_only=True):
+    """A prompt of an MCP server: `/server:name` is its command. The texts are the server's."""
+
+    server: str
+    name: str
+    description: str
+    arguments: list[McpPromptArgument]
+
+
+class McpPromptArgument(View, frozen=True, kw_only=True):
+    """An argument of a prompt; its value is a text."""
+
+    name: str
+    description: str
+    required: bool
+
+
+class McpResourceView(View, frozen=True, kw_only=True):
+    """A resource of an MCP server: `@server:uri` attaches it. The texts are the server's."""
+
+    server: str
+    uri: str
+    name: str
+    description: str
+    media_type: str
+
+
+class McpOffers(View, frozen=True, kw_only=True):
+    """The prompts and resources of the MCP servers that are connected."""
+
+    prompts: list[McpPromptView]
+    resources: list[McpResourceView]
+
+
+class McpContent(View, frozen=True, kw_only=True):
+    """What a prompt or a resource contains, for the `contexts` and `files` of a message. Its text is untrusted."""
+
+    contexts: list[AttachedContext]
+    files: list[FileView]
+
+
 class LoginView(View, frozen=True, kw_only=True):
     """The URL at which a person logs in, in a browser on the server's machine."""
 

@@ -99,6 +99,7 @@ def test_every_method_takes_a_role() -> None:
         "gates",
         "hooks",
         "log",
+        "mcp",
         "memory",
         "prompts",
         "schedules",
@@ -146,6 +147,7 @@ def test_the_roles_are_those_that_were_agreed() -> None:
         ),
         "operator": (
             "accounts.put_tenant accounts.tenants admin.log_in_server admin.retry_server admin.setup admin.trust_server"
+            " mcp.list mcp.prompt mcp.resource"
         ),
     }
     assert {role: sorted(path for path in METHODS if role_of(METHODS[path]) == role) for role in ROLES} == {

@@ -157,6 +157,7 @@ async def test_a_limit_has_a_code_of_its_own(provider: Provider, tmp_path: Path,
     pay = [Call("pay", '{"amount": 3}')]
     steps = await here(*at(provider, pay, [Say("Enough.")]), "--tools", TOOLS, "Pay", "--max-steps", "1")
     assert (steps.code, steps.out, "--max-steps" in steps.err) == (4, "Enough.\n", True)
+    assert "max_steps in everturn.toml" in steps.err
     budget = await here(*at(provider, pay, [Say("So.")]), "--tools", TOOLS, "Pay", "--budget", "calls=1")
     assert (budget.code, budget.out, "calls" in budget.err) == (4, "So.\n", True)
     time = await here(*at(provider, [Say("One "), Hang()]), "Go", "--timeout", "2")

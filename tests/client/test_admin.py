@@ -62,7 +62,13 @@ async def test_a_grant_that_is_not_there_cannot_be_revoked(node: Node) -> None:
 async def test_mcp_servers_are_listed_and_only_operators_do_something_about_them(node: Node) -> None:
     async with node.client() as server:
         assert await server.mcp_servers() == []
-        for doing in (server.retry_mcp("nowhere"), server.login_mcp("nowhere")):
+        assert await server.mcp_offers() == api.McpOffers(prompts=[], resources=[])
+        for doing in (
+            server.retry_mcp("nowhere"),
+            server.login_mcp("nowhere"),
+            server.mcp_prompt("nowhere", "x"),
+            server.mcp_resource("nowhere", "x:y"),
+        ):
             with pytest.raises(EverturnError):
                 await doing
         view = api.McpView(

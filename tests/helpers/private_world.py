@@ -73,7 +73,7 @@ OTHER: Final = set(
     "me agents tools sessions start inbox gates attach search import_session memory read_memory write_memory "
     "delete_memory prompts write_prompt delete_prompt instructions write_instructions usage "
     "people open_link notices open_as_administrator "
-    "rules tenant_grants revoke_tenant_grant servers trust_server retry_server log_in_server setup "
+    "rules tenant_grants revoke_tenant_grant servers trust_server retry_server log_in_server mcp_offers mcp_prompt mcp_resource setup "
     "users put_user keys make_key revoke_key audit tenants put_tenant erase_memory "
     "schedules create_schedule schedule replace_schedule delete_schedule pause_schedule resume_schedule run_schedule "
     "webhooks create_webhook webhook delete_webhook rotate_webhook_secret webhook_deliveries replay_webhook hooks "

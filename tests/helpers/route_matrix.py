@@ -131,6 +131,8 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "replace_schedule": {"text": "x", "cron": "0 9 * * *"},
         "explain": {"tool": "pay", "arguments": {"amount": 7}, "session": ids["session"]},
         "trust_server": {"hash": "h"},
+        "mcp_prompt": {"name": "review"},
+        "mcp_resource": {"uri": "notes://today"},
         "openai_chat": {"model": "assistant", "messages": [{"role": "user", "content": "hello"}]},
         "openai_create": {"model": "assistant", "input": "hello", "previous_response_id": ids["response"]},
         "ai_sdk_chat": {

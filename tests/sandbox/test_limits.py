@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from everturn.core.ports import ToolContext
+from everturn.core.sandbox import KillReason, SandboxResult
 from everturn.sandbox import bubblewrap_probe, cgroups
 from everturn.sandbox.bubblewrap import Bubblewrap
 from everturn.sandbox.bubblewrap_args import MIB, ShellLimits
@@ -235,3 +236,25 @@ def test_groups_of_others_that_are_alive_are_not_swept(tmp_path: Path) -> None:
 
 def test_what_is_said_to_get_a_cgroup_names_the_words_of_systemd() -> None:
     assert re.search(r"Delegate=yes.*DelegateSubgroup", cgroups.HOW)
+
+
+class BusyMachine:
+    """A sandbox on a machine that is busy for the first runs: they run out of time."""
+
+    def __init__(self, busy: int, then: KillReason = "") -> None:
+        self.busy, self.then, self.seconds = busy, then, list[float]()
+
+    def run_program(self, words: list[str], *, seconds: float) -> SandboxResult:
+        self.seconds.append(seconds)
+        return SandboxResult(killed="time" if len(self.seconds) <= self.busy else self.then)
+
+
+@pytest.mark.parametrize(
+    ("busy", "then", "killed", "runs"),
+    [(0, "", "", 1), (0, "disk", "disk", 1), (1, "disk", "disk", 2), (2, "", "time", 2)],
+)
+def test_a_probe_that_ran_out_of_time_is_repeated_once_with_more(busy: int, then: KillReason, killed: str, runs: int):
+    machine = BusyMachine(busy, then)
+    assert bubblewrap_probe._run_to_end(machine, ["true"]).killed == killed  # type: ignore[arg-type]
+    assert len(machine.seconds) == runs
+    assert machine.seconds == sorted(set(machine.seconds))

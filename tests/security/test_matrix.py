@@ -59,6 +59,8 @@ ELSE: dict[str, set[int]] = {
     "trust_server": {404},  # there is none
     "log_in_server": {404},
     "retry_server": {404},
+    "mcp_prompt": {404},
+    "mcp_resource": {404},
     "erase": {204, 403, 409},  # of another user's session: an owner may
     "create_schedule": {422},  # the agent is not one of the app
     "replace_schedule": {422, 403},  # it is nobody's: an owner may

@@ -96,6 +96,8 @@ BODIES: dict[Any, Any] = {
     api.RevertFiles: {"root": "", "tree": "t"},
     api.ExplainCall: {"tool": "t"},
     api.TrustServer: {"hash": "h"},
+    api.GetMcpPrompt: {"name": "review"},
+    api.ReadMcpResource: {"uri": "notes://today"},
     api.SwitchAgent: {"agent": "helper"},
     api.PatchSession: {"title": "x"},
     api.PutMemory: {"path": "a", "text": "x"},

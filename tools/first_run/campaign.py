@@ -26,7 +26,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.environment import ROOT
+from tools.environment import ROOT, describe_load
 from tools.real_job.person import environment, find_python
 from tools.real_job.screen import UID, TerminalWindow
 
@@ -177,6 +177,8 @@ def render(results: list[Seen]) -> str:
         "Written by `python -m tools.first_run.campaign --write`: seconds from the start of `everturn` in a new folder, by a new",
         "user, who presses Enter at each question and sends one message. Without a network the last column is the text that",
         "says what to do next.",
+        "",
+        describe_load(),
         "",
         "| machine | first question, s | ready, s | answer or next step, s | seen |",
         "|---|--:|--:|--:|---|",

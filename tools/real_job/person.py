@@ -18,6 +18,7 @@ from tools.real_job.screen import TerminalWindow
 
 ASKED = re.compile(r"Allow (\w+)( to repeat| to send data out)?\?")
 LIMIT = "Step limit reached. Continue?"
+UNOPENED = "needs approval: Ctrl+G"
 READY = "Ask anything"
 FOREIGN = re.compile(r"_API_KEY$|^EVERTURN_|^NO_COLOR$|^COLUMNS$|^LINES$")
 LOOK = 0.05
@@ -104,6 +105,11 @@ class Person:
                 self.continues += 1
                 self.window.press("\r")
                 self._wait_until_gone(re.compile(re.escape(LIMIT)))
+            elif (
+                UNOPENED in text
+            ):  # a second `y` came after the answer, and is in the input: the question waits for that
+                self.window.press("\x7f" * 8)
+                time.sleep(1.0)
             if time.monotonic() > min(end, quiet) or not self.window.is_alive:
                 raise TimeoutError(f"the job stopped:\n{text}")
             time.sleep(LOOK)

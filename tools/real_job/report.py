@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from tools.environment import ROOT
+from tools.environment import ROOT, describe_load
 from tools.real_job.person import Approval
 
 PAGE = ROOT / "benchmarks" / "results" / "real_job.md"
@@ -72,5 +72,6 @@ def render(reports: Sequence[JobReport]) -> str:
         "Written by `python -m tools.real_job.campaign --write`. A seed plants one wrong token in a source distribution such that a\n"
         "test fails; `everturn` runs in the folder with its defaults; the model is a program that does not know the bug. Approvals\n"
         "are counted as the terminal drew them.\n\n"
+        f"{describe_load()}\n\n"
         f"{HEAD}{rows}\n"
     )

@@ -1,5 +1,5 @@
 """Access: what one principal may see and do, by resource: sessions and their shares, the log, gates, files, memory,
-prompts, schedules, webhooks, inbound hooks, accounts and administration.
+prompts, schedules, webhooks, inbound hooks, accounts, MCP prompts and resources, and administration.
 
 Every id from outside is checked in this package, and only here.
 """
@@ -18,6 +18,7 @@ from everturn.access.files import FileAccess
 from everturn.access.gates import GateAccess
 from everturn.access.hooks import HookAccess
 from everturn.access.log import LogAccess
+from everturn.access.mcp_offers import McpOfferAccess
 from everturn.access.memory import MemoryAccess
 from everturn.access.prompts import PromptAccess
 from everturn.access.roles import needs
@@ -62,6 +63,7 @@ class Access:
         "gates",
         "hooks",
         "log",
+        "mcp",
         "memory",
         "prompts",
         "schedules",
@@ -85,6 +87,7 @@ class Access:
         self.hooks = HookAccess(scope)
         self.accounts = AccountAccess(scope)
         self.admin = AdminAccess(scope, self.gates)
+        self.mcp = McpOfferAccess(scope, self.files)
 
     @property
     def principal(self) -> Principal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 from urllib.parse import quote, urlencode
@@ -220,6 +220,22 @@ class Server:
         """Start a login to an MCP server; returns the URL where a person continues."""
         response = await self.node_client.ask("POST", f"/api/mcp/{quote(server, safe='')}/login", may_repeat=False)
         return decode_body(response, api.LoginView).address
+
+    async def mcp_offers(self) -> api.McpOffers:
+        """The prompts and resources of the MCP servers that are connected."""
+        return await self.node_client.get("/api/mcp/offers", api.McpOffers)
+
+    async def mcp_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> api.McpContent:
+        """A prompt of an MCP server with its arguments filled in, as context for a message."""
+        body = api.GetMcpPrompt(name=name, arguments=dict(arguments or {}))
+        response = await self.node_client.ask("POST", f"/api/mcp/{quote(server, safe='')}/prompt", body=body)
+        return decode_body(response, api.McpContent)
+
+    async def mcp_resource(self, server: str, uri: str) -> api.McpContent:
+        """A resource of an MCP server, as context and files for a message."""
+        body = api.ReadMcpResource(uri=uri)
+        response = await self.node_client.ask("POST", f"/api/mcp/{quote(server, safe='')}/resource", body=body)
+        return decode_body(response, api.McpContent)
 
     async def schedules(self, limit: int = 200, after: str = "") -> api.ScheduleList:
         """A page of schedules, by id."""

@@ -244,6 +244,7 @@ def configured_settings(
             name: model.instructions for name, model in loaded.config.models.items() if model.instructions
         },
         summary_model=loaded.config.small_model,
+        title_model=loaded.config.small_model,
         tool_search_above=loaded.config.tools.search_above,
         budget_of=budget_of,
     )

@@ -376,7 +376,7 @@ class Config(Struct, frozen=True):
     """The whole configuration."""
 
     plugins: tuple[str | PluginEntry, ...] = ()  # module:Class, in the order of their hooks
-    small_model: str = ""  # vendor:model, or a name under [models], for summaries; "": the model of the turn
+    small_model: str = ""  # vendor:model, or a name under [models], for summaries and titles
     prompt: PromptTable = PromptTable()
     prompts: dict[str, SavedPromptTable] = {}
     server: ServerOptions = ServerOptions()

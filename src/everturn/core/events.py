@@ -418,9 +418,11 @@ class TurnCancelled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, om
 
 
 class TitleSet(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The session got a title."""
+    """The session got a title: from its first message, or with `model` from that model."""
 
     title: str
+    usage: Usage = Usage()
+    model: str = ""
 
 
 class LeafSelected(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):

@@ -285,6 +285,7 @@ class TurnState(Struct):
     is_stopped: bool = False  # a person denied a call and stopped the turn: no further request is sent
     refusal: Refusal | None = None  # then the turn ends with this text, and makes no further request
     needs_title: bool = False  # its session had no title when it started, and has none yet
+    may_get_title: bool = False  # it is the first turn of its session, and no model has written a title
     ending: TurnFinishing | None = None
 
     @property
@@ -380,7 +381,7 @@ class TurnState(Struct):
             self._join(event.input)
             self.input = event.input.id
             self.has_untrusted = _has_untrusted_text(event.input)
-        self.needs_title = event.untitled
+        self.needs_title = self.may_get_title = event.untitled
 
     def _join(self, message: Message) -> None:
         if message.parent != self.tip or message.id in self.messages:
@@ -641,6 +642,8 @@ class TurnState(Struct):
 
     def _name(self, event: TitleSet) -> None:
         self.needs_title = False
+        if event.model:
+            self.may_get_title, self.usage = False, self.usage + event.usage
 
     def _begin_to_end(self, event: TurnFinishing) -> None:
         self.ending = event

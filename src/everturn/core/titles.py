@@ -18,6 +18,7 @@ MAX_TITLE: Final = 200  # characters of a title that a person gives
 MAX_LABELS: Final = 20  # of a session
 MAX_LABEL: Final = 50  # characters
 ELLIPSIS: Final = "…"
+DECORATION: Final = "\"'\u201c\u201d\u2018\u2019«»「」*#_` "  # that a model puts around a title
 JOINERS: Final = "\u200c\u200d"  # invisible characters that join or separate letters in some scripts
 
 
@@ -29,6 +30,12 @@ def derive_title(parts: Iterable[Part] | None) -> str:
         files = (part for part in parts if isinstance(part, FilePart))
         text = ", ".join(filter(None, (_one_line(part.name) or _one_line(part.media_type) for part in files)))
     return shorten_title(text)
+
+
+def clean_title(text: str) -> str:
+    """The title in an answer of a model: its first line, without quotes and a final stop. Empty if there is none."""
+    lines = [line for line in map(_one_line, text.splitlines()) if line]
+    return shorten_title(lines[0].strip(DECORATION).rstrip(".。 ")) if lines else ""
 
 
 def check_title(text: str) -> str:

@@ -19,6 +19,8 @@ Modules, in the order of the flow:
 - `oauth`: OAuth tokens, and the login in a browser
 - `login`: logins under way, for user interfaces
 - `tool_list`: validation, limits and names of listed tools
+- `offers`: validation, limits and conversion of prompts and resources
+- `offer_requests`: lists the prompts and resources of a server, and gets one
 - `tool`: a server's tool as a tool of a turn
 - `in_flight_calls`: calls under way: timeouts, questions, and lost connections
 - `elicitation`: questions of a server to a person or a model, and their answers

@@ -21,6 +21,7 @@ from everturn.errors import ConfigError, EverturnError, NeedsLogin, ToolError, l
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import CLOSED, SessionEvents
 from everturn.mcp.in_flight_calls import InFlightCalls, error_text, is_closed
+from everturn.mcp.offer_requests import OfferRequests
 from everturn.mcp.subprocess import ServerProcess
 from everturn.mcp.tool import ChangedTool, ServerTool
 from everturn.mcp.tool_list import ListedTool, assign_tool_names
@@ -77,7 +78,7 @@ class ServerConnection(SessionEvents):
         tokens: Any = None,
     ) -> None:
         self.spec, self._servers, self._trust, self._publish, self._tokens = spec, servers, trust, publish, tokens
-        self.calls = InFlightCalls(self)
+        self.calls, self.offers = InFlightCalls(self), OfferRequests(self)
         self.session: McpSession | None = None
         self.listed: list[ListedTool] = []
         self.connections, self.most_connections = 0, 0  # now, and at most so far: never above one

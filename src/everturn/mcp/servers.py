@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from everturn.core.ports import Tool
@@ -12,6 +12,7 @@ from everturn.errors import ConfigError
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.connection import ServerConnection, ServerStatus
 from everturn.mcp.login import PendingLogins
+from everturn.mcp.offers import OfferedContent, ServerOffers
 from everturn.mcp.tool import ServerTool
 from everturn.mcp.trust import ToolFacts, Trust, TrustAll
 
@@ -109,6 +110,22 @@ class McpServers:
             if describe_changes is not None and link.status.changed
             else []
         )
+
+    async def offers(self) -> dict[str, ServerOffers]:
+        """Return the prompts and resources of each connected server that answers."""
+        names = [name for name, link in self._connections.items() if link.session is not None]
+        listed = await asyncio.gather(
+            *(self._connections[name].offers.list() for name in names), return_exceptions=True
+        )
+        return {name: offers for name, offers in zip(names, listed, strict=True) if isinstance(offers, ServerOffers)}
+
+    async def get_prompt(self, name: str, prompt: str, values: Mapping[str, str]) -> OfferedContent:
+        """Return the text of a prompt of a server, with its arguments filled in."""
+        return await self._connection(name).offers.prompt(prompt, values)
+
+    async def read_resource(self, name: str, uri: str) -> OfferedContent:
+        """Return the content of a resource of a server."""
+        return await self._connection(name).offers.resource(uri)
 
     async def trust(self, name: str) -> None:
         """Trust a server as it is now."""

@@ -7,7 +7,7 @@ Responses bypass the library's models: one invalid tool, or an unknown block in 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final, cast
@@ -29,6 +29,7 @@ from everturn.mcp.events import CLOSED as OVER
 from everturn.mcp.events import SentCall, SessionEvents
 from everturn.mcp.http import http_streams
 from everturn.mcp.logs import sanitize_library_logs
+from everturn.mcp.offers import MOST_PROMPTS, MOST_RESOURCES, ServerOffers, read_prompts, read_resources
 from everturn.mcp.stdio_bridge import OpenServerRequests, StdioReadStream, StdioWriteStream
 from everturn.mcp.subprocess import ServerProcess, start_process
 from everturn.mcp.tool_list import MOST_TOOLS, ListedTool, limit_tools, read_tools
@@ -41,10 +42,18 @@ PROBLEMS: Final = 100  # that are reported
 CLIENT_REQUESTS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
 CLOSED: Final = types.CONNECTION_CLOSED
 _EMPTY_RESULT: Final[dict[str, Any]] = {"content": [], "resultType": "complete"}  # what the library sees of a result
+_EMPTY_OFFERS: Final[dict[str, dict[str, Any]]] = {
+    "prompts/list": {"prompts": []},
+    "resources/list": {"resources": []},
+    "prompts/get": {"messages": []},
+    "resources/read": {"contents": []},
+}  # what the library sees of prompts and resources
+_CACHE_HINTS: Final[dict[str, Any]] = {"ttlMs": 0, "cacheScope": "private"}
 _answers = TypeAdapter(types.InputResponses)
 sanitize_library_logs()
 
 _sending: ContextVar[SentCall | None] = ContextVar("sending", default=None)
+_offer: ContextVar[SentCall | None] = ContextVar("offer", default=None)
 _pages: ContextVar[list[tuple[list[ListedTool], list[str]]] | None] = ContextVar("pages", default=None)
 
 
@@ -65,6 +74,9 @@ class _MessageFilter(JSONRPCDispatcher[TransportContext]):
             sending.result = await super().send_raw_request(method, params, opts, **more)
             return dict(_EMPTY_RESULT)
         raw = await super().send_raw_request(method, params, opts, **more)
+        if (offer := _offer.get()) is not None and method in _EMPTY_OFFERS:
+            offer.result = raw
+            return {**_EMPTY_OFFERS[method], "resultType": "complete", **_CACHE_HINTS}
         if method == "tools/list":
             # Validating the schema takes milliseconds per tool.
             tools, problems = await asyncio.to_thread(read_tools, raw.get("tools"))
@@ -189,6 +201,60 @@ class McpSession:
         finally:
             _sending.reset(token)
         return sending.result
+
+    # Prompts and resources -----------------------------------------------------------------------------------------
+
+    async def offers(self) -> ServerOffers:
+        """Return the prompts and resources that the server lists; none of a kind that it does not have."""
+        capabilities = self._session.server_capabilities
+        prompts: list[Any] = []
+        resources: list[Any] = []
+        if capabilities is not None and capabilities.prompts is not None:
+            prompts = await self._list_offers("prompts", self._session.list_prompts, MOST_PROMPTS)
+        if capabilities is not None and capabilities.resources is not None:
+            resources = await self._list_offers("resources", self._session.list_resources, MOST_RESOURCES)
+        known_prompts, problems = read_prompts(prompts)
+        known_resources, more = read_resources(resources)
+        return ServerOffers(tuple(known_prompts), tuple(known_resources), (*problems, *more)[:PROBLEMS])
+
+    async def _list_offers(self, key: str, ask: Callable[..., Awaitable[object]], most: int) -> list[Any]:
+        rows: list[Any] = []
+        cursor: str | None = None
+        for _ in range(PAGES):
+            params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
+            raw = await self._ask_offer(lambda params=params: ask(params=params), LISTING)
+            listed: Any = raw.get(key)
+            rows += cast("list[Any]", listed)[: most + 1] if isinstance(listed, list) else []
+            cursor = raw.get("nextCursor")
+            if not isinstance(cursor, str) or not cursor or len(rows) > most:
+                break
+        return rows[: most + 1]
+
+    async def prompt(self, name: str, arguments: dict[str, str], seconds: float) -> JsonObject:
+        """Get a prompt with its arguments filled in, as the server sent it."""
+        return await self._ask_offer(lambda: self._session.get_prompt(name, arguments or None), seconds)
+
+    async def resource(self, uri: str, seconds: float) -> JsonObject:
+        """Read a resource, as the server sent it."""
+        return await self._ask_offer(lambda: self._session.read_resource(uri), seconds)
+
+    async def _ask_offer(self, ask: Callable[[], Awaitable[object]], seconds: float) -> JsonObject:
+        """Send a request about prompts or resources; its result bypasses the models of the library.
+
+        Raises:
+            MCPError: the server refused, or the connection was lost (`CLOSED`).
+            TimeoutError: it did not answer in time.
+        """
+        offer = SentCall()
+        token = _offer.set(offer)
+        try:
+            with anyio.fail_after(seconds):
+                await ask()
+        except TimeoutError:
+            raise TimeoutError(f"it did not answer within {seconds:g} s") from None
+        finally:
+            _offer.reset(token)
+        return offer.result
 
     async def probe(self) -> None:
         """Check that the server still answers."""

@@ -33,6 +33,7 @@ from everturn.core.events import (
     MessageAdded,
     StepRestarted,
     TitleSet,
+    TurnCompleted,
     TurnEvent,
     TurnStarted,
     TurnSuspended,
@@ -162,10 +163,13 @@ def _lane_name(lane: Lane, *logs: Mapping[Lane, Sequence[Placed]]) -> str:
 def _lanes(events: Sequence[Event], ignore: frozenset[str]) -> dict[Lane, list[Placed]]:
     rename = _renaming(events)
     lanes: dict[Lane, list[Placed]] = {}
+    titles = {event.turn: event for event in events if isinstance(event, TitleSet) and event.model}
     for at, event in enumerate(events):
-        if not isinstance(event, TIMING_EVENTS):
+        if not isinstance(event, TIMING_EVENTS) and event not in titles.values():
             turn = event.turn if isinstance(event, TurnEvent) else ""
             raw = msgspec.to_builtins(event)
+            if turn in titles and isinstance(event, TurnCompleted):
+                raw["usage"] = _without(raw.get("usage", {}), msgspec.to_builtins(titles[turn].usage))
             if isinstance(event, GateResolved) and event.grant is not None:
                 raw["grant"] = {key: field_value for key, field_value in raw["grant"].items() if key not in GATE_FIELDS}
             plain = cast("Plain", _strip(raw, rename, IGNORED | ignore, ignore))
@@ -173,6 +177,12 @@ def _lanes(events: Sequence[Event], ignore: frozenset[str]) -> dict[Lane, list[P
             # Logs of the first release have the title at the end of its turn, later ones behind its beginning.
             lane.insert(1 if isinstance(event, TitleSet) else len(lane), (at, plain))
     return lanes
+
+
+def _without(usage: Plain, title: Plain) -> Plain:
+    """The usage of a turn without that of its title, which a replay does not ask for."""
+    left = {key: value - title.get(key, 0) if isinstance(value, int | float) else value for key, value in usage.items()}
+    return {key: value for key, value in left.items() if value}
 
 
 def _call_of(event: Event) -> str:

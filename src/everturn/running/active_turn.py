@@ -76,6 +76,7 @@ class TurnSettings(Struct, frozen=True):
     layers: tuple[Mapping[str, Any], ...] = ()  # options: provider < model < agent < variant; the turn's come last
     request_message_fields: frozenset[str] = REQUEST_MESSAGE_FIELDS
     summary_model: str = ""  # the model that writes summaries; "": the model of the turn
+    title_model: str = ""  # the model that writes titles of sessions; "": a title is the first message, cut
     # With more tools than this, the model finds those of groups and MCP servers with `find_tools`; 0: never.
     tool_search_above: int = 40
     first_chunk_timeout: float = 300.0

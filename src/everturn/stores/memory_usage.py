@@ -20,6 +20,7 @@ from everturn.core.events import (
     GrantRevoked,
     StepFinished,
     StepInterrupted,
+    TitleSet,
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
@@ -36,6 +37,7 @@ USAGE_EVENTS: frozenset[type[Event]] = frozenset(
         StepInterrupted,
         CompactionFinished,
         CompactionFailed,
+        TitleSet,
         CallStarted,
         TurnCompleted,
         TurnFailed,
@@ -156,10 +158,12 @@ class UsageTotals:
         if type(event) is CallStarted:
             used.spent = Spent(used.spent.steps, used.spent.calls + 1, used.spent.usage)
             return
+        if type(event) is TitleSet and not event.model:  # it is the first message
+            return
         used.at = event.at
         if type(event) in (StepFinished, StepInterrupted):
             used.spent += Spent(steps=1, usage=event.usage)
-        elif type(event) in (CompactionFinished, CompactionFailed):
+        elif type(event) in (CompactionFinished, CompactionFailed, TitleSet):
             used.spent += Spent(usage=event.usage)
 
 

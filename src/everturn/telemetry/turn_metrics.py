@@ -34,6 +34,7 @@ class TurnMetrics:
             e.StepInterrupted: self._step_ended,
             e.CompactionFinished: self._compaction_ended,
             e.CompactionFailed: self._compaction_ended,
+            e.TitleSet: self._title_set,
             e.GateOpened: self._gate_opened,
             e.GateResolved: self._gate_resolved,
             e.CallStarted: self._call_started,
@@ -108,6 +109,11 @@ class TurnMetrics:
         if isinstance(event, e.CompactionFinished):
             model = event.model or model
         self._count_usage(model, event.usage)
+
+    def _title_set(self, turn: str, event: e.Event) -> None:
+        assert isinstance(event, e.TitleSet)
+        if event.model:
+            self._count_usage(event.model, event.usage)
 
     def _count_usage(self, model: str, usage: Usage) -> None:
         kinds = {

@@ -17,5 +17,6 @@ of a running turn in `everturn.running`, and the driver of sessions in `everturn
 - `summarizer`: asks a model for a summary
 - `window_usage`: what fills the context window
 - `steering`: adds messages that a person sends while the turn runs
+- `title`: asks a small model for the title of a session
 - `finalize`: finishes open calls, runs end hooks, and writes the terminal event
 """

@@ -61,6 +61,7 @@ from everturn.turn import (
     request,
     steering,
     stream,
+    title,
     typed_output,
 )
 from everturn.turn.continuation import judge_cut
@@ -84,6 +85,8 @@ async def drive_turn(run: ActiveTurn) -> None:
         if run.state.ending is None:
             await _work(run)
         if run.state.ending is not None and not run.state.phase.is_terminal:
+            if run.state.ending.outcome == "completed":
+                await title.write_title(run)
             await finalize.finalize_turn(run)
     finally:
         run.is_closed = True

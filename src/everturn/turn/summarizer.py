@@ -192,7 +192,7 @@ async def _ask(run: ActiveTurn, model: Model, instructions: str, prompt: str, li
     await run.call_hooks("on_before_request", ctx)  # what plugins take out of requests must not be in this one either
     ctx.body.tools = []
     failpoints.hit_failpoint("summary.request")
-    text, usage, finish, has_calls = await _read(run, model, ctx.body)
+    text, usage, finish, has_calls = await read_answer(run, model, ctx.body)
     if has_calls:
         return Summary("", usage, problem="the model called a tool instead of writing a summary")
     if finish not in ("stop", "length"):
@@ -221,12 +221,19 @@ def _cut(text: str, tokens: int, is_cut_off: bool) -> str:
     return text
 
 
-async def _read(run: ActiveTurn, model: Model, request: ModelRequest) -> tuple[str, Usage, Finish, bool]:
-    """Read the whole stream: its text, usage and finish, and whether the model made a call."""
+async def read_answer(
+    run: ActiveTurn, model: Model, request: ModelRequest, seconds: float = 0.0
+) -> tuple[str, Usage, Finish, bool]:
+    """Read the whole stream: its text, usage and finish, and whether the model made a call.
+
+    `seconds` is how long it may take in all; 0: as long as a step.
+
+    Raises:
+        ModelError: the model failed, or took too long.
+    """
     settings = run.setup.settings
-    watchdog = StreamTimeout(
-        run.setup.clock, settings.first_chunk_timeout, settings.idle_timeout, settings.step_timeout
-    )
+    limits = (settings.first_chunk_timeout, settings.idle_timeout, settings.step_timeout)
+    watchdog = StreamTimeout(run.setup.clock, *(min(limit, seconds) if seconds else limit for limit in limits))
     pieces: list[str] = []
     usage, finish, has_calls = Usage(), None, False
     batches: AsyncIterator[Sequence[Chunk]] | None = None
@@ -254,7 +261,7 @@ async def _read(run: ActiveTurn, model: Model, request: ModelRequest) -> tuple[s
             raise ModelError("the model's stream was cancelled from within", kind="model") from None
         if not watchdog.cancellations or run.is_cancelled or not watchdog.undo_cancellations():
             raise
-        raise ModelError("the summary took too long and was given up", kind="stalled") from None
+        raise ModelError("the model took too long and was given up", kind="stalled") from None
     finally:
         watchdog.stop()
         await close_stream(batches)

@@ -599,6 +599,12 @@ export interface GateView {
   readonly claim: CallClaim | null;
 }
 
+/** Get a prompt of an MCP server, with its arguments filled in. */
+export interface GetMcpPrompt {
+  readonly name: string;
+  readonly arguments?: Readonly<Record<string, string>>;
+}
+
 /** A remembered approval. */
 export interface Grant {
   readonly id: string;
@@ -823,9 +829,45 @@ export interface LoginView {
   readonly address: string;
 }
 
+/** What a prompt or a resource contains, for the `contexts` and `files` of a message. Its text is untrusted. */
+export interface McpContent {
+  readonly contexts: readonly (AttachedContext)[];
+  readonly files: readonly (FileView)[];
+}
+
 /** MCP servers, as they are configured. */
 export interface McpList {
   readonly servers: readonly (McpView)[];
+}
+
+/** The prompts and resources of the MCP servers that are connected. */
+export interface McpOffers {
+  readonly prompts: readonly (McpPromptView)[];
+  readonly resources: readonly (McpResourceView)[];
+}
+
+/** An argument of a prompt; its value is a text. */
+export interface McpPromptArgument {
+  readonly name: string;
+  readonly description: string;
+  readonly required: boolean;
+}
+
+/** A prompt of an MCP server: `/server:name` is its command. The texts are the server's. */
+export interface McpPromptView {
+  readonly server: string;
+  readonly name: string;
+  readonly description: string;
+  readonly arguments: readonly (McpPromptArgument)[];
+}
+
+/** A resource of an MCP server: `@server:uri` attaches it. The texts are the server's. */
+export interface McpResourceView {
+  readonly server: string;
+  readonly uri: string;
+  readonly name: string;
+  readonly description: string;
+  readonly media_type: string;
 }
 
 /** A tool of an MCP server. */
@@ -1321,6 +1363,11 @@ export interface Quote {
   readonly text: string;
 }
 
+/** Read a resource of an MCP server. */
+export interface ReadMcpResource {
+  readonly uri: string;
+}
+
 /** A piece of reasoning. */
 export interface ReasoningDelta {
   readonly type: "ReasoningDelta";
@@ -1717,12 +1764,14 @@ export interface TextPart {
   readonly citations?: readonly (Citation)[];
 }
 
-/** The session got a title. */
+/** The session got a title: from its first message, or with `model` from that model. */
 export interface TitleSet {
   readonly type: "TitleSet";
   readonly at?: number;
   readonly turn: string;
   readonly title: string;
+  readonly usage?: Usage;
+  readonly model?: string;
 }
 
 /** Tools, by name. */

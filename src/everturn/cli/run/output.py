@@ -36,6 +36,9 @@ The exit code is derived from it, also when a turn is read again from its log.
 COMPLETED, FAILED, UNUSABLE, DENIED, LIMITED, PARKED, CANCELLED, READER_GONE = 0, 1, 2, 3, 4, 5, 130, 141
 DEADLINE: Final = "deadline"  # the problem kind of a turn that timed out
 _NOT_PRINTABLE_ASCII: Final = re.compile(r"[^\x20-\x7e]")
+STEP_LIMIT: Final = (
+    "step limit reached, so this is the last answer; --max-steps allows more, as does max_steps in everturn.toml"
+)
 
 
 class TurnOutput(Protocol):
@@ -193,7 +196,7 @@ class StderrOutput(TurnPrinter):
                 self._tell_once(text)
             case StepStarted(closing=True) if not self.is_limited:
                 self.is_limited = True
-                self._tell_once("the turn has had all its steps, so this is the last answer; --max-steps allows more")
+                self._tell_once(STEP_LIMIT)
             case TurnFailed(problem=problem) if problem.kind == DEADLINE:
                 self.is_limited = True
             case _:

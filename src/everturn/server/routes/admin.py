@@ -6,6 +6,7 @@ from typing import Final
 
 from everturn import api
 from everturn.access.admin import AdminAccess
+from everturn.access.mcp_offers import McpOfferAccess
 from everturn.server.route import Param, Route
 from everturn.server.routes.api import route_for
 
@@ -80,6 +81,35 @@ ROUTES: Final[list[Route]] = [
         "Reconnect to an MCP server now.",
         lambda a: a.access.admin.retry_server(a.ids["server"]),
         status=204,
+    ),
+    route_for(
+        "GET",
+        "/api/mcp/offers",
+        McpOfferAccess.list,
+        "List the prompts and resources of the MCP servers that are connected.",
+        lambda a: a.access.mcp.list(),
+        name="mcp_offers",
+        answer=api.McpOffers,
+    ),
+    route_for(
+        "POST",
+        "/api/mcp/{server}/prompt",
+        McpOfferAccess.prompt,
+        "Get a prompt of an MCP server, as context for a message.",
+        lambda a: a.access.mcp.prompt(a.ids["server"], a.body),
+        name="mcp_prompt",
+        body=api.GetMcpPrompt,
+        answer=api.McpContent,
+    ),
+    route_for(
+        "POST",
+        "/api/mcp/{server}/resource",
+        McpOfferAccess.resource,
+        "Read a resource of an MCP server, as context and files for a message.",
+        lambda a: a.access.mcp.resource(a.ids["server"], a.body),
+        name="mcp_resource",
+        body=api.ReadMcpResource,
+        answer=api.McpContent,
     ),
     route_for(
         "GET",

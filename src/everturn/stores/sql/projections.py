@@ -45,6 +45,7 @@ from everturn.core.events import (
     StepFinished,
     StepInterrupted,
     StepRestarted,
+    TitleSet,
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
@@ -300,6 +301,12 @@ def _compacts(live: LiveTurn, event: CompactionFinished | CompactionFailed, rows
     rows.used[event.turn] = live
 
 
+def _names(live: LiveTurn, event: TitleSet, rows: ProjectionRows) -> None:
+    if event.model:
+        live.usage, live.moved = live.usage + event.usage, event.at
+        rows.used[event.turn] = live
+
+
 def _begins(live: LiveTurn, event: CallStarted, rows: ProjectionRows) -> None:
     live.calls += 1
     rows.used[event.turn] = live
@@ -375,6 +382,7 @@ _TURN_HANDLERS: dict[type[Event], Callable[[LiveTurn, Any, ProjectionRows], None
     StepInterrupted: _steps,
     CompactionFinished: _compacts,
     CompactionFailed: _compacts,
+    TitleSet: _names,
     CallStarted: _begins,
     LimitReached: _limits,
     GateOpened: _asks,

@@ -25,6 +25,7 @@ from everturn.terminal.tui.commands import CommandHost, Commands
 from everturn.terminal.tui.folder import PICK, FolderStart, find_session, next_mode, open_folder
 from everturn.terminal.tui.host import Language, Severity
 from everturn.terminal.tui.key_buffer import keys_from_text
+from everturn.terminal.tui.mcp_offers import McpOfferList, OfferHost
 from everturn.terminal.tui.session_commands import listed_first
 from everturn.terminal.tui.session_follower import SessionFollower
 from everturn.terminal.tui.sidebar import MAX_SESSIONS, Sidebar
@@ -66,6 +67,7 @@ class AppBase(App[int]):
         self.sessions: dict[str, api.SessionView] = {}
         self.commands = Commands(cast("CommandHost", self))  # its actions are those of `TerminalApp`
         self.prompts: list[api.PromptView] = []  # saved prompts
+        self.mcp_offers = McpOfferList(cast("OfferHost", self))
         self.agent = self.model = ""  # choice for the next message; "": the default
         self.mode: PermissionMode = ""  # of the next message; "": the agent's own
         self.folder: api.FolderView | None = None  # the folder that this terminal works in

@@ -33,6 +33,7 @@ from everturn.terminal.tui.folder_commands import (
     run_own_command,
 )
 from everturn.terminal.tui.host import Host
+from everturn.terminal.tui.mcp_offers import McpOfferList, context_parts
 from everturn.terminal.tui.prompt_commands import describe_prompts, refuse_unknown_prompt, use_prompt
 from everturn.terminal.tui.session_commands import SESSION_COMMANDS, run_session_command
 from everturn.terminal.tui.texts.app import AppTexts, get_app_texts
@@ -74,6 +75,7 @@ class CommandHost(Host, Protocol):
     is_in_memory: bool  # the sessions end with this process
     prompts: list[api.PromptView]  # saved prompts
     sessions: dict[str, api.SessionView]  # known sessions
+    mcp_offers: McpOfferList  # prompts and resources of MCP servers
 
     @property
     def chat_screen(self) -> ConversationView:
@@ -200,7 +202,7 @@ class Commands:
         """Send a message; `typed` is what the person wrote for it, if that was a command."""
         app, files, contexts = self._app, list(self._app.attached), list(self._app.contexts)
         app.attached, app.contexts = [], []
-        turn = await app.attempt(self._sending(text, files, contexts, steers))
+        turn = await app.attempt(self._read_and_send(text, files, contexts, steers))
         if turn is None:
             app.attached, app.contexts = files, contexts
             app.chat_screen.composer.write("\n".join(filter(None, (text, app.chat_screen.composer.text))))
@@ -214,6 +216,28 @@ class Commands:
             app.follower.poll_now()
         app.chat_screen.transcript.scroll_end(animate=False)
         app.chat_screen.draw()
+
+    async def _read_and_send(
+        self, text: str, files: list[api.FileView], contexts: list[ContextPart], steers: bool
+    ) -> RemoteTurn:
+        """Send a message with the resources that it mentions."""
+        content = await self._app.mcp_offers.read_mentioned(text)
+        return await self._sending(text, [*files, *content.files], [*contexts, *context_parts(content)], steers)
+
+    async def _send_prompt(self, word: str, rest: str) -> bool:
+        """Send a prompt of an MCP server; False if there is none of this name."""
+        app = self._app
+        try:
+            content = await app.mcp_offers.get_prompt(word, rest)
+        except EverturnError as error:
+            app.write_input(f"{word} {rest}".rstrip() + " ")
+            app.show_message(str(error), "warning")
+            return True
+        if content is None:
+            return False
+        app.attached, app.contexts = [*app.attached, *content.files], [*app.contexts, *context_parts(content)]
+        await self._send(replace_surrogates(app.mcp_offers.prompt_message(word, rest)), False, f"{word} {rest}".strip())
+        return True
 
     async def _sending(
         self, text: str, files: list[api.FileView], contexts: list[ContextPart], steers: bool
@@ -282,6 +306,8 @@ class Commands:
             case _:
                 if (text := expand_folder_command(self._app.folder, word, rest)) is not None:
                     return await self._send(replace_surrogates(text), False, f"{word} {rest}".strip())
+                if await self._send_prompt(word, rest):
+                    return None
                 known = ", ".join(self.slash_commands())
                 self._app.show_message(self._app_texts.no_command.format(name=word, known=known), "warning")
         return None
@@ -299,8 +325,14 @@ class Commands:
 
     def slash_commands(self) -> dict[str, str]:
         """Return the commands with their descriptions; a prompt or a file of the folder does not hide a command."""
+        self._refresh_offers()
         known = {**self._app_texts.slash, **_new(describe_prompts(self._app), self._app_texts.slash)}
-        return {**known, **_new(describe_commands(self._app.folder), known)}
+        known |= _new(describe_commands(self._app.folder), known)
+        return {**known, **_new(self._app.mcp_offers.describe_prompts(), known)}
+
+    def _refresh_offers(self) -> None:
+        if self._app.mcp_offers.is_old():
+            self._app.run_worker(self._app.mcp_offers.refresh(), exit_on_error=False)
 
     def values(self, word: str) -> Sequence[str]:
         """Return the possible arguments of a command, for completion."""
@@ -311,13 +343,19 @@ class Commands:
         return [agent.name for agent in self._app.agents.agents] if word == "/agent" else ()
 
     def files(self, typed: str) -> list[str]:
-        """Return the files of the folder that match what was typed after an `@`."""
+        """Return the files of the folder, and the resources of MCP servers, that match what was typed after an `@`."""
         folder = self._app.folder
+        self._refresh_offers()
+        resources = self._app.mcp_offers.match_resources(typed)
         if folder is None:
-            return []
+            return resources
         if not typed or not self._files:  # listed anew with each `@`
             self._files = list_files(folder.root)
-        return match_files(self._files, typed)
+        return (
+            [*resources, *match_files(self._files, typed)]
+            if ":" in typed
+            else [*match_files(self._files, typed), *resources]
+        )
 
     def models(self) -> list[str]:
         """Return the models that the agent of this session may use, its own first."""

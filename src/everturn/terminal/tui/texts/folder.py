@@ -21,6 +21,8 @@ class FolderTexts(Struct, frozen=True):
     plan_ready: str
     carry_on: str  # sent to the model
     carry_out: str  # sent to the model
+    use_prompt: str  # sent to the model
+    many_resources: str
     come_back: str
     no_folder: str
     no_session: str
