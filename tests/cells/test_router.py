@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
+from yarl import URL
 
 from everturn.cells.connection import connected
 from everturn.cells.identity import TenantIdentity, credential_of
@@ -27,12 +28,12 @@ class FakeCell:
         self.seen: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.url = ""
-        self._runner = web.ServerRunner(web.Server(self._handle))
+        self._runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
 
     async def start(self) -> None:
         await self._runner.setup()
         port = free_port()
-        await web.TCPSite(self._runner, "127.0.0.1", port, shutdown_timeout=0.1).start()
+        await web.TCPSite(self._runner, "127.0.0.1", port).start()
         self.url = f"http://127.0.0.1:{port}"
 
     async def stop(self) -> None:
@@ -62,13 +63,14 @@ class FakeCell:
 class RouterWorld:
     """A router, two cells and the routing table."""
 
-    def __init__(self, address: str, cells: dict[str, FakeCell], table: RoutingTable) -> None:
-        self.address, self.cells, self.table = address, cells, table
+    def __init__(self, address: str, cells: dict[str, FakeCell], table: RoutingTable, router: CellRouter) -> None:
+        self.address, self.cells, self.table, self.router = address, cells, table, router
         self.http = aiohttp.ClientSession()
 
-    async def get(self, path: str, tenant: str = "acme", **how: object) -> tuple[int, str]:
+    async def get(self, path: str, tenant: str = "acme") -> tuple[int, str]:
         headers = {"Authorization": next(key for key, owner in KEYS.items() if owner == tenant)}
-        async with self.http.get(self.address + path, headers=headers, **how) as response:  # pyright: ignore
+        url = URL(self.address + path, encoded=True)
+        async with self.http.get(url, headers=headers) as response:
             return response.status, await response.text()
 
     async def post(self, path: str, data: bytes) -> tuple[int, str]:
@@ -87,7 +89,7 @@ async def world(cells: CellMap) -> AsyncGenerator[RouterWorld]:
     router = CellRouter(served, wait=20.0, domain="example.test", hooks={"github": "acme"})
     serving = asyncio.create_task(serve_router(router, "127.0.0.1", free_port(), leave, ready.set_result))
     async with connected(cells.routes) as connection:
-        world = RouterWorld(await ready, fakes, RoutingTable(connection, "a"))
+        world = RouterWorld(await ready, fakes, RoutingTable(connection, "a"), router)
         yield world
         await world.http.close()
     leave.set()
@@ -97,8 +99,10 @@ async def world(cells: CellMap) -> AsyncGenerator[RouterWorld]:
 
 
 async def switch(world: RouterWorld, **changes: object) -> None:
-    """Change the route of the tenant."""
-    await world.table.change(await world.table.get("acme"), **changes)
+    """Change the route of the tenant, and wait until the router knows it."""
+    changed = await world.table.change(await world.table.get("acme"), **changes)
+    while world.router.epoch("acme") < changed.epoch:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
 
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
@@ -152,7 +156,12 @@ async def test_host_names_hooks_and_callbacks(world: RouterWorld) -> None:
 
 
 async def test_headers_of_a_connection_stay_on_it(world: RouterWorld) -> None:
-    headers = {"Authorization": next(iter(KEYS)), "Connection": "X-Private, keep-alive", "X-Private": "1", "X-Kept": "2"}
+    headers = {
+        "Authorization": next(iter(KEYS)),
+        "Connection": "X-Private, keep-alive",
+        "X-Private": "1",
+        "X-Kept": "2",
+    }
     async with world.http.get(f"{world.address}/api/sessions", headers=headers) as response:
         await response.read()
     seen = world.cells["a"].headers[-1]

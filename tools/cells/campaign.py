@@ -58,6 +58,9 @@ python = ["tools.cells.mail_tool"]
 [limits]
 requests = 0
 streams = 0
+
+[tenants.acme.users.ada]
+role = "owner"
 """
 MODEL = """
 [models.{name}]
@@ -138,7 +141,9 @@ class CellsInstallation:
         """Start all programs; they answer when this returns."""
         for name, ports in self.ports.items():
             for port in ports:
-                await self._start("serve", "--config", str(self.home / f"{name}.toml"), "--port", str(port), "--no-reload")
+                await self._start(
+                    "serve", "--config", str(self.home / f"{name}.toml"), "--port", str(port), "--no-reload"
+                )
         await self._start("router", "--config", str(self.home / "cells.toml"))
         addresses = [port for ports in self.ports.values() for port in ports] + [self.router_port]
         async with aiohttp.ClientSession() as http, asyncio.timeout(240):
@@ -165,6 +170,11 @@ class CellsInstallation:
         )
         output, _ = await process.communicate()
         return process.returncode or 0, output.decode()
+
+    def log_ends(self) -> str:
+        """The last lines of each program. Blocks."""
+        logs = sorted(self.home.glob("process-*.log"))
+        return "\n".join(f"{log.name}: {log.read_text(encoding='utf-8')[-1500:]}" for log in logs)
 
     async def stop(self) -> None:
         """Stop all programs."""
@@ -211,7 +221,6 @@ async def run_campaign(streams: int, gates: int, kills: int, nodes: int, chunks:
     began, rng = time.monotonic(), random.Random(seed)
     async with _installation(nodes, chunks) as cells:
         await cells.start()
-        code, output = await cells.command("users", "add", USER, "--tenant", TENANT, "--store", cells.databases["a"])
         words = ("keys", "add", USER, "--tenant", TENANT, "--role", "owner", "--store", cells.databases["a"])
         code, output = await cells.command(*words)
         found = re.search(r"evk_[A-Za-z0-9_-]+", output)
@@ -266,8 +275,7 @@ async def _installation(nodes: int, chunks: int) -> AsyncGenerator[CellsInstalla
             try:
                 yield cells
             except BaseException:
-                for log in sorted(home.glob("process-*.log")):
-                    print(log.name, log.read_text(encoding="utf-8")[-1500:], file=sys.stderr)
+                print(await asyncio.to_thread(cells.log_ends), file=sys.stderr)
                 raise
             finally:
                 await cells.stop()
@@ -356,7 +364,9 @@ async def _measure(http: aiohttp.ClientSession, cells: CellsInstallation, pairs:
     direct.sort(), routed.sort()
     names = {"direct": direct, "router": routed, "overhead": overhead}
     points = (("p50", 0.5), ("p99", 0.99))
-    return {f"{name}_{point}_ms": kept[int(len(kept) * share)] for name, kept in names.items() for point, share in points}
+    return {
+        f"{name}_{point}_ms": kept[int(len(kept) * share)] for name, kept in names.items() for point, share in points
+    }
 
 
 async def _until_completed(url: str, turns: list[tuple[str, str]]) -> list[str]:

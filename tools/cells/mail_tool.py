@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -14,6 +15,10 @@ LEDGER = "CELLS_LEDGER"
 @tool(approval="always")
 async def mail(to: str, ctx: ToolContext) -> str:
     """Send a mail."""
-    with Path(os.environ[LEDGER]).open("a", encoding="utf-8") as file:
-        file.write(f"{ctx.session} {to}\n")
+    await asyncio.to_thread(_record, f"{ctx.session} {to}\n")
     return f"sent to {to}"
+
+
+def _record(line: str) -> None:
+    with Path(os.environ[LEDGER]).open("a", encoding="utf-8") as file:
+        file.write(line)

@@ -29,7 +29,7 @@ from everturn.cells.copying import (
 )
 from everturn.cells.fence import create_fences, fence_mode, freeze, lift, set_fence
 from everturn.cells.routes import CellMap, RoutingTable, TenantRoute
-from everturn.cells.source_copy import erase_rows, park
+from everturn.cells.source_copy import delete_audit, erase_rows, park
 from everturn.cells.tables import MovedTable, moved_tables
 from everturn.core.accounts import LOCAL
 from everturn.engine.postgres.statements import EngineStatements
@@ -43,6 +43,8 @@ FEW_SESSIONS: Final = 100  # changed sessions that are copied while the tenant i
 HOLD_SECONDS: Final = 0.3  # for routers to hear of the hold; one that does not is refused by the source
 SHARED_SECRETS: Final = ("callbacks", "encryption", "files", "sessions", "webhooks")
 """Secrets by which a cell recognises what another one has signed or encrypted."""
+
+CONFIGURATION: Final = "configuration"  # who created the users of a configuration, in the audit log
 
 _LIVE: Final = """
 SELECT s.id FROM sessions s WHERE s.tenant = $1 AND NOT s.erased AND (
@@ -293,10 +295,11 @@ async def _check_target(source: Any, target: Any, tenant: str) -> None:
     known = "SELECT EXISTS (SELECT 1 FROM tenants WHERE id = $1) OR EXISTS (SELECT 1 FROM sessions WHERE tenant = $1)"
     if not await source.fetchval(known, tenant):
         raise ConfigError(f"the source has no tenant {tenant!r}")
-    for table in ("sessions", "audit"):
-        if await target.fetchval(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE tenant = $1)", tenant):
+    for table, condition in (("sessions", ""), ("audit", f" AND who <> '{CONFIGURATION}'")):
+        if await target.fetchval(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE tenant = $1{condition})", tenant):
             raise ConfigError(f"the target has {table} of {tenant!r} already; erase the tenant there first")
     await _share_secrets(source, target, is_rehearsal=True)
+    await delete_audit(target, tenant)  # that users of this tenant are in the target's configuration
 
 
 async def _share_secrets(source: Any, target: Any, is_rehearsal: bool = False) -> None:

@@ -79,6 +79,11 @@ class CellRouter:
         if self._http is not None:
             await self._http.close()
 
+    def epoch(self, tenant: str) -> int:
+        """The epoch of a tenant's route, as this router knows it."""
+        route = self._routes.get(tenant)
+        return 0 if route is None else route.epoch
+
     # The routing table ------------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
@@ -295,11 +300,13 @@ async def serve_router(router: CellRouter, host: str, port: int, leave: asyncio.
     """Serve until `leave` is set; calls `ready` with the address."""
     await router.start()
     runner = web.ServerRunner(
-        web.Server(router.handle, access_log=None, keepalive_timeout=75.0, auto_decompress=False), handle_signals=False
+        web.Server(router.handle, access_log=None, keepalive_timeout=75.0, auto_decompress=False),
+        handle_signals=False,
+        shutdown_timeout=1.0,
     )
     try:
         await runner.setup()
-        site = web.TCPSite(runner, host, port, shutdown_timeout=1.0)
+        site = web.TCPSite(runner, host, port)
         await site.start()
         address = runner.addresses[0]
         ready(f"http://{address[0]}:{address[1]}")

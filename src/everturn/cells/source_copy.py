@@ -32,15 +32,24 @@ async def park(source: Any, tenant: str, move: str) -> None:
         await set_fence(source, tenant, move, "moved")
 
 
+async def delete_audit(connection: Any, tenant: str) -> None:
+    """Delete the audit log of a tenant, which triggers protect otherwise."""
+    if await connection.fetchval("SELECT EXISTS (SELECT 1 FROM audit WHERE tenant = $1)", tenant):
+        async with connection.transaction():
+            await connection.execute("ALTER TABLE audit DISABLE TRIGGER audit_is_kept")
+            await connection.execute("DELETE FROM audit WHERE tenant = $1", tenant)
+            await connection.execute("ALTER TABLE audit ENABLE TRIGGER audit_is_kept")
+
+
 async def erase_rows(connection: Any, tables: Sequence[MovedTable], tenant: str) -> int:
     """Delete all rows of a tenant, also its audit log; return how many sessions it had. Maintenance removes the blobs."""
     async with connection.transaction():
         await connection.execute("SET LOCAL everturn.mover = 'on'")
         count = await connection.fetchval("SELECT count(*) FROM sessions WHERE tenant = $1", tenant)
-        await connection.execute("ALTER TABLE audit DISABLE TRIGGER audit_is_kept")
+        await delete_audit(connection, tenant)
         for table in reversed(tables):  # the sessions last
-            await connection.execute(f"DELETE FROM {table.name} WHERE {table.condition}", tenant)
+            if table.name != "audit":
+                await connection.execute(f"DELETE FROM {table.name} WHERE {table.condition}", tenant)
         await connection.execute("DELETE FROM usage_days WHERE tenant = $1", tenant)
-        await connection.execute("ALTER TABLE audit ENABLE TRIGGER audit_is_kept")
     await lift(connection, tenant)
     return count
