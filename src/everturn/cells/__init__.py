@@ -7,7 +7,7 @@ copies the rest, and switches the route. Decision 0218.
 - `routes`: the routing table, and the state of each move
 - `fence`: freezes a tenant in a database
 - `tables`: which rows belong to a tenant
-- `copying`: copies rows between two databases and compares them
+- `table_copy`: copies rows between two databases and compares them
 - `source_copy`: what is done with the copy that stays behind
 - `move`: the steps of a move, each of which can be repeated after a crash
 - `identity`: the tenant of a request

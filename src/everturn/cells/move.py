@@ -18,7 +18,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from everturn.cells.connection import connected
-from everturn.cells.copying import (
+from everturn.cells.fence import create_fences, fence_mode, freeze, lift, set_fence
+from everturn.cells.routes import CellMap, RoutingTable, TenantRoute
+from everturn.cells.source_copy import delete_audit, erase_rows, park
+from everturn.cells.table_copy import (
     SESSIONS_AT_ONCE,
     changed_sessions,
     copy_blobs,
@@ -27,9 +30,6 @@ from everturn.cells.copying import (
     current_position,
     delete_sessions,
 )
-from everturn.cells.fence import create_fences, fence_mode, freeze, lift, set_fence
-from everturn.cells.routes import CellMap, RoutingTable, TenantRoute
-from everturn.cells.source_copy import delete_audit, erase_rows, park
 from everturn.cells.tables import MovedTable, moved_tables
 from everturn.core.accounts import LOCAL
 from everturn.engine.postgres.statements import EngineStatements

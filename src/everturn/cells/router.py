@@ -101,7 +101,7 @@ class CellRouter:
         try:
             table = RoutingTable(connection, self._cells.default)
             await table.create()
-            await connection.add_listener(CHANNEL, lambda *_: self._must_look.set())
+            await connection.add_listener(CHANNEL, self._hear)
             while True:
                 self._take(await table.all())
                 with suppress(TimeoutError):
@@ -114,6 +114,9 @@ class CellRouter:
             raise OSError(str(error)) from error
         finally:
             connection.terminate()
+
+    def _hear(self, *_: object) -> None:
+        self._must_look.set()
 
     def _take(self, rows: list[TenantRoute]) -> None:
         routes = {row.tenant: row for row in rows}

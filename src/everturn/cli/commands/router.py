@@ -42,7 +42,7 @@ async def _serve(options: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, leave.set)
     port = table.port if options.port is None else options.port
-    await serve_router(routed, options.host or table.host, port, leave, lambda url: _print_note(f"routes at {url}"))
+    await serve_router(routed, options.host or table.host, port, leave, _print_address)
 
 
 def tenant(options: argparse.Namespace) -> int:
@@ -86,6 +86,10 @@ async def _run(options: argparse.Namespace) -> list[str]:
 def _line(route: TenantRoute) -> str:
     move = f"  {route.phase}: {route.source} -> {route.target}" if route.phase else ""
     return f"{route.tenant}  {route.cell}  epoch {route.epoch}{'  held' if route.is_held else ''}{move}"
+
+
+def _print_address(url: str) -> None:
+    _print_note(f"routes at {url}")
 
 
 def _print_note(text: str) -> None:
