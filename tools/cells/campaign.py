@@ -36,7 +36,7 @@ from tools.chaos.api import ApiTurnScreen, visit
 from tools.chaos.resume import compare_with_stored
 from tools.environment import child_environment
 from tools.servers.postgres import private_postgres
-from tools.servers.process import free_port
+from tools.servers.process import free_port, process_family
 
 PACE_MS = 100  # between two chunks of an answer
 TENANT, USER = "acme", "ada"
@@ -96,6 +96,7 @@ class CellsReport(Struct, frozen=True):
     router_p99_ms: float
     overhead_p50_ms: float  # of pairs of requests
     overhead_p99_ms: float
+    router_cpu_ms: float  # processor time of the router for a request: what a busy machine does not change
     seconds: float
     violations: tuple[str, ...]
 
@@ -170,6 +171,10 @@ class CellsInstallation:
         )
         output, _ = await process.communicate()
         return process.returncode or 0, output.decode()
+
+    def router_cpu(self) -> float:
+        """Processor seconds that the router has used."""
+        return process_family(self._processes[-1].pid).seconds
 
     def log_ends(self) -> str:
         """The last lines of each program. Blocks."""
@@ -353,20 +358,23 @@ async def _move(cells: CellsInstallation, kills: list[str]) -> str:
 async def _measure(http: aiohttp.ClientSession, cells: CellsInstallation, pairs: int = 500) -> dict[str, float]:
     """The latency of a request past the router and through it, in pairs."""
     times: dict[str, list[float]] = {cells.source: [], cells.router: []}
+    used = cells.router_cpu()
     for _ in range(pairs):
         for base, kept in times.items():
             began = time.perf_counter()
             async with http.get(f"{base}/api/me") as response:
                 await response.read()
             kept.append((time.perf_counter() - began) * 1000)
+    used = cells.router_cpu() - used
     direct, routed = times[cells.source], times[cells.router]
     overhead = sorted(b - a for a, b in zip(direct, routed, strict=True))
     direct.sort(), routed.sort()
     names = {"direct": direct, "router": routed, "overhead": overhead}
     points = (("p50", 0.5), ("p99", 0.99))
-    return {
+    found = {
         f"{name}_{point}_ms": kept[int(len(kept) * share)] for name, kept in names.items() for point, share in points
     }
+    return {**found, "router_cpu_ms": used / pairs * 1000}
 
 
 async def _until_completed(url: str, turns: list[tuple[str, str]]) -> list[str]:
