@@ -221,7 +221,9 @@ class CellReader:
         return False
 
 
-async def run_campaign(streams: int, gates: int, kills: int, nodes: int, chunks: int, seed: int) -> CellsReport:
+async def run_campaign(
+    streams: int, gates: int, kills: int, nodes: int, chunks: int, seed: int, pairs: int = 500
+) -> CellsReport:
     """Run the campaign."""
     began, rng = time.monotonic(), random.Random(seed)
     async with _installation(nodes, chunks) as cells:
@@ -235,7 +237,7 @@ async def run_campaign(streams: int, gates: int, kills: int, nodes: int, chunks:
         async with _http(key) as http:
             waiting = [await _send(http, cells.router, "asks") for _ in range(gates)]
             await _until_asked(http, cells.router, gates)
-            latency = await _measure(http, cells)
+            latency = await _measure(http, cells, pairs)
             talking = [await _send(http, cells.router, "talks") for _ in range(streams)]
             readers = [
                 CellReader(http, f"{cells.router}/api/sessions/{session}/turns/{turn}/events", session)
@@ -355,7 +357,7 @@ async def _move(cells: CellsInstallation, kills: list[str]) -> str:
     return output.strip()
 
 
-async def _measure(http: aiohttp.ClientSession, cells: CellsInstallation, pairs: int = 500) -> dict[str, float]:
+async def _measure(http: aiohttp.ClientSession, cells: CellsInstallation, pairs: int) -> dict[str, float]:
     """The latency of a request past the router and through it, in pairs."""
     times: dict[str, list[float]] = {cells.source: [], cells.router: []}
     used = cells.router_cpu()
@@ -431,9 +433,12 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2, help="of each cell")
     parser.add_argument("--chunks", type=int, default=600, help="of an answer, ten a second")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=500, help="requests past the router and through it")
     parser.add_argument("--json", default="")
     given = parser.parse_args()
-    report = asyncio.run(run_campaign(given.streams, given.gates, given.kills, given.nodes, given.chunks, given.seed))
+    report = asyncio.run(
+        run_campaign(given.streams, given.gates, given.kills, given.nodes, given.chunks, given.seed, given.pairs)
+    )
     print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     if given.json:
         Path(given.json).write_bytes(msgspec.json.encode(report))
