@@ -36,6 +36,7 @@ EverturnError
 │  ├─ Stale                  an append from a driver that has lost its claim
 │  ├─ StoreBusy              another process holds the lock of this store
 │  ├─ StoreUnavailable       the store does not answer; a retry may help
+│  │  └─ TenantMoving        the tenant is moved to another cell; a retry reaches it there
 │  ├─ ServerUnavailable      an HTTP server does not answer
 │  ├─ EngineUnavailable      the engine does not answer; the command is durable, and is carried out when it does
 │  ├─ SessionQuarantined           the session stopped its drivers too often and is quarantined
@@ -351,6 +352,10 @@ class StoreBusy(EverturnError):
 
 class StoreUnavailable(EverturnError):
     """The store did not answer, or refused to write (a full disk). Nothing was acknowledged."""
+
+
+class TenantMoving(StoreUnavailable):
+    """The tenant is being moved to another cell, and writes nothing here any more. Nothing was changed; retry."""
 
 
 class ServerUnavailable(EverturnError):

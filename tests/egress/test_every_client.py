@@ -28,6 +28,7 @@ POLICED = {
 """Goes by somebody else's word, and passes the guard."""
 
 LISTED = {
+    "cells/router.py": "the cells, by the operator's configuration; no redirects are followed",
     "config/available_models.py": "model servers at addresses that the person typed or configured, and vendors of ours",
     "cli/doctor/server.py": "the server that the person runs, by their own configuration",
     "cli/doctor/services.py": "PostgreSQL, NATS, Restate: addresses of the operator's configuration",

@@ -44,6 +44,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "demo": "everturn.cli.commands.version:demo",
     "serve": "everturn.cli.commands.serve:serve",
     "worker": "everturn.cli.commands.worker:worker",
+    "router": "everturn.cli.commands.router:router",
     "sessions": "everturn.cli.commands.sessions:sessions",
     "schedules": "everturn.cli.commands.schedules:schedules",
     "webhooks": "everturn.cli.commands.webhooks:webhooks",

@@ -22,6 +22,7 @@ from everturn.access.server_context import ServerContext
 from everturn.agents.definition import AgentDefinition
 from everturn.app import App
 from everturn.base_app import BaseApp
+from everturn.cells.routes import CellAddresses, CellMap
 from everturn.cluster import Cluster
 from everturn.config.agents import agent_specs, agent_tables, make_agents, unchanged_agents
 from everturn.config.demo_tools import demo_tools
@@ -330,6 +331,29 @@ def configured_cluster(
         if is_postgres_url(url):
             settings["database"] = url
     return Cluster(**settings)
+
+
+def configured_cells(loaded: LoadedConfig, environ: Mapping[str, str]) -> CellMap:
+    """Return the cells of a configuration, and its routing table.
+
+    Raises:
+        ConfigError: there is no routing table, no cell, or no default cell.
+    """
+    router, cells = loaded.config.router, loaded.config.cells
+    if not router.routes or not cells:
+        raise ConfigError(
+            "set [router] routes to the database of the routing table, and [cells.NAME] url for each cell"
+        )
+    if router.default not in cells:
+        raise ConfigError(f"[router] default names the cell of all other tenants: one of {', '.join(sorted(cells))}")
+    return CellMap(
+        routes=str(router.routes.resolved(environ)),
+        default=router.default,
+        cells={
+            name: CellAddresses(name, cell.url, str(cell.database.resolved(environ)) if cell.database else "")
+            for name, cell in cells.items()
+        },
+    )
 
 
 @asynccontextmanager

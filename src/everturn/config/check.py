@@ -390,6 +390,8 @@ def unresolved_references(config: Config, environ: Mapping[str, str]) -> list[st
     values += [
         (f"cluster.{key}", getattr(config.cluster, key)) for key in ("database", "restate", "admin", "temporal", "nats")
     ]
+    values.append(("router.routes", config.router.routes))
+    values += [(f"cells.{name}.database", cell.database) for name, cell in config.cells.items()]
     values.append(("cluster.temporal_api_key", config.cluster.temporal_api_key))
     values += [(f"telemetry.headers.{key}", value) for key, value in config.telemetry.headers.items()]
     if config.auth.oidc is not None:

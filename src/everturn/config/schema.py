@@ -71,6 +71,25 @@ class ClusterTable(Struct, frozen=True):
     heartbeat_timeout: Annotated[float, Meta(ge=1)] = 10.0  # seconds a worker may be silent; then Temporal takes over
 
 
+class CellTable(Struct, frozen=True):
+    """`[cells.NAME]`: an installation with a database of its own."""
+
+    url: str  # of its HTTP API, as the router reaches it
+    database: AddressRef = NO_ADDRESS  # postgresql://…, for `everturn admin tenant`
+
+
+class RouterTable(Struct, frozen=True):
+    """`[router]`: the reverse proxy in front of cells, and the routing table."""
+
+    routes: AddressRef = NO_ADDRESS  # postgresql://…: the database of the routing table
+    default: str = ""  # the cell of tenants that the routing table does not name
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8350
+    wait: Annotated[float, Meta(ge=0)] = 30.0  # seconds that requests of a tenant wait while it is moved; then 503
+    domain: str = ""  # example.com: requests for acme.example.com are those of the tenant acme
+    hooks: dict[str, str] = {}  # the tenants of inbound hooks
+
+
 class RateLimitTable(RateLimit, frozen=True, kw_only=True):
     """`[rate_limits.NAME]`: what may be sent to a provider with one API key."""
 
@@ -382,6 +401,8 @@ class Config(Struct, frozen=True):
     server: ServerOptions = ServerOptions()
     store: StoreTable = StoreTable()
     cluster: ClusterTable = ClusterTable()
+    cells: dict[str, CellTable] = {}
+    router: RouterTable = RouterTable()
     models: dict[str, ModelTable] = {}
     rate_limits: dict[str, RateLimitTable] = {}
     limiter: LimiterTable = LimiterTable()

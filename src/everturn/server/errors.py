@@ -120,6 +120,7 @@ ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
     errors.Stale: ErrorRow(503, "stale", "somebody else has just changed this; ask again"),
     errors.StoreBusy: ErrorRow(503, "store_unavailable", "what is kept cannot be reached now; ask again"),
     errors.StoreUnavailable: ErrorRow(503, "store_unavailable", "what is kept cannot be reached now; ask again"),
+    errors.TenantMoving: ErrorRow(503, "tenant_moving", "this tenant is moved to another cell; ask again"),
     errors.ServerUnavailable: ErrorRow(
         503, "server_unavailable", "a server behind this one does not answer; ask again"
     ),

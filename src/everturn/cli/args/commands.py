@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from everturn import __version__
 from everturn.cli.args.acp import add_acp
+from everturn.cli.args.cells import add_router
 from everturn.cli.args.chat import add_chat
 from everturn.cli.args.evals import add_eval
 from everturn.cli.args.logs import add_logs
@@ -28,7 +29,7 @@ GROUPS: Final = {
     "Daily use": ("chat", "run", "logs", "sessions", "acp", "demo"),
     "Set up": ("auth", "models", "config", "permissions", "doctor", "completion", "version"),
     "Files": ("export", "import", "replay", "eval"),
-    "Serve": ("serve", "worker", "ps", "mcp", "schedules", "webhooks", "hooks", "login", "keys", "users"),
+    "Serve": ("serve", "worker", "router", "ps", "mcp", "schedules", "webhooks", "hooks", "login", "keys", "users"),
     "Operate": ("backup", "migrate", "admin"),
 }
 """Heading → its commands, in the order in which `everturn help all` lists them."""
@@ -118,6 +119,7 @@ def make_parser(*, shows_all: bool = False) -> argparse.ArgumentParser:
     add_acp(commands)
     _add_demo(commands)
     add_server_commands(commands)
+    add_router(commands)
     add_mcp(commands)
     add_session_commands(commands)
     add_schedule_commands(commands)

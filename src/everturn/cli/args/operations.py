@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from everturn.cli.args.cells import add_tenant
 from everturn.cli.args.parser import add_command
 from everturn.cli.args.server import FILE
 
@@ -150,16 +151,17 @@ def _add_admin(commands: Any) -> None:
         "everturn admin keys retire csrf files",
         "everturn admin keys rewrap",
         "everturn admin keys destroy --tenant acme",
+        "everturn admin tenant move acme --to b --config cells.toml",
     )
     done = "exit codes: 0 done, 2 error; stderr has the reason"
     admin = add_command(
         commands,
         "admin",
-        "manage a store as its operator: cancel, retry, export, erase, replace signing keys",
+        "manage a store as its operator: cancel, retry, export, erase, replace signing keys, move tenants",
         ADMIN,
         examples=lines,
     )
-    kinds = admin.add_subparsers(dest="about", metavar="cancel|retry|export|erase|keys", required=True)
+    kinds = admin.add_subparsers(dest="about", metavar="cancel|retry|export|erase|keys|tenant", required=True)
     cancel = add_command(kinds, "cancel", "cancel the open turns of a session", examples=lines[:1], codes=done)
     cancel.add_argument("--turn", metavar="ID", default="", help="cancel only this turn (default: all open turns)")
     cancel.add_argument("--hard", action="store_true", help="also cancel running tools")
@@ -187,7 +189,8 @@ def _add_admin(commands: Any) -> None:
         command.add_argument("--tenant", metavar="ID", default="local", help="tenant (default: local)")
         command.add_argument("--store", metavar="FILE", default="", help=WHERE)
         command.add_argument("--config", metavar="FILE", help=FILE)
-    _add_keys(kinds, lines[5:], done)
+    _add_keys(kinds, lines[5:-1], done)
+    add_tenant(kinds, done)
 
 
 def _add_keys(kinds: Any, lines: tuple[str, ...], done: str) -> None:

@@ -35,6 +35,10 @@ def admin(options: argparse.Namespace) -> int:
         UnknownSession, UnknownTurn: there is no such session or turn.
         StoreBusy: a store in a file is in use, and would have to be changed below its process.
     """
+    if options.about == "tenant":
+        from everturn.cli.commands.router import tenant
+
+        return tenant(options)
     name = require_existing_store(resolve_store(options))
     is_final = options.about == "erase" or (options.about == "keys" and options.action == "destroy")
     if is_final and not confirm(_question(options), options.yes):

@@ -6,7 +6,7 @@ import enum
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from everturn.errors import ConfigError, EverturnError, StoreUnavailable
+from everturn.errors import ConfigError, EverturnError, StoreUnavailable, TenantMoving
 
 
 class ErrorAction(enum.Enum):
@@ -70,6 +70,10 @@ _HINTS = {
 """What the operator can do next, by SQLSTATE."""
 
 
+MOVING_STATE = "ET001"
+"""SQLSTATE of a write that the fence of a moving tenant refuses (cells/fence.py)."""
+
+
 def translate_error(error: BaseException) -> BaseException:
     """Translate a driver error into the error that the caller gets."""
     response = classify_error(error)
@@ -77,6 +81,8 @@ def translate_error(error: BaseException) -> BaseException:
         return error
     state = getattr(error, "sqlstate", None) or ""
     text = f"{str(error) or type(error).__name__}{f' ({state})' if state else ''}"
+    if state == MOVING_STATE:
+        return TenantMoving(str(error))
     if state.startswith(("22", "54")):  # invalid or too much data: a retry would fail in the same way
         return ConfigError(f"PostgreSQL cannot keep this: {text}")
     if response is ErrorAction.FINAL:
