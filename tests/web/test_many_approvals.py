@@ -119,6 +119,8 @@ def test_a_row_is_answered_and_opened(rig: Rig, visit: Visit) -> None:
     card = screen.page.locator(".gate[data-open]")
     expect(card).to_have_count(1)
     expect(card.get_by_role("heading")).to_contain_text("Allow this call?")
+    rows.first.scroll_into_view_if_needed()
+    screen.page.wait_for_timeout(700)  # it has just moved: a click would be ignored
     expect(rows.first).to_have_attribute("data-steady", "true")
     rows.first.get_by_role("button", name="Deny").click()
     expect(rows).to_have_count(2)
