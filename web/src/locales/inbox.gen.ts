@@ -24,8 +24,8 @@ export const useTexts = defineTexts({
   anyTool: "All tools",
   order: "Order",
   none: "No approval matches this filter.",
-  more: (n: string | number) => `Show ${n} more`,
-  shown: (n: string | number, all: string | number) => `${n} of ${all} shown`,
+  more: (n: number) => (n === 1 ? `Show ${n} more` : `Show ${n} more`),
+  shown: (n: number, all: string | number) => (n === 1 ? `${n} of ${all} shown` : `${n} of ${all} shown`),
 }, {
   title: "待办",
   count: (n: string | number) => `${n} 个问题等待回答`,
@@ -49,6 +49,6 @@ export const useTexts = defineTexts({
   anyTool: "所有工具",
   order: "顺序",
   none: "没有符合筛选条件的问题。",
-  more: (n: string | number) => `再显示 ${n} 个`,
-  shown: (n: string | number, all: string | number) => `显示 ${n} / ${all}`,
+  more: (n: number) => `再显示 ${n} 个`,
+  shown: (n: number, all: string | number) => `显示 ${n} / ${all}`,
 });
