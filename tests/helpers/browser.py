@@ -116,11 +116,21 @@ class Screen:
     def question(self, tool: str, words: dict[str, str] = ENGLISH) -> Question:
         """The first question about a tool that stands open."""
         heading = self.page.get_by_role("heading", name=tool)
-        return Question(self.page, self.page.locator("[data-gate][data-open]").filter(has=heading).first, words)
+        place = self.page.locator("[data-gate][data-open]").filter(has=heading).first
+        self._open_row(place, self.page.locator(f'[data-gate-row][data-tool="{tool}"]').first)
+        return Question(self.page, place, words)
 
     def question_of(self, gate: str) -> Question:
         """A question by its id."""
-        return Question(self.page, self.page.locator(f'[data-gate="{gate}"][data-open]'))
+        place = self.page.locator(f'[data-gate="{gate}"][data-open]')
+        self._open_row(place, self.page.locator(f'[data-gate-row="{gate}"]'))
+        return Question(self.page, place)
+
+    def _open_row(self, card: Locator, row: Locator) -> None:
+        """Many questions are rows: open one, unless its card is there."""
+        expect(card.or_(row).first).to_be_visible(timeout=60_000)
+        if not card.count():
+            row.locator(".toggle").click()
 
     def sees(self, text: str | re.Pattern[str], seconds: float = 15.0) -> None:
         """It is somewhere in what was said."""

@@ -21,6 +21,7 @@ FETCH: Final = "async (path) => { const got = await fetch(path); return [got.sta
 def _three(screen: Screen) -> str:
     """Three questions that wait."""
     session = screen.say("mails")
+    screen.page.get_by_role("button", name="Show in full").click(timeout=60_000)  # here and in the inbox
     gates = screen.page.locator(".gate[data-open]")
     expect(gates).to_have_count(3, timeout=60_000)
     screen.page.wait_for_timeout(700)

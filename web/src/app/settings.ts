@@ -9,11 +9,12 @@ export interface Settings {
   model: string; // "": the agent's default
   isWelcomed: boolean; // the onboarding was dismissed
   notify: boolean; // notify of gates while the tab is hidden
+  gates: "rows" | "full"; // how gates side by side are shown
   browserTools: Readonly<Record<string, "off" | "auto" | "ask" | "always">>; // by name
 }
 
 const KEY = "everturn.settings";
-const DEFAULTS: Settings = { language: "auto", theme: "auto", agent: "", model: "", isWelcomed: false, notify: false, browserTools: {} };
+const DEFAULTS: Settings = { language: "auto", theme: "auto", agent: "", model: "", isWelcomed: false, notify: false, gates: "rows", browserTools: {} };
 
 const TOOL_POLICIES: readonly unknown[] = ["off", "auto", "ask", "always"];
 const VALIDATORS: { readonly [Name in keyof Settings]: (value: unknown) => boolean } = {
@@ -23,6 +24,7 @@ const VALIDATORS: { readonly [Name in keyof Settings]: (value: unknown) => boole
   model: (value) => typeof value === "string",
   isWelcomed: (value) => typeof value === "boolean",
   notify: (value) => typeof value === "boolean",
+  gates: (value) => value === "rows" || value === "full",
   browserTools: (value) => typeof value === "object" && value !== null && Object.values(value).every((policy) => TOOL_POLICIES.includes(policy)),
 };
 

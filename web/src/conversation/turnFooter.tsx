@@ -5,7 +5,7 @@ import { isOver, openGates, type RequestRetried, type SessionFollower, type Turn
 import { attempt, client, inbox, mayWrite } from "../app/app";
 import { useTopics } from "../app/store";
 import { format } from "../app/texts";
-import { GateCard } from "../gates/gateCard";
+import { GateBatch, GateCard } from "../gates/gateCard";
 import { Button, Icon, Spinner, type IconName } from "../ui/components";
 import { showControls } from "./textEscapes";
 import { useTexts } from "../locales/turnFooter.gen";
@@ -24,6 +24,7 @@ export function TurnFooter({ session, id }: Props) {
   return (
     <>
       {gates.map((gateState) => <GateCard key={gateState.gate.id} session={session.id} gateState={gateState} />)}
+      {turn.gates.size > 1 && <GateBatch items={openGates(turn).map(({ gate }) => ({ session: session.id, gate }))} hasDensity />}
       {isOver(turn) ? <TurnEnd session={session} turn={turn} /> : <TurnStatus session={session} turn={turn} />}
     </>
   );

@@ -8,6 +8,7 @@ import { settings } from "../app/settings";
 import { language } from "../app/texts";
 import { announce } from "./announce";
 import { takeNewGates, documentTitle } from "./badgeModel";
+import { OPEN_GATES } from "./focus";
 import { escapeInvisible } from "./invisibleChars";
 import { useTexts } from "../locales/badge.gen";
 
@@ -58,14 +59,14 @@ export function useBadge(): void {
       shown.onclick = () => {
         window.focus();
         navigate({ page: "session", session: gateView.session });
-        setTimeout(() => document.querySelector<HTMLElement>(`.gate[data-gate="${CSS.escape(gateView.gate.id)}"]`)?.focus(), 800);
+        setTimeout(() => document.querySelector<HTMLElement>(`:is([data-gate="${CSS.escape(gateView.gate.id)}"], [data-gate-row="${CSS.escape(gateView.gate.id)}"])`)?.focus(), 800);
         shown.close();
       };
     };
     // Alt+G: focus the open gate on this page.
     const onKey = (event: KeyboardEvent) => {
       if (event.code !== "KeyG" || !event.altKey || event.ctrlKey || event.metaKey || event.repeat) return;
-      const gate = document.querySelector<HTMLElement>(".gate[data-open]");
+      const gate = document.querySelector<HTMLElement>(OPEN_GATES);
       if (!gate) return;
       event.preventDefault();
       gate.focus();

@@ -1,7 +1,8 @@
 /** Gate card: which tool asks and why, exactly what would run, and the answers. */
-import { openGates, type GateState } from "@everturn/client";
+import { openGates, type GateState, type TurnState } from "@everturn/client";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { hasRole, me, getSessionFollower, toast } from "../app/app";
+import { settings } from "../app/settings";
 import { useStore, useTopics } from "../app/store";
 import { format } from "../app/texts";
 import { diff, isDiff, readDiff } from "../tools/diff";
@@ -21,6 +22,10 @@ import { Review } from "./review";
 import { useRiskTexts } from "./riskTexts";
 import { hintsFor, type Hint } from "./risks";
 import { MIN_STILL_MS, useClickGuard } from "./clickGuard";
+import { COMPACT_FROM, isBatchable } from "./batch";
+import { Expiry, problemText } from "./expiry";
+import { focusIfIdle, focusNextGate } from "./focus";
+import { GateRow } from "./gateRow";
 import { useGateTexts, type GateTexts } from "./texts";
 import "./gates.css";
 
@@ -31,9 +36,13 @@ export interface GateCardProps {
   session: string;
   gateState: GateState;
   title?: string;
+  /** It stands in the card of its call, which names the tool. */
+  isInCard?: boolean;
+  /** Whether it is a row; without, it is one if its step opened several gates side by side. */
+  isRow?: boolean;
 }
 
-export function GateCardView({ session, gateState, title }: GateCardProps) {
+export function GateCardView({ session, gateState, title, isInCard = false, isRow }: GateCardProps) {
   const { gate } = gateState;
   const follower = getSessionFollower(gate.session || session);
   useTopics(follower, `turn:${gate.turn}`);
@@ -41,7 +50,23 @@ export function GateCardView({ session, gateState, title }: GateCardProps) {
   const turn = follower.state.turns.get(gate.turn);
   const now = turn?.gates.get(gate.id) ?? gateState;
   const isOpen = now.resolution === null && gateState.resolution === null && (!turn?.gates.has(gate.id) || openGates(turn).some((gateState) => gateState.gate.id === gate.id));
-  return isOpen ? <OpenGate session={session} gateState={now} title={title} /> : <ClosedGate gateState={now.resolution ? now : gateState} />;
+  const density = useStore(settings).gates;
+  const [isExpanded, setExpanded] = useState(false);
+  if (!isOpen) return <ClosedGate gateState={now.resolution ? now : gateState} />;
+  const isCompact = density !== "full" && isBatchable(gate) && (isRow ?? countSiblings(turn, now) >= COMPACT_FROM);
+  if (!isCompact) return <OpenGate session={session} gateState={now} title={title} isInCard={isInCard} />;
+  return (
+    <>
+      <GateRow session={session} gateState={now} title={title} isNamed={!isInCard} isOpen={isExpanded} onToggle={() => setExpanded(!isExpanded)} />
+      {isExpanded && <OpenGate session={session} gateState={now} title={title} isInCard={isInCard} />}
+    </>
+  );
+}
+
+/** The gates that the step of a gate opened for its calls, answered ones included: a row does not turn into a card under the pointer. */
+function countSiblings(turn: TurnState | undefined, { gate }: GateState): number {
+  const step = turn?.calls.get(gate.call)?.step;
+  return [...(turn?.gates.values() ?? [])].filter((sibling) => isBatchable(sibling.gate) && turn!.calls.get(sibling.gate.call)?.step === step).length;
 }
 
 function ClosedGate({ gateState }: { gateState: GateState }) {
@@ -56,7 +81,7 @@ export function gateTitle({ gate }: GateState, t: GateTexts): string {
 
 type Mode = "" | "always" | "deny" | "edit" | "words";
 
-function OpenGate({ session, gateState, title }: GateCardProps) {
+function OpenGate({ session, gateState, title, isInCard }: GateCardProps) {
   const t = useGateTexts();
   const { gate, claim } = gateState;
   const kind = gate.kind ?? "call";
@@ -113,13 +138,13 @@ function OpenGate({ session, gateState, title }: GateCardProps) {
       onFocusIn={(event) => { if (!card.current?.contains(event.relatedTarget as Node | null)) focused.current = performance.now(); }}>
       <header class="row wrap">
         <Icon name={ICONS[kind] ?? "lock"} />
-        <h3 class="grow">{head}</h3>
+        <h3 class="grow">{isInCard && isBatchable(gate) ? <>{kind === "egress" ? t.egressThis : t.callThis}<span class="visually-hidden"> {escapeInvisible(gate.tool)}</span></> : head}</h3>
         <Expiry at={gate.expires ?? 0} t={t} />
       </header>
       <GateContext session={session} gateState={gateState} t={t} />
       <GateArguments session={session} gateState={gateState} t={t} isEditing={mode === "edit"} />
       {claim && claim.until > Date.now() / 1000 && <p class="small">{t.claimed(actorName(claim.by.split("~")[0], t))} <span class="muted">{t.until(format.time(claim.until))}</span></p>}
-      {problem && <ErrorLine>{problemText(problem.code, problem.isAway, problem.message, t)}</ErrorLine>}
+      {problem && <ErrorLine>{problemText(problem.code, problem.isAway, escapeInvisible(problem.message), t)}</ErrorLine>}
       {!isMine && <p class="small muted not-allowed"><Icon name="lock" /> {isForMember ? t.cannotMember : t.cannot}</p>}
       {isRedacted && <p class="small muted">{t.veiled}</p>}
       {status !== "open" && <p class="small muted" role="status">{status === "sending" ? t.sending : t.sent}</p>}
@@ -223,45 +248,3 @@ function Hints({ hints }: { hints: readonly Hint[] }) {
     </ul>
   );
 }
-
-/** Time left: in minutes first, in seconds at the end. */
-function Expiry({ at, t }: { at: number; t: GateTexts }) {
-  const [, tick] = useState(0);
-  const left = at - Date.now() / 1000;
-  useEffect(() => {
-    if (!at || left < -5) return;
-    const timer = setTimeout(() => tick((count) => count + 1), left < 300 ? 1000 : 30_000);
-    return () => clearTimeout(timer);
-  });
-  if (!at || left > 30 * 86_400) return null;
-  const text = left <= 0 ? t.expired : t.expires(left < 7200 ? format.seconds(Math.ceil(left)) : `${Math.round(left / 3600)} h`);
-  return <Badge tone={left < 60 ? "bad" : left < 600 ? "warn" : undefined} icon="clock" title={format.moment(at)}>{text}</Badge>;
-}
-
-function problemText(code: string, isUnreachable: boolean, text: string, t: GateTexts): string {
-  switch (code) {
-    case "answered_otherwise":
-    case "gate_closed":
-    case "gate_expired":
-    case "unknown_gate":
-    case "hash_mismatch":
-      return t[code];
-    default:
-      return isUnreachable ? t.away : t.other(escapeInvisible(text));
-  }
-}
-
-/** Focus a gate only if nothing else has the focus, so that typing is not interrupted. */
-function focusIfIdle(card: HTMLElement | null): void {
-  const element = document.activeElement;
-  if (card && (!element || element === document.body || element.id === "main")) card.focus({ preventScroll: true });
-}
-
-/** After an answer, focus the next gate, if there is one. */
-function focusNextGate(from: HTMLElement | null): void {
-  if (!from?.contains(document.activeElement) && document.activeElement !== document.body) return;
-  const all = [...document.querySelectorAll<HTMLElement>(".gate[data-open]")];
-  const next = all[all.indexOf(from!) + 1] ?? all.find((element) => element !== from);
-  (next ?? document.getElementById("main"))?.focus();
-}
-

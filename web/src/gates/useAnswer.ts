@@ -14,26 +14,33 @@ export interface AnswerState {
   readonly send: (answer: GateAnswer) => Promise<boolean>;
 }
 
+export const wasAnswered = (gate: Gate): boolean => inFlight.has(gate.id);
+
+/** Send an answer with the hash of its gate; null: it was taken, or one is on its way. */
+export async function sendAnswer(session: string, gate: Gate, answer: GateAnswer): Promise<ServerError | null> {
+  if (inFlight.has(gate.id)) return null;
+  inFlight.add(gate.id);
+  try {
+    await client.answer(gate.session || session, gate.id, { ...answer, hash: gate.hash });
+    return null;
+  } catch (error) {
+    inFlight.delete(gate.id);
+    return error instanceof ServerError ? error : new ServerError(0, "away", String(error));
+  }
+}
+
 export function useAnswer(session: string, gate: Gate, onProblem?: (error: ServerError) => void): AnswerState {
-  const [status, setStatus] = useState<AnswerState["status"]>(inFlight.has(gate.id) ? "sent" : "open");
+  const [status, setStatus] = useState<AnswerState["status"]>(wasAnswered(gate) ? "sent" : "open");
   const [problem, setProblem] = useState<ServerError | null>(null);
   const send = async (answer: GateAnswer) => {
-    if (inFlight.has(gate.id)) return false;
-    inFlight.add(gate.id);
+    if (wasAnswered(gate)) return false;
     setStatus("sending");
     setProblem(null);
-    try {
-      await client.answer(gate.session || session, gate.id, { ...answer, hash: gate.hash });
-      setStatus("sent");
-      return true;
-    } catch (error) {
-      inFlight.delete(gate.id);
-      const why = error instanceof ServerError ? error : new ServerError(0, "away", String(error));
-      setProblem(why);
-      onProblem?.(why);
-      setStatus("open");
-      return false;
-    }
+    const error = await sendAnswer(session, gate, answer);
+    setProblem(error);
+    setStatus(error ? "open" : "sent");
+    if (error) onProblem?.(error);
+    return !error;
   };
   return { status, problem, send };
 }

@@ -99,6 +99,8 @@ export const useTexts = defineTexts({
   saidWhy: "Reason",
   details: "Details of the request",
   asked: (what: string | number) => `${what}. It waits for your answer.`,
+  callThis: "Allow this call?",
+  egressThis: "Allow this call to send data out?",
 }, {
   call: (tool: string | number) => `${tool} 请求运行`,
   egress: (tool: string | number) => `${tool} 将把内容发送到外部`,
@@ -197,4 +199,6 @@ export const useTexts = defineTexts({
   saidWhy: "理由",
   details: "当时的询问",
   asked: (what: string | number) => `${what}，正在等待您的回答。`,
+  callThis: "允许此调用？",
+  egressThis: "允许此调用向外发送数据？",
 });

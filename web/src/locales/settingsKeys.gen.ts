@@ -12,6 +12,9 @@ export const useTexts = defineTexts({
   deny: "Deny, with a reason",
   change: "Edit the arguments",
   next: "Next and previous approval in the inbox",
+  steer: "Steer: send into the running turn",
+  gate: "Go to the first approval",
+  redact: "Redact the selection (in a result under review)",
 }, {
   palette: "命令与搜索",
   send: "发送",
@@ -23,4 +26,7 @@ export const useTexts = defineTexts({
   deny: "拒绝并说明理由",
   change: "编辑将要运行的内容",
   next: "待办中的下一个与上一个问题",
+  steer: "引导：发送到正在运行的轮次",
+  gate: "转到第一个待批准的问题",
+  redact: "遮盖所选内容（审阅结果时）",
 });

@@ -100,8 +100,8 @@ function Keys() {
   const t = useKeys();
   const mod = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
   const all: [string[], string][] = [
-    [[mod, "K"], t.palette], [["Enter"], t.send], [["Shift", "Enter"], t.line], [["Esc"], t.stop], [["↑"], t.edit],
-    [["y"], t.allow], [["a"], t.always], [["n"], t.deny], [["e"], t.change], [["j", "k"], t.next],
+    [[mod, "K"], t.palette], [["Enter"], t.send], [["Shift", "Enter"], t.line], [[mod, "Enter"], t.steer], [["Esc"], t.stop], [["↑"], t.edit],
+    [["Alt", "G"], t.gate], [["y"], t.allow], [["a"], t.always], [["n"], t.deny], [["e"], t.change], [["j", "k"], t.next], [["r"], t.redact],
   ];
   return (
     <dl class="keys">

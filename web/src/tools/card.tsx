@@ -99,7 +99,7 @@ function Call({ session, turn: id, part, live }: CardProps) {
       {todos && <TodoList todos={todos} />}
       {part && <CallSummary part={part} note={note} isDenied={gates.some(({ resolution }) => resolution && !resolution.allowed)} />}
       {part && <Images session={session.id} files={[...(part.output?.attachments ?? []), ...(part.late?.attachments ?? [])]} />}
-      {gates.map((gate) => <GateCard key={gate.gate.id} session={session.id} gateState={gate} />)}
+      {gates.map((gate) => <GateCard key={gate.gate.id} session={session.id} gateState={gate} isInCard />)}
       {note && note.children.length > 0 && <Subagents session={session} note={note} />}
       {nested.length > 0 && <NestedCalls session={session} turn={id} calls={nested} />}
     </article>

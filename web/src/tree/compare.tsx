@@ -22,7 +22,7 @@ export function Compare({ session: id, left, right }: { session: string; left: s
     session.start();
     return () => session.pause();
   }, [session]);
-  const [isDiff, setDiff] = useState(false);
+  const [isDiff, setDiff] = useState(true);
   const [side, setSide] = useState<Side>("left"); // shown on a narrow screen
   const { state } = session;
   const exists = [left, right].every((leaf) => state.messages.has(leaf) && !state.deleted.has(leaf));
