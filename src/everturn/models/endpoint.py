@@ -92,11 +92,11 @@ class Endpoint:
         try:
             yield
         except ModelError as error:
-            told = redact_key(str(error), self._key)
+            message = redact_key(str(error), self._key)
             for secret in () if self._signer is None else self._signer.secrets():
-                told = redact_key(told, secret)
-            if told != str(error):
-                raise ModelError(told, error.kind, error.retryable, error.retry_after) from None
+                message = redact_key(message, secret)
+            if message != str(error):
+                raise ModelError(message, error.kind, error.retryable, error.retry_after) from None
             raise
 
 
