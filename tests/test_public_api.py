@@ -388,7 +388,7 @@ def test_turn():
         [
             "events(self, after: 'Cursor | str | None' = None) -> 'EventStream'",
             "async result(self, wait: 'float | None' = None) -> 'RunResult[Any]'",
-            "async children(self, begun: 'SubagentStarted') -> 'Turn'",
+            "async children(self, event: 'SubagentStarted') -> 'Turn'",
             "async state(self) -> 'TurnState'",
             "async cancel(self, *, hard: 'bool' = False, key: 'str | None' = None) -> 'None'",
             "async answer(self, gate: 'Gate', **reply: 'Unpack[GateReply]') -> 'bool'",

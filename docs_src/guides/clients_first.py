@@ -25,7 +25,7 @@ async def ring_bell(times: int = 1) -> dict[str, bool]:
     return {"heard": True}
 
 
-model = ScriptedModel(calls(call("ring_bell", times=2)), say("Somebody heard it."))
+model = ScriptedModel(calls(call("ring_bell", times=2)), say("The bell rang twice."))
 
 
 async def main() -> None:

@@ -8,43 +8,43 @@ from everturn.evals import Case, Dataset, EvalChange, evaluate
 from everturn.replay import Recording
 from everturn.testing import ScriptedModel, call, calls, say
 
-LONG = "You refund orders. Look the order up, and refund its price."
+LONG = "You refund orders. Look up the order, then refund its price."
 SHORT = "You refund orders. Be brief."
 paid: list[int] = []
 
 
 @tool(read_only=True)
 async def find_order(number: str) -> str:
-    """Look an order up."""
+    """Look up an order."""
     return f"order {number}: a lamp for 40"
 
 
 @tool
 async def refund(number: str, cents: int) -> str:
-    """Give money back."""
+    """Refund an order."""
     paid.append(cents)
-    return f"gave {cents} back"
+    return f"refunded {cents}"
 
 
 TOOLS = [find_order, refund]
 LOOKS_UP = ScriptedModel(
     calls(call("find_order", number="4512")),
     calls(call("refund", number="4512", cents=40)),
-    say("You get 40 back."),
+    say("I refunded 40."),
 )
 BELIEVES = ScriptedModel(
     calls(call("refund", number="4512", cents=400)),
-    say("You get 400 back."),
+    say("I refunded 400."),
 )
 
 
 class StandIn:
-    """A stand-in for a model: it looks the order up only if it was told to."""
+    """A stand-in for a model: it looks up the order only if it is told to."""
 
     name = "stand-in"
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        model = LOOKS_UP if "Look the order up" in request.system else BELIEVES
+        model = LOOKS_UP if "Look up the order" in request.system else BELIEVES
         return model.stream(request)
 
 

@@ -9,7 +9,7 @@ TOOLS: Any = [
         "type": "function",
         "function": {
             "name": "refund",
-            "description": "Give somebody their money back.",
+            "description": "Refund a customer.",
             "parameters": {
                 "type": "object",
                 "properties": {

@@ -44,7 +44,7 @@ async def main() -> None:
     print("before the first request:")
     model = ScriptedModel(say("Three days, or five."))
     async with Chat(model, plugins=[Retrieval(shelf, limit=1)]) as chat:
-        await (await chat.send("How long takes shipping to an island?"))
+        await (await chat.send("How long does shipping to an island take?"))
         print(fill(model.requests[0].messages[-1].text, 80))
 
     print("as a tool:")

@@ -29,7 +29,7 @@ class Bank:
     def tools(self) -> list[Tool]:
         @tool(idempotent=True)
         async def pay(to: str, amount: int, ctx: ToolContext) -> str:
-            """Pay somebody."""
+            """Pay a person."""
             self.attempts += 1
             self.payments.setdefault(ctx.key, amount)
             return f"paid {amount} to {to}"

@@ -243,12 +243,12 @@ class BaseApp:
             self.store = self.telemetry.observe(self.store)
         shared = SharedDatabase(store) if isinstance(store, str) and is_postgres_url(store) else None
         self.bus, self._has_made_bus = self._open_bus(bus, engine, shared), isinstance(bus, str) or bus is None
-        given, self.sources = _split_sources(tools, sources)
-        self.registry = given if isinstance(given, ToolRegistry) else ToolRegistry(given)
+        plain_tools, self.sources = _split_sources(tools, sources)
+        self.registry = plain_tools if isinstance(plain_tools, ToolRegistry) else ToolRegistry(plain_tools)
         agents = list(agents)
         if model is None and agents:
             model = agents[0].current.model
-        if not isinstance(given, ToolRegistry):  # a registry that the caller passes may be filled later
+        if not isinstance(plain_tools, ToolRegistry):  # a registry that the caller passes may be filled later
             _check_agents(self.registry)
         settings = _settings(settings)
         self._models: dict[str, Model] = {}
@@ -259,7 +259,7 @@ class BaseApp:
         self.tool_tasks = ToolTasks()
         self.engine = self._open_engine(engine, shared)
         # First, so that a plugin of the same name replaces it.
-        has_tools = bool(given) or bool(self.sources)
+        has_tools = bool(plain_tools) or bool(self.sources)
         calling, self._plugins = ToolCalling(self.registry, limits or OutputLimits()), list(plugins)
         plugins = self._plugins_with(())
         self.hooks = PluginTable([calling, *plugins] if has_tools else plugins)
@@ -294,7 +294,7 @@ class BaseApp:
         self.log_poll = LogPoll(self.store)
         self._followed: Counter[tuple[str, str]] = Counter()  # (session, turn)
         self._asking: Counter[str] = Counter()
-        self._gone: dict[str, str] = {}  # session -> why it is not driven here; "" is for all sessions
+        self._end_reasons: dict[str, str] = {}  # session -> why it is not driven here; "" is for all sessions
         self._starting, self._has_started = asyncio.Lock(), False
         self._published = asyncio.Event()  # a source has published tools; another event follows
         self._reconciler: asyncio.Task[None] | None = None
@@ -571,7 +571,7 @@ class BaseApp:
         if self.is_closing:
             raise ConfigError(CLOSED)
         await self.start()
-        self._gone.pop(command.session, None)  # it is woken below, and tried again
+        self._end_reasons.pop(command.session, None)  # it is woken below, and tried again
         if self.telemetry is not None and isinstance(command, Send):
             command = self.telemetry.with_caller(command)
         failpoints.hit_failpoint("command.before")
@@ -663,13 +663,13 @@ class BaseApp:
     @property
     def is_closing(self) -> bool:
         """Whether this runtime is shutting down, or has shut down."""
-        return "" in self._gone
+        return "" in self._end_reasons
 
     async def resume_session(self, session: str) -> bool:
         """Wake a session; False if this process is shutting down."""
         if self.is_closing:
             return False
-        self._gone.pop(session, None)
+        self._end_reasons.pop(session, None)
         await self.start()
         await self._wake(session)
         return True
@@ -767,7 +767,7 @@ class BaseApp:
 
     def explain_not_driven(self, session: str) -> str:
         """Why this process no longer drives a session; "" if it does, or if the reason is unknown."""
-        return self._gone.get(session) or self._gone.get("", "")
+        return self._end_reasons.get(session) or self._end_reasons.get("", "")
 
     def _announce(self, session: str, state: TurnState, phase: Phase) -> None:
         if self.turn_dependencies and phase.is_terminal:
@@ -792,8 +792,8 @@ class BaseApp:
                 log.exception("a listener failed; the turn does not mind")
 
     def _lost(self, session: str, error: BaseException) -> None:
-        self._gone[session] = f"session {session} is no longer driven here: {error}"
-        self._tell_followers(session, self._gone[session])
+        self._end_reasons[session] = f"session {session} is no longer driven here: {error}"
+        self._tell_followers(session, self._end_reasons[session])
 
     def _tell_followers(self, session: str, text: str) -> None:
         turns = [turn for where, turn in self._followed if where == session]
@@ -827,9 +827,9 @@ class BaseApp:
 
     async def aclose(self) -> None:
         """Stop. Unfinished turns stay in the store, and continue when a process starts on it again."""
-        if CLOSED in self._gone.values():
+        if CLOSED in self._end_reasons.values():
             return
-        self._gone[""] = CLOSED
+        self._end_reasons[""] = CLOSED
         self.log_poll.close()
         if self._reconciler is not None:
             self._reconciler.cancel()

@@ -67,7 +67,7 @@ def leaf_errors(error: BaseException) -> list[BaseException]:
     if not isinstance(error, BaseExceptionGroup):
         return [error]
     inner: Sequence[BaseException] = cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return [leaf for one in inner for leaf in leaf_errors(one)]
+    return [leaf for nested in inner for leaf in leaf_errors(nested)]
 
 
 class UnknownSession(EverturnError):

@@ -48,7 +48,7 @@ class SharedDatabase:
         return self._link
 
 
-def require_shared(shared: SharedDatabase | None, what: str) -> SharedDatabase:
+def require_shared(shared: SharedDatabase | None, option: str) -> SharedDatabase:
     """Return a shared database.
 
     Raises:
@@ -56,8 +56,8 @@ def require_shared(shared: SharedDatabase | None, what: str) -> SharedDatabase:
     """
     if shared is None:
         raise ConfigError(
-            f'{what}="postgres" uses the database of the store: give its URL, such as store="postgresql://…", or make a '
-            f"Postgres{what.capitalize()} yourself"
+            f'{option}="postgres" uses the database of the store: give its URL, such as store="postgresql://…", or make a '
+            f"Postgres{option.capitalize()} yourself"
         )
     return shared
 

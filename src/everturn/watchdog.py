@@ -132,8 +132,8 @@ class LoopWatchdog:
                 self._on_wedge(driven)
         except Exception as error:
             log.warning("that session %s stopped its worker was not written down: %r", driven, error)
-        what = f"driving session {driven.session}" if driven is not None else "in no drive"
-        log.critical("the event loop has not turned for %g s, %s; this worker ends", self._limit, what)
+        activity = f"driving session {driven.session}" if driven is not None else "in no drive"
+        log.critical("the event loop has not turned for %g s, %s; this worker ends", self._limit, activity)
         os._exit(BLOCKED_EXIT_CODE)
 
     def _exit_after_grace(self) -> None:

@@ -15,10 +15,10 @@ async def test_documents_in_sqlite_are_found_by_their_vectors() -> None:
 
     shelf = VectorShelf(":memory:", embed, 64)
     shelf.add(SHELF)
-    best, second = await shelf.retrieve("How long takes shipping to an island?", limit=2)
+    best, second = await shelf.retrieve("How long does shipping to an island take?", limit=2)
     assert best.source == "shipping.md"
     assert (best.score or 0) > (second.score or 0)
     model = ScriptedModel(say("Five days."))
     async with Chat(model, plugins=[Retrieval(shelf, limit=1)]) as chat:
-        await (await chat.send("How long takes shipping to an island?"))
+        await (await chat.send("How long does shipping to an island take?"))
     assert SHELF["shipping.md"] in model.requests[0].messages[-1].text

@@ -136,15 +136,15 @@ AGENT_MUTANTS = [
     Mutant(
         "a run that is resolved is taken for one that still waits",
         "chat/turn.py",
-        "if not is_waiting(one) or any(name not in unanswered for name in open_gates):",
+        "if not is_waiting(turn_state) or any(name not in unanswered for name in open_gates):",
         "if False:",
         f"{RUN}test_another_process_resolves_what_a_run_waits_for",
     ),
     Mutant(
         "an agent's budget takes the place of the caller's",
         "agents/definition.py",
-        'given["budget"].narrowed(base.budget)',
-        'given["budget"]',
+        'arguments["budget"].narrowed(base.budget)',
+        'arguments["budget"]',
         f"{LIMITS}test_the_stricter_of_caller_and_agent_holds",
     ),
     Mutant(
@@ -213,7 +213,7 @@ AGENT_MUTANTS = [
     Mutant(
         "a reasoning effort is sent as it is written",
         "models/formats/params.py",
-        "    given = write_reasoning(given, profile)\n",
+        "    merged = write_reasoning(merged, profile)\n",
         "",
         "tests/models/test_reasoning.py::test_the_strict_provider_accepts_an_effort",
     ),

@@ -73,7 +73,7 @@ CLUSTER_MUTANTS = [
     Mutant(
         "a reader that is nudged does not look at the log",
         "running/follow.py",
-        "return frames if frames or gone() else (LogAdvanced(2**63 - 1),)",
+        "return frames if frames or end_reason() else (LogAdvanced(2**63 - 1),)",
         "return frames",
         f"{POLL}test_a_turn_whose_end_nobody_announced_ends_for_its_reader",
     ),

@@ -53,7 +53,7 @@ EXPLAINED_MUTANTS = [
     Mutant(
         "the API explains without grants",
         "access/admin.py",
-        "granted = await self._granted_rules(asked.session, agent.name) if asked.session is not None else []",
+        "granted = await self._granted_rules(request.session, agent.name) if request.session is not None else []",
         "granted = list[Rule]()",
         AGREES,
     ),

@@ -162,7 +162,7 @@ MODEL_MUTANTS = [
     Mutant(
         "a key that a provider repeats is told on",
         "models/endpoint.py",
-        "if told != str(error):",
+        "if message != str(error):",
         "if False:",
         "tests/models/test_conformance.py::TestChat::test_a_provider_that_repeats_the_key_is_not_quoted_with_it",
     ),

@@ -116,8 +116,8 @@ MUTANTS = [
     Mutant(
         "the start of a call is not written down",
         "calls/admit.py",
-        "return AdmissionResult(resolved.start(decision, gate), StartCall(call, tool, given))",
-        "return AdmissionResult([], StartCall(call, tool, given))",
+        "return AdmissionResult(resolved.start(decision, gate), StartCall(call, tool, actual))",
+        "return AdmissionResult([], StartCall(call, tool, actual))",
         f"{TOLD}[parallel calls]",
     ),
     Mutant(
@@ -179,8 +179,8 @@ MUTANTS = [
     Mutant(
         "a waiting plugin is not called again",
         "turn/loop.py",
-        "heard.get(name, -1) < run.arrivals:",
-        "name not in heard:",
+        "arrivals.get(name, -1) < run.arrivals:",
+        "name not in arrivals:",
         f"{HOOKS}test_a_pending_plugin_is_called_again_while_another_still_works",
     ),
     Mutant(
@@ -341,9 +341,9 @@ MUTANTS = [
         "a call runs though its arguments cannot be written down",
         "calls/admit.py",
         "    text = encode_canonical(arguments)\n"
-        '    given = await resolve_references(ctx.run, spec, arguments) if "$" in text else arguments\n'
-        "    meant = tool.validate(given) or given",
-        "    text, given = str(arguments), arguments\n    meant: JsonObject = {}",
+        '    actual = await resolve_references(ctx.run, spec, arguments) if "$" in text else arguments\n'
+        "    meant = tool.validate(actual) or actual",
+        "    text, actual = str(arguments), arguments\n    meant: JsonObject = {}",
         f"{TOOLS}test_arguments_that_cannot_be_written_down_are_not_run",
     ),
     Mutant(

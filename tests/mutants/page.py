@@ -129,7 +129,7 @@ PAGE_MUTANTS = [
     Mutant(
         "what was allowed in a session of another tenant is explained",
         "access/admin.py",
-        "info = await self.scope.own_session(asked.session) if asked.session is not None else None",
+        "info = await self.scope.own_session(request.session) if request.session is not None else None",
         "info = None",
         f"{OVERSEEING}test_what_no_rule_fits_is_asked_and_what_was_allowed_in_a_session_counts_there",
     ),

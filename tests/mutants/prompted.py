@@ -67,14 +67,14 @@ PARADIGM_MUTANTS = [
     Mutant(
         "made-up results are believed",
         f"{FOLDER}response.py",
-        "        if self._heard.calls:\n            candidates.append",
+        "        if self._answer.calls:\n            candidates.append",
         "        if False:\n            candidates.append",
         f"{HERE}test_response.py::test_results_that_are_made_up_are_dropped_with_all_that_follows",
     ),
     Mutant(
         "words that look like a result are dropped",
         f"{FOLDER}response.py",
-        "        if self._heard.calls:\n            candidates.append",
+        "        if self._answer.calls:\n            candidates.append",
         "        if True:\n            candidates.append",
         f"{HERE}test_response.py::test_results_that_are_made_up_are_dropped_with_all_that_follows",
     ),
@@ -102,7 +102,7 @@ PARADIGM_MUTANTS = [
     Mutant(
         "words are kept until the end",
         f"{FOLDER}response.py",
-        "        advance(self._reading)\n        self._heard.flush()\n",
+        "        advance(self._reading)\n        self._answer.flush()\n",
         "        advance(self._reading)\n",
         f"{HERE}test_properties.py::test_words_are_not_held_back",
     ),
@@ -172,7 +172,7 @@ PARADIGM_MUTANTS = [
     Mutant(
         "calls of an object that was not closed run",
         f"{FOLDER}json.py",
-        'heard.invalidate(slots, "the object that holds it was not closed")',
+        'answer.invalidate(slots, "the object that holds it was not closed")',
         "pass",
         f"{HERE}test_response.py::test_a_call_that_was_cut_off_never_runs_wherever_it_was_cut",
     ),
@@ -228,8 +228,8 @@ PARADIGM_MUTANTS = [
     Mutant(
         "a block needs no end",
         f"{FOLDER}blocks.py",
-        "    heard.invalidate([slot], reason)\n",
-        '    heard.grow(slot, "}")\n',
+        "    answer.invalidate([slot], reason)\n",
+        '    answer.grow(slot, "}")\n',
         f"{HERE}test_response.py::test_a_call_that_was_cut_off_never_runs_wherever_it_was_cut",
     ),
     Mutant(

@@ -182,7 +182,7 @@ REACH_MUTANTS = [
     Mutant(
         "a client is given the reference itself",
         "calls/tool_context.py",
-        "started.arguments if self._given is None else encode_canonical(self._given)",
+        "started.arguments if self._arguments is None else encode_canonical(self._arguments)",
         "started.arguments",
         f"{TOLD}test_a_client_is_given_what_was_checked_and_not_the_reference_to_it",
     ),

@@ -74,7 +74,7 @@ ACCESS_MUTANTS = [
     Mutant(
         "the signature of a handle is not looked at",
         "access/upload_handles.py",
-        "if not hmac.compare_digest(given, _mac(secret, tenant, part)) or handle != encode_handle(secret, tenant, part):",
+        "if not hmac.compare_digest(signature, _mac(secret, tenant, part)) or handle != encode_handle(secret, tenant, part):",
         "if False:",
         f"{FILES}test_a_handle_that_was_changed_anywhere_is_none",
     ),
@@ -102,21 +102,21 @@ ACCESS_MUTANTS = [
     Mutant(
         "a key does all that its user may",
         "access/authentication.py",
-        "lower_role(one.role, user.role)",
+        "lower_role(credential.role, user.role)",
         "user.role",
         f"{DOOR}test_a_role_is_capped_by_the_credential_whatever_carries_it",
     ),
     Mutant(
         "a key that was revoked opens the door",
         "access/authentication.py",
-        "is_over = bool(one.revoked) or (",
+        "is_over = bool(credential.revoked) or (",
         "is_over = (",
         f"{DOOR}test_what_holds_no_more_is_refused_two_seconds_later_at_the_latest",
     ),
     Mutant(
         "the streams of somebody who may do less now go on",
         "access/authentication.py",
-        " or not is_at_least(now_held.role, one.role)",
+        " or not is_at_least(now_held.role, principal.role)",
         "",
         f"{DOOR}test_whoever_may_do_less_now_loses_what_is_open",
     ),
@@ -299,8 +299,8 @@ PROTOCOL_MUTANTS = [
     Mutant(
         "whatever is not false is a yes",
         "server/protocols/ag_ui.py",
-        'said.get("approved") is not True',
-        'not said.get("approved")',
+        'answer.get("approved") is not True',
+        'not answer.get("approved")',
         "tests/protocols/test_ag_ui_server.py::test_only_a_clear_yes_is_a_yes",
     ),
     Mutant(
@@ -439,14 +439,14 @@ ATTACKED_MUTANTS = [
     Mutant(
         "turns that were begun before the last look are not counted",
         "access/quotas.py",
-        "look.turns + look.begun >= limits.turns",
-        "look.begun >= limits.turns",
+        "look.turns + look.started >= limits.turns",
+        "look.started >= limits.turns",
         f"{HOLDING}test_turns_beside_each_other_in_one_session_are_counted_one_by_one[memory]",
     ),
     Mutant(
         "whoever asks all at once passes the budget",
         "access/quotas.py",
-        "look.spent + Spent(look.begun)",
+        "look.spent + Spent(look.started)",
         "look.spent",
         f"{HOLDING}test_a_budget_is_not_passed_by_asking_all_at_once",
     ),

@@ -93,7 +93,7 @@ SILENCE_MUTANTS = [
     Mutant(
         "a parameter that is overwritten is dropped in silence",
         "models/formats/params.py",
-        "    refuse_reserved(given, reserved)\n",
+        "    refuse_reserved(merged, reserved)\n",
         "",
         f"{PARAMS}test_a_parameter_that_a_request_would_overwrite_is_refused",
     ),

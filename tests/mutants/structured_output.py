@@ -70,8 +70,8 @@ STRUCTURED_OUTPUT_MUTANTS = [
     Mutant(
         "what a model says before its answer is part of the answer",
         READER,
-        "out += [ReasoningChunk(one.text) for one",
-        "out += [TextChunk(one.text) for one",
+        "out += [ReasoningChunk(held.text) for held",
+        "out += [TextChunk(held.text) for held",
         PLAYED,
     ),
     Mutant(

@@ -38,14 +38,14 @@ UNNEEDED_MUTANTS = [
     Mutant(
         "arguments with a duplicate key count as what was used",
         "core/canonical_json.py",
-        'return one.count(":") == colons == other.count(":") and',
+        'return first.count(":") == colons == second.count(":") and',
         "return",
         f"{LEFT_OUT}test_the_quick_comparison_of_arguments_decides_as_the_exact_one",
     ),
     Mutant(
         "an escaped colon makes up for a dropped key",
         "core/canonical_json.py",
-        ' and "\\\\u003" not in one and "\\\\u003" not in other',
+        ' and "\\\\u003" not in first and "\\\\u003" not in second',
         "",
         f"{LEFT_OUT}test_the_quick_comparison_of_arguments_decides_as_the_exact_one",
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -32,6 +34,27 @@ async def mail(to: str) -> str:
 
 def of(data: bytes, family: str) -> dict[tuple[str, ...], float]:
     return {tuple(value for _, value in sample.labels): sample.value for sample in read(data)[family][1]}
+
+
+def test_threads_that_count_at_the_same_moment_lose_nothing() -> None:
+    ours, interval = Metrics(), sys.getswitchinterval()
+
+    def work() -> None:
+        for _ in range(2_000):
+            ours.count("http_requests_total", "GET", "/api/me", "200")
+            ours.observe("http_request_seconds", 0.012, "/api/me")
+
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert ours.value("http_requests_total", "GET", "/api/me", "200") == 8_000
+    assert ours.value("http_request_seconds", "/api/me") == 8_000
 
 
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.lists(st.text(max_size=120), min_size=3, max_size=3), st.floats())))

@@ -178,9 +178,9 @@ class AccountAccess:
         days = [api.DailyUsage(day=_day(day), agent=agent, spent=spent) for day, agent, spent in used]
         return api.UsageView(since=since, total=total, days=days)
 
-    def _refuse_more(self, role: Role, what: str) -> None:
+    def _refuse_more(self, role: Role, subject: str) -> None:
         if not is_at_least(self.scope.principal.role, role):
-            raise Forbidden(f"{what} of {role!r} is above yours, which is {self.scope.principal.role!r}")
+            raise Forbidden(f"{subject} of {role!r} is above yours, which is {self.scope.principal.role!r}")
 
 
 def user_view(user: User) -> api.UserView:

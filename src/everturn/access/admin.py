@@ -84,28 +84,28 @@ class AdminAccess:
         )
 
     @needs("member")
-    async def explain(self, asked: api.ExplainCall) -> api.ExplainView:
+    async def explain(self, request: api.ExplainCall) -> api.ExplainView:
         """Explain how the rules would decide on a call. Nothing is run.
 
         Raises:
             UnknownTool: the agent has no tool of this name.
         """
-        if len(encode_canonical(asked.arguments)) > LARGEST:
+        if len(encode_canonical(request.arguments)) > LARGEST:
             raise ConfigError(f"these arguments are too long to be explained; at most {LARGEST} characters")
-        info = await self.scope.own_session(asked.session) if asked.session is not None else None
-        agent = self.scope.server_context.agents.get(asked.agent or (info.agent if info is not None else ""))
+        info = await self.scope.own_session(request.session) if request.session is not None else None
+        agent = self.scope.server_context.agents.get(request.agent or (info.agent if info is not None else ""))
         app = self.scope.server_context.app
         tools = app.registry_of(agent.name).enabled(agent.options.tools)
-        tool = tools.get(asked.tool)
+        tool = tools.get(request.tool)
         if tool is None:
             raise UnknownTool(f"{agent.name} has no tool of this name; it has: {', '.join(tools) or 'none'}")
-        arguments, problem = replace_surrogates_in(asked.arguments), ""
+        arguments, problem = replace_surrogates_in(request.arguments), ""
         meant = arguments
         try:
             meant = tool.validate(arguments) or arguments
         except BadArguments as error:
             problem = str(error)
-        granted = await self._granted_rules(asked.session, agent.name) if asked.session is not None else []
+        granted = await self._granted_rules(request.session, agent.name) if request.session is not None else []
         explanation = await explain_call(app.permissions, tool.spec, arguments, meant, agent.options, granted)
         return api.ExplainView(
             action=explanation.decision.action,

@@ -273,19 +273,25 @@ class Authenticator:
     async def active_credentials(self, principals: Iterable[Principal]) -> set[str]:
         """The credentials that are no longer valid, or have a lower role than before: their streams must end."""
         now, all_of_them = self._clock.now(), list(principals)
-        known = await self._accounts.active_credentials({one.credential for one in all_of_them if one.kind != "token"})
+        known = await self._accounts.active_credentials(
+            {principal.credential for principal in all_of_them if principal.kind != "token"}
+        )
         users: dict[tuple[str, str], tuple[User, Tenant] | None] = {}
         invalid: set[str] = set()
-        for one in all_of_them:
-            if one.kind != "token":
-                now_held = principal_of(known[one.credential], now) if one.credential in known else None
-                is_invalid = now_held is None or not is_at_least(now_held.role, one.role)
+        for principal in all_of_them:
+            if principal.kind != "token":
+                now_held = principal_of(known[principal.credential], now) if principal.credential in known else None
+                is_invalid = now_held is None or not is_at_least(now_held.role, principal.role)
             else:
-                if (one.tenant, one.user) not in users:
-                    users[one.tenant, one.user] = await self._accounts.user(one.tenant, one.user)
-                is_invalid = one.expires <= now or not self._is_token_valid(one, users[one.tenant, one.user])
+                if (principal.tenant, principal.user) not in users:
+                    users[principal.tenant, principal.user] = await self._accounts.user(
+                        principal.tenant, principal.user
+                    )
+                is_invalid = principal.expires <= now or not self._is_token_valid(
+                    principal, users[principal.tenant, principal.user]
+                )
             if is_invalid:
-                invalid.add(one.credential)
+                invalid.add(principal.credential)
         return invalid
 
     def _is_token_valid(self, principal: Principal, account: tuple[User, Tenant] | None) -> bool:
@@ -302,12 +308,19 @@ class Authenticator:
 
 def principal_of(known: KnownCredential, now: float) -> Principal | None:
     """The principal of a stored credential; None when it is no longer valid. The one place where this is decided."""
-    one, user, tenant = known.credential, known.user, known.tenant
-    is_over = bool(one.revoked) or (one.expires and one.expires <= now)
+    credential, user, tenant = known.credential, known.user, known.tenant
+    is_over = bool(credential.revoked) or (credential.expires and credential.expires <= now)
     if is_over or not user.is_active or not tenant.is_active:
         return None
-    kind = "login" if one.kind == "login" else "key"
-    return Principal(one.tenant, one.user, lower_role(one.role, user.role), one.id, kind, one.expires)
+    kind = "login" if credential.kind == "login" else "key"
+    return Principal(
+        credential.tenant,
+        credential.user,
+        lower_role(credential.role, user.role),
+        credential.id,
+        kind,
+        credential.expires,
+    )
 
 
 def _remember(cache: dict[str, Any], key: str, value: Any) -> None:

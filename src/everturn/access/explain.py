@@ -46,25 +46,25 @@ def agent_warnings(
 async def explain_call(
     permits: Permissions,
     tool: ToolSpec,
-    given: JsonObject,
+    arguments: JsonObject,
     meant: JsonObject,
     options: TurnOptions,
     granted: Sequence[Rule] = (),
 ) -> Explanation:
     """Decide on a call as a turn with these options would, by `Permissions.decide`.
 
-    `given` are the raw arguments; `meant` are the validated ones, with defaults and converted numbers.
+    `arguments` are the raw ones; `meant` are the validated ones, with defaults and converted numbers.
     """
 
     async def grants() -> Sequence[Rule]:
         return granted
 
-    decided = await permits.decide(tool, given, meant, options, grants)
+    decided = await permits.decide(tool, arguments, meant, options, grants)
     decision, cases = decided.decision, list(decided.cases)
     if (
         not cases and decision.action == "deny" and decision.rule is None
     ):  # the arguments could not be parsed, so no rule was evaluated
-        return Explanation(decision, (), (), explain.explain_decision(Policy(()), tool.name, given, [], decision))
+        return Explanation(decision, (), (), explain.explain_decision(Policy(()), tool.name, arguments, [], decision))
     cases = cases or [{}]
     tool_rule = Permissions().decide_cases(tool, cases, TurnOptions()).rule  # the tool's own default
     own = [tool_rule] if tool_rule is not None else []

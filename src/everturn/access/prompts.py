@@ -56,7 +56,9 @@ class PromptAccess:
     async def write(self, put: api.PutPrompt) -> api.PromptView:
         """Write a prompt of the caller, or with `shared` of the tenant."""
         owner = self._owner(put.shared)
-        arguments = tuple(PromptArgument(one.name, one.description, one.default) for one in put.arguments)
+        arguments = tuple(
+            PromptArgument(argument.name, argument.description, argument.default) for argument in put.arguments
+        )
         prompt = check_prompt(SavedPrompt(put.name, replace_surrogates(put.text), put.description, arguments))
         await self._write(owner, f"{FOLDER}/{prompt.name}", dump_prompt(prompt))
         return _view(prompt, "shared" if put.shared else "user")
@@ -118,12 +120,12 @@ class PromptAccess:
 
     async def _layers(self, agent: AgentSpec, session: str) -> api.InstructionsView:
         context = self.scope.server_context
-        given = await read_caller_layers(self.scope, session)
-        options = TurnOptions(prompt=given)
+        caller_layers = await read_caller_layers(self.scope, session)
+        options = TurnOptions(prompt=caller_layers)
         if agent.definition is not None and context.app.agents.get(agent.name) is agent.definition:
             options = context.app.agent_options(agent.name, options)
         else:
-            options = TurnOptions(system=agent.options.system, model=agent.options.model, prompt=given)
+            options = TurnOptions(system=agent.options.system, model=agent.options.model, prompt=caller_layers)
         setup = context.app.drive_setup(options)
         options = options if setup is None else with_prompt(setup, options)
         layers = [*instruction_layers(options), ("privacy", (options.prompt or NO_PROMPT).privacy)]
@@ -188,8 +190,8 @@ def _view(prompt: SavedPrompt, scope: api.PromptScope) -> api.PromptView:
         text=prompt.text,
         description=prompt.description,
         arguments=[
-            api.PromptArgumentView(name=one.name, description=one.description, default=one.default)
-            for one in prompt.arguments
+            api.PromptArgumentView(name=argument.name, description=argument.description, default=argument.default)
+            for argument in prompt.arguments
         ],
         scope=scope,
     )

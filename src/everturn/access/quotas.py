@@ -34,7 +34,7 @@ class _UsageReading(Struct):
     at: float
     turns: int
     spent: Spent
-    begun: int = 0  # turns begun since the reading, on this node
+    started: int = 0  # turns started since the reading, on this node
 
 
 class TenantMeter:
@@ -101,12 +101,12 @@ class TenantMeter:
             if len(self._readings) >= TENANT_LIMIT:
                 self._readings.clear()
             look = self._readings[tenant] = await self._read_usage(tenant, limits)
-        if limits.turns and look.turns + look.begun >= limits.turns:
+        if limits.turns and look.turns + look.started >= limits.turns:
             raise TooMuch(f"{limits.turns} turns are under way, and that is the most at once", TURN_RETRY_AFTER)
-        # The turns begun since the reading have no recorded usage yet, and each will use a step.
-        if over := _over(limits.budget, look.spent + Spent(look.begun)):
+        # The turns started since the reading have no recorded usage yet, and each will use a step.
+        if over := _over(limits.budget, look.spent + Spent(look.started)):
             raise TooMuch(f"the budget of this tenant is used up: {over}", limits.period / 10 or BUDGET_RETRY_AFTER)
-        look.begun += 1
+        look.started += 1
 
     async def _read_usage(self, tenant: str, limits: TenantLimits) -> _UsageReading:
         now = self._clock.now()

@@ -93,14 +93,14 @@ def needs(
     return wrap
 
 
-def require_role(principal: Principal, role: Role, what: str = "this") -> None:
+def require_role(principal: Principal, role: Role, action: str = "this") -> None:
     """Refuse a principal whose role is lower.
 
     Raises:
         Forbidden: the role is lower.
     """
     if not is_at_least(principal.role, role):
-        raise Forbidden(f"{what} takes the role {role!r}, and yours is {principal.role!r}")
+        raise Forbidden(f"{action} takes the role {role!r}, and yours is {principal.role!r}")
 
 
 def role_of(method: Callable[..., Any]) -> Role:

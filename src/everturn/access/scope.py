@@ -179,8 +179,8 @@ class ScopedAccess:
     async def _turns_that_started(self, session: str, child: str) -> list[Event]:
         """The events of the turns of a session whose calls started a sub-agent's session."""
         with self.tenant_scope():
-            begun = [entry.event for entry in await self.store.indexed_events(session, "subagent", child)]
-            turns = dict.fromkeys(event.turn for event in begun if isinstance(event, SubagentStarted))
+            events = [entry.event for entry in await self.store.indexed_events(session, "subagent", child)]
+            turns = dict.fromkeys(event.turn for event in events if isinstance(event, SubagentStarted))
             logs = [await self.store.events(session, turn=turn) for turn in turns]
         return [entry.event for log in logs for entry in log]
 
@@ -317,9 +317,9 @@ class ScopedAccess:
             )
         )
 
-    def require_role(self, role: Any, what: str) -> None:
+    def require_role(self, role: Any, action: str) -> None:
         """Refuse this principal if its role is lower."""
-        require_role(self.principal, role, what)
+        require_role(self.principal, role, action)
 
 
 def _generation(name: str, n: int) -> str:
@@ -331,14 +331,16 @@ def is_id(text: str) -> bool:
     return 0 < len(text) <= LONGEST_ID and text.isprintable()
 
 
-def check_user_id(text: str, what: str) -> str:
+def check_user_id(text: str, field: str) -> str:
     """Check the id of a user.
 
     Raises:
         ConfigError: the id is invalid, or reserved.
     """
     if not 0 < len(text) <= LONGEST_NAME or not text.isprintable() or text != text.strip():
-        raise ConfigError(f"{what}: up to {LONGEST_NAME} characters that can be seen, with no space around them")
+        raise ConfigError(f"{field}: up to {LONGEST_NAME} characters that can be seen, with no space around them")
     if text == "everturn" or text.startswith(("plugin:", IMPORTED_USER_PREFIX, PROMPT_OWNER_PREFIX)):
-        raise ConfigError(f"{what}: {text!r} is how the runtime, its plugins, saved prompts and imported sessions sign")
+        raise ConfigError(
+            f"{field}: {text!r} is how the runtime, its plugins, saved prompts and imported sessions sign"
+        )
     return text

@@ -287,32 +287,34 @@ class SessionAccess:
         return None
 
     @needs("member")
-    async def rerun(self, session: str, message: str, asked: api.RegenerateAnswer, key: str = "") -> api.MessageReceipt:
+    async def rerun(
+        self, session: str, message: str, request: api.RegenerateAnswer, key: str = ""
+    ) -> api.MessageReceipt:
         """Regenerate an answer."""
         info = await self.scope.own_root_session(session)
         agent = self.scope.server_context.agents.get(info.agent)
         with self.scope.tenant_scope():
             (message_row,) = await self.scope.store.path(session, _checked_message(message), 1)
-        if asked.model:
-            model = check_model(agent, asked.model)
+        if request.model:
+            model = check_model(agent, request.model)
         else:
             # A model name from the log counts only if it is the agent's: a log may come from anywhere.
             is_agent_model = message_row.role == "assistant" and message_row.by in models_of(agent)
             model = message_row.by if is_agent_model else agent.options.model
-        params = check_params(asked.params) if asked.params else await self._params_of(session, message_row, model)
+        params = check_params(request.params) if request.params else await self._params_of(session, message_row, model)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
-        chat = await self._chat(session, agent, check_mode(agent, asked.mode))
+        chat = await self._chat(session, agent, check_mode(agent, request.mode))
         with self.scope.key_conflicts(key):
             return _sent(await chat.rerun(message_row.id, model=model, params=params, key=self.scope.stored_key(key)))
 
     @needs("member")
-    async def compact(self, session: str, asked: api.CompactSession, key: str = "") -> api.MessageReceipt:
+    async def compact(self, session: str, request: api.CompactSession, key: str = "") -> api.MessageReceipt:
         """Summarise the earlier part of the selected branch; the turn of the receipt has no answer."""
         info = await self.scope.own_root_session(session)
         chat = await self._chat(session, self.scope.server_context.agents.get(info.agent))
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
         with self.scope.key_conflicts(key):
-            return _sent(await chat.compact(focus=asked.focus, key=self.scope.stored_key(key)))
+            return _sent(await chat.compact(focus=request.focus, key=self.scope.stored_key(key)))
 
     @needs("viewer")
     async def context(self, session: str, at: str | None = None, model: str = "") -> ContextReport:

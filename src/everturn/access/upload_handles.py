@@ -39,11 +39,11 @@ def decode_handle(secret: bytes, tenant: str, handle: str) -> FilePart:
     try:
         data, mac = handle.removeprefix(PREFIX).split(".")
         blob, media_type, size, name = msgspec.json.decode(_bytes(data), type=tuple[str, str, int, str])
-        part, given = FilePart(blob, media_type, size, name), _bytes(mac)
+        part, signature = FilePart(blob, media_type, size, name), _bytes(mac)
     except (ValueError, msgspec.MsgspecError, binascii.Error):
         raise UnknownFile(NOT_A_FILE) from None
     # The handle is built anew: another text that decodes to the same would be a second name of the same file.
-    if not hmac.compare_digest(given, _mac(secret, tenant, part)) or handle != encode_handle(secret, tenant, part):
+    if not hmac.compare_digest(signature, _mac(secret, tenant, part)) or handle != encode_handle(secret, tenant, part):
         raise UnknownFile(NOT_A_FILE)
     return part
 

@@ -230,7 +230,9 @@ class AcpAgent:
         view = next((prompt for prompt in self._prompts if prompt.name == name), None)
         if view is None:
             return None
-        arguments = tuple(PromptArgument(one.name, one.description, one.default) for one in view.arguments)
+        arguments = tuple(
+            PromptArgument(argument.name, argument.description, argument.default) for argument in view.arguments
+        )
         return SavedPrompt(view.name, view.text, view.description, arguments)
 
 

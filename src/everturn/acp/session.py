@@ -59,7 +59,7 @@ class EditorSession:
         self._own: set[str] = set()
         self._outcomes: dict[str, TurnOutcome] = {}  # of the turns that are running
         self._prompts: dict[str, asyncio.Future[str]] = {}
-        self._asked: set[str] = set()  # gates
+        self._shown_gates: set[str] = set()  # gates
         self._cancels = 0
 
     async def update(self, body: JsonObject) -> None:
@@ -213,9 +213,9 @@ class EditorSession:
             return  # there is no session before the first message
         with suppress(EverturnError):
             for view in await self._remote.gates():
-                if view.gate.id in self._asked:
+                if view.gate.id in self._shown_gates:
                     continue
-                self._asked.add(view.gate.id)
+                self._shown_gates.add(view.gate.id)
                 if view.gate.kind in UNANSWERABLE:
                     text = self._host.texts.elsewhere.format(tool=view.gate.tool, session=self.id)
                     await self.update(message_chunk(f"\n\n{text}\n"))

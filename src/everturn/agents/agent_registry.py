@@ -91,14 +91,14 @@ class AgentRegistry:
             ConfigError: it cannot be bound, or another agent has a name; the old ones stay.
         """
         before, old = self._bound, self._bound.get(agent.name)
-        gone = {agent.name, *(() if old is None else (name for name, _ in agents_below(old.definition)))}
-        self._bound = {name: binding for name, binding in before.items() if name not in gone}
+        replaced = {agent.name, *(() if old is None else (name for name, _ in agents_below(old.definition)))}
+        self._bound = {name: binding for name, binding in before.items() if name not in replaced}
         try:
             self._add(agent, "", before)
         except ConfigError:
             self._bound = before
             raise
-        self._removed |= {name: before[name] for name in gone if name in before and name not in self._bound}
+        self._removed |= {name: before[name] for name in replaced if name in before and name not in self._bound}
         return old
 
     def _check_handoffs(self) -> None:

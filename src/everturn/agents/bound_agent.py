@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 from msgspec.structs import replace
 
 from everturn.agents.definition import AgentDefinition
-from everturn.agents.dependencies import given, open_with
+from everturn.agents.dependencies import open_with, provide
 from everturn.agents.handoff import HandoffTool
 from everturn.calls.output import OutputLimits
 from everturn.core.commands import AnyCommand
@@ -129,12 +129,12 @@ class BoundAgent:
         """Make the dependencies of a turn; None: the agent has none."""
         run_dependencies = self._host.turn_dependencies
         if run_dependencies and turn.turn in run_dependencies:
-            return given(run_dependencies[turn.turn])
+            return provide(run_dependencies[turn.turn])
         if self.definition.deps is not None:
             return open_with(self.definition.deps, turn)
         if run_dependencies and turn.parent is not None and turn.parent.turn in run_dependencies:
             run_dependencies[turn.turn] = run_dependencies[turn.parent.turn]  # for the runs below it
-            return given(run_dependencies[turn.turn])
+            return provide(run_dependencies[turn.turn])
         return None
 
     # The app, as its turns see it ---------------------------------------------------------------------------------

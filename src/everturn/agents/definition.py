@@ -107,7 +107,7 @@ class AgentDefinition(Generic[OutputT]):
         self._validators: list[OutputValidator] = []
         self.output_type, self.output_retries = output_type, output_retries
         self._output: OutputType | None = None
-        self._given: dict[str, Any] = {
+        self._arguments: dict[str, Any] = {
             "rules": tuple(
                 replace(rule, layer="agent", source=rule.source or name)
                 for rule in validate_rules(rules, f"{where}: rules")
@@ -130,7 +130,7 @@ class AgentDefinition(Generic[OutputT]):
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The permission rules of the agent itself."""
-        return self._given["rules"]
+        return self._arguments["rules"]
 
     # What functions contribute ------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class AgentDefinition(Generic[OutputT]):
         params = dict(self._params)
         if (output := self.output) is not None and output.schema is not None:
             params["output_schema"] = output.schema
-        given = self._given
+        arguments = self._arguments
         kept = tuple(rule for rule in base.rules if rule.layer != "agent")
         selected = tuple(tool for tool in self.tools if isinstance(tool, str))
         has_own = len(selected) < len(self.tools)  # then its registry has those that it names as well
@@ -212,20 +212,20 @@ class AgentDefinition(Generic[OutputT]):
             agent=self.name or DEFAULT_NAME,
             needs_agent=self.needs_code,
             model=model,
-            budget=given["budget"].narrowed(base.budget),
-            max_steps=given["max_steps"],
-            tool_history=given["tool_history"],
-            late=given["late"],
-            context=given["context"],
+            budget=arguments["budget"].narrowed(base.budget),
+            max_steps=arguments["max_steps"],
+            tool_history=arguments["tool_history"],
+            late=arguments["late"],
+            context=arguments["context"],
             system="\n\n".join(part for part in self._instructions if isinstance(part, str) and part),
             params=params or None,
-            rules=(*given["rules"], *kept),
+            rules=(*arguments["rules"], *kept),
             tools=base.tools if base.tools is not None else None if has_all else selected,
-            manual=(*given["manual"], *base.manual),
-            review=max(base.review, given["review"], key=REVIEWS.index),
-            timezone=given["timezone"] or base.timezone,
-            timeout=smallest_limit(given["timeout"], base.timeout),
-            gate_timeout=smallest_limit(given["gate_timeout"], base.gate_timeout),
+            manual=(*arguments["manual"], *base.manual),
+            review=max(base.review, arguments["review"], key=REVIEWS.index),
+            timezone=arguments["timezone"] or base.timezone,
+            timeout=smallest_limit(arguments["timeout"], base.timeout),
+            gate_timeout=smallest_limit(arguments["gate_timeout"], base.gate_timeout),
         )
 
     def as_tool(
@@ -240,7 +240,7 @@ class AgentDefinition(Generic[OutputT]):
     def parameters(self) -> dict[str, Any]:
         """What it is made of, by the names of its parameters; functions of each step are `step_instructions`."""
         return {
-            **self._given,
+            **self._arguments,
             "model": self.model,
             "name": self.name,
             "description": self.description,

@@ -47,7 +47,7 @@ def _as_generator(factory: DependencyFactory) -> Callable[[TurnInfo], Generator[
 
 
 @asynccontextmanager
-async def given(value: Any) -> AsyncGenerator[Any]:
+async def provide(value: Any) -> AsyncGenerator[Any]:
     """Dependencies that the caller of a run gave: nobody here closes them."""
     yield value
 

@@ -85,9 +85,9 @@ class OutputType:
         fields: dict[str, Any] = {}
         for name, field in self.kind.model_fields.items():
             with suppress(ValueError, KeyError):
-                given = cast("dict[str, Any]", value)[field.alias or name]
+                field_value = cast("dict[str, Any]", value)[field.alias or name]
                 adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", field.annotation))
-                fields[name] = adapter.validate_python(given, experimental_allow_partial="trailing-strings")
+                fields[name] = adapter.validate_python(field_value, experimental_allow_partial="trailing-strings")
         partial: Any = self.kind.model_construct(**fields)
         for name in self.kind.model_fields.keys() - fields.keys():
             partial.__dict__.pop(name, None)  # a default is not what the model said

@@ -101,22 +101,22 @@ async def admit_call(ctx: StepHookContext, call: CallRecord, tools: Mapping[str,
         if has_edited_target(call, spec):
             raise ToolError(TARGET_EDITED.format(edited=resolution.arguments))
     text = encode_canonical(arguments)
-    given = await resolve_references(ctx.run, spec, arguments) if "$" in text else arguments
-    meant = tool.validate(given) or given  # with defaults filled in, and numbers for numeric strings
+    actual = await resolve_references(ctx.run, spec, arguments) if "$" in text else arguments
+    meant = tool.validate(actual) or actual  # with defaults filled in, and numbers for numeric strings
     if resolution is not None and resolution.result is not None:
         manual_output = Output(resolution.result, title=MANUAL)
-        return AdmissionResult((), StartCall(call, tool, given), manual_output)
+        return AdmissionResult((), StartCall(call, tool, actual), manual_output)
     # Of the validated arguments; but the values behind references must not be in the log.
-    is_as_written = meant is given or given is not arguments
+    is_as_written = meant is actual or actual is not arguments
     call.fingerprint = fingerprint_of_call(spec.name, text if is_as_written else encode_canonical(meant))
-    resolved = _ResolvedCall(ctx, call, tool, identity, text, given, tools)
+    resolved = _ResolvedCall(ctx, call, tool, identity, text, actual, tools)
     decision = await resolved.permit(meant)
     if decision.action == "deny":
         text = NOT_ALLOWED.format(why=decision.reason)
         return AdmissionResult(_denial_events(ctx, call, spec, identity, text, decision.reason, decision.rule))
     if resolution is None and (gate_events := await resolved.ask(decision, tools)) is not None:
         return AdmissionResult(gate_events)
-    return AdmissionResult(resolved.start(decision, gate), StartCall(call, tool, given))
+    return AdmissionResult(resolved.start(decision, gate), StartCall(call, tool, actual))
 
 
 def _check_identity(call: CallRecord, spec: ToolSpec, identity: str) -> None:
@@ -147,11 +147,11 @@ class _ResolvedCall:
         tool: Tool,
         identity: str,
         text: str,
-        given: JsonObject,
+        arguments: JsonObject,
         tools: Mapping[str, Tool],
     ) -> None:
         self._ctx, self._call, self._spec, self._identity, self._text = ctx, call, tool.spec, identity, text
-        self._tool, self._given, self._tools = tool, given, tools
+        self._tool, self._arguments, self._tools = tool, arguments, tools
         self._cases: Sequence[SubjectCase] = ()
 
     async def permit(self, meant: JsonObject) -> PolicyDecision:
@@ -159,7 +159,7 @@ class _ResolvedCall:
         run = self._ctx.run
         if (own := run.setup.permissions.own_decision(self._spec, run.state.options)) is not None:
             return own
-        decision = await run.setup.permissions.decide(self._spec, self._given, meant, run.state.options, run.grants)
+        decision = await run.setup.permissions.decide(self._spec, self._arguments, meant, run.state.options, run.grants)
         self._cases = decision.cases
         return decision.decision
 
@@ -239,7 +239,7 @@ class _ResolvedCall:
         if make_preview is None:
             return None
         context = TurnForTool(self._ctx, self._call, self._tool, self._tools).context()
-        preview = await call_hook(make_preview, self._given, replace(context, cases=self._cases))
+        preview = await call_hook(make_preview, self._arguments, replace(context, cases=self._cases))
         if preview is not None and not isinstance(preview, Preview):
             raise BadOutput(
                 f"{self._spec.name} shows a {type(preview).__name__}; a preview is a Preview(text, base_version)"

@@ -139,22 +139,22 @@ def handoff_options(run: ActiveTurn, agent: str) -> TurnOptions:
 
 
 async def finish_outcome(
-    ctx: StepHookContext, start: StartCall, limits: OutputLimits, came: ToolOutcome, is_told: bool = False
+    ctx: StepHookContext, start: StartCall, limits: OutputLimits, outcome: ToolOutcome, is_told: bool = False
 ) -> ToolOutcome:
     """Finish an outcome: run `on_call_end`, set the origin, hide private values and truncate the output."""
-    ended, spec, hooks = came, start.tool.spec, ctx.run.setup.hooks["on_call_end"]
+    ended, spec, hooks = outcome, start.tool.spec, ctx.run.setup.hooks["on_call_end"]
     if hooks or getattr(start.tool, "after", None) is not None:
-        ended = await _run_end_hooks(ctx, start, came.state, came.output)
+        ended = await _run_end_hooks(ctx, start, outcome.state, outcome.output)
     output = ended.output
     with_origin = replace(output, origin=spec.origin, untrusted=output.untrusted or spec.untrusted)
     try:
         shown = await prepare_output(ctx.run, spec, start.call.id, with_origin, limits, is_told=is_told)
         is_for_people = needs_review(spec, ctx.run.state.options, ended.state == "completed")
-        return replace(came, state=ended.state, output=shown, needs_review=is_for_people)
+        return replace(outcome, state=ended.state, output=shown, needs_review=is_for_people)
     except Exception as error:
         log.exception("the output of call %s could not be kept", start.call.id)
         text = f"its output was too long to show and could not be kept: {error!r}"
-        return replace(came, state="failed", output=Output(text, code="failed"))
+        return replace(outcome, state="failed", output=Output(text, code="failed"))
 
 
 class _CallTimeout:

@@ -64,9 +64,9 @@ def denial_text(resolution: GateResolution) -> str:
     """The text that the model reads for a denial."""
     if resolution.by == "everturn":
         return f"This call was not allowed: {resolution.reason}."
-    who = f"The plugin {resolution.by[7:]}" if resolution.by.startswith("plugin:") else "The person"
+    actor = f"The plugin {resolution.by[7:]}" if resolution.by.startswith("plugin:") else "The person"
     reason = f" and said why: {resolution.reason}" if resolution.reason else ""
-    return f"{who} did not allow this call{reason}."
+    return f"{actor} did not allow this call{reason}."
 
 
 def call_finished(ctx: StepHookContext, call: str, state: CallState, output: Output) -> CallFinished:

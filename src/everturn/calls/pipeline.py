@@ -264,12 +264,12 @@ async def _plan_rerun(ctx: StepHookContext, call: CallRecord, tool: Tool, plan: 
         plan.events.append(_outcome_unknown(ctx, call, text))
         return False
     try:
-        given = await resolve_references(ctx.run, tool.spec, arguments)
-        cases = await permits.read_cases(tool.spec, tool.validate(given) or given, options)
+        resolved = await resolve_references(ctx.run, tool.spec, arguments)
+        cases = await permits.read_cases(tool.spec, tool.validate(resolved) or resolved, options)
         if permits.decide_cases(tool.spec, cases, options).action == "deny":  # by a rule that was added since
             plan.events.append(_outcome_unknown(ctx, call, text))
             return False
-        plan.starts.append(StartCall(call, tool, given))
+        plan.starts.append(StartCall(call, tool, resolved))
     except Exception as error:
         plan.events.append(
             call_finished(ctx, call.id, "failed", await mask_private_values(ctx.run, failure_output(error)))

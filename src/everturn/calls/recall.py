@@ -17,7 +17,7 @@ NO_USER = (
 )
 
 
-def owner_of(run: ActiveTurn, what: str) -> tuple[str, str]:
+def owner_of(run: ActiveTurn, feature: str) -> tuple[str, str]:
     """The tenant and the user of a turn. Only in the local tenant may a turn have no user.
 
     Raises:
@@ -25,7 +25,7 @@ def owner_of(run: ActiveTurn, what: str) -> tuple[str, str]:
     """
     tenant, user = run.ledger.tenant, run.state.options.by
     if not user and tenant != LOCAL:
-        raise ToolError(NO_USER.format(what=what))
+        raise ToolError(NO_USER.format(what=feature))
     return tenant, user
 
 

@@ -32,7 +32,7 @@ class _CallsFound(Struct):
 
     source: object = None
     calls: dict[str, ToolPart] = {}
-    told: set[str] = set()
+    reported: set[str] = set()
     is_cut: bool = False  # some result was truncated
     is_private: bool = False
     older: dict[str, ToolPart] = {}  # the calls above the last summary that were looked up, oldest first
@@ -54,7 +54,7 @@ def _scan(messages: Iterable[Message], source: object = None) -> _CallsFound:
                         found.is_cut |= bool(output.blob)
                         found.is_private |= bool(output.private)
             elif type(part) is NoticePart and part.kind.startswith(LATE_NOTICE_PREFIX):
-                found.told.add(part.kind[len(LATE_NOTICE_PREFIX) :])
+                found.reported.add(part.kind[len(LATE_NOTICE_PREFIX) :])
             elif type(part) is SummaryPart:
                 found.is_private |= part.private
     return found
@@ -74,7 +74,7 @@ def readable_results(run: ActiveTurn) -> Iterator[tuple[str, Output]]:
     The branch must have been read; see `read_history`.
     """
     before, own = _scan_history(run), _scan(run.state.messages.values())
-    reported, step = before.told | own.told, run.state.step
+    reported, step = before.reported | own.reported, run.state.step
     # What a call can use must not depend on which of the other calls of its step finished first.
     same_step = {call.id for call in step.calls} if step is not None else set[str]()
     for call, part in (*before.older.items(), *before.calls.items(), *own.calls.items()):
@@ -100,7 +100,7 @@ async def load_results(
     (`with_private`); `with_all` reads all of them.
     """
     await run.read_history()
-    reported = _scan(run.state.messages.values()).told
+    reported = _scan(run.state.messages.values()).reported
     if any((part := _scan_history(run).calls.get(call)) is not None and part.late is None for call in reported):
         # The late result arrived and was reported after this process had read the branch.
         fresh = await run.setup.store.path(run.session, run.state.parent, run.history_size)
@@ -124,7 +124,7 @@ async def _look_up(
     if with_all:
         names = {call.call async for call in older.calls()}
     if names:
-        scanned.told |= await older.reported()
+        scanned.reported |= await older.reported()
         scanned.older = await older.find_all(names | scanned.older.keys())
 
 
@@ -197,8 +197,8 @@ def _find_arguments(run: ActiveTurn, name: str) -> str | None:
             )
         except (KeyError, IndexError, ValueError, TypeError):
             names = ", ".join(cast("dict[str, Any]", value))[:200] if isinstance(value, dict) else ""
-            there = f"; there are: {names}" if names else ""
-            raise BadArguments(f"{call} was made without an argument {path[1:][:80]!r}{there}") from None
+            choices = f"; there are: {names}" if names else ""
+            raise BadArguments(f"{call} was made without an argument {path[1:][:80]!r}{choices}") from None
     return value if isinstance(value, str) else encode_canonical(value)
 
 

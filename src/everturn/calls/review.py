@@ -30,9 +30,9 @@ def finish_reviewed_call(ctx: StepHookContext, call: CallRecord) -> list[Event]:
     # The person has read only the excerpt, so the full text stays with the gate: no reference leads to it.
     shown = replace(gate.output, blob="")
     if not resolution.allowed:
-        who = "Nobody read this result in time" if resolution.by == "everturn" else "The person withheld this result"
+        cause = "Nobody read this result in time" if resolution.by == "everturn" else "The person withheld this result"
         reason = f" and said why: {resolution.reason}" if resolution.reason and resolution.by != "everturn" else ""
-        text = f"{who}{reason}. The call did run."
+        text = f"{cause}{reason}. The call did run."
         return [call_finished(ctx, call.id, "withheld", Output(text, code="withheld", origin=shown.origin))]
     state: CallState = "failed" if gate.failed else "completed"
     if resolution.text is not None and resolution.text != shown.text:

@@ -51,7 +51,9 @@ class SubagentRunner:
     def __init__(self, store: Store, clock: Clock, ids: IdSource, host: SubagentHost) -> None:
         self._store, self._clock, self._ids, self._host = store, clock, ids, host
 
-    async def run(self, asked: SubagentRun, can_leave: bool, is_wanted: Callable[[], bool]) -> SubagentResult | None:
+    async def run(
+        self, child_run: SubagentRun, can_leave: bool, is_wanted: Callable[[], bool]
+    ) -> SubagentResult | None:
         """Run a sub-agent in a session of its own, once, and wait for its end; None if it waits for a person.
 
         A run that was started before continues with its original options.
@@ -59,72 +61,78 @@ class SubagentRunner:
         pauses = iter(SUBAGENT_RETRY_PAUSES)
         while True:
             try:
-                return await self._run(asked, can_leave, is_wanted)
+                return await self._run(child_run, can_leave, is_wanted)
             except (DriverLost, ConfigError) as error:
                 if self._host.is_closing:  # no result in this process: another process continues
                     return await asyncio.get_running_loop().create_future()
                 pause = next(pauses, 0.0) if isinstance(error, DriverLost) else 0.0
                 if not pause:
-                    await self._give_up(asked)
+                    await self._give_up(child_run)
                     raise
-                log.warning("the sub-agent run in %s is looked for again in %g s: %s", asked.session, pause, error)
+                log.warning("the sub-agent run in %s is looked for again in %g s: %s", child_run.session, pause, error)
                 await asyncio.sleep(pause)  # the store may be down; the run continues when it is back
 
-    async def _give_up(self, asked: SubagentRun) -> None:
+    async def _give_up(self, child_run: SubagentRun) -> None:
         """Cancel a run that no call waits for any more."""
-        if asked.options.lineage is None or not asked.options.lineage.is_detached:
+        if child_run.options.lineage is None or not child_run.options.lineage.is_detached:
             with suppress(EverturnError):
-                await self.cancel(asked)
+                await self.cancel(child_run)
 
-    async def _run(self, asked: SubagentRun, can_leave: bool, is_wanted: Callable[[], bool]) -> SubagentResult | None:
-        if await self._is_begun(asked):
-            await self._host.resume_session(asked.session)
+    async def _run(
+        self, child_run: SubagentRun, can_leave: bool, is_wanted: Callable[[], bool]
+    ) -> SubagentResult | None:
+        if await self._is_begun(child_run):
+            await self._host.resume_session(child_run.session)
         else:
             if not is_wanted():
                 raise ToolError("the turn that would need it is over; there is no sub-agent run any more")
             await self._host.command(
                 Send(
-                    key=asked.key,
-                    session=asked.session,
-                    tenant=asked.tenant,
+                    key=child_run.key,
+                    session=child_run.session,
+                    tenant=child_run.tenant,
                     at=self._clock.now(),
-                    turn=asked.turn,
+                    turn=child_run.turn,
                     message=self._ids.new("msg"),
-                    parts=(TextPart(asked.prompt),),
+                    parts=(TextPart(child_run.prompt),),
                     at_leaf=True,
-                    options=asked.options,
+                    options=child_run.options,
                 )
             )
         if not is_wanted():  # the parent was cancelled while the command was admitted
-            await self.cancel(asked)
-        async with aclosing(self._host.follow(asked.session, TurnReader(asked.turn, None))) as following:
+            await self.cancel(child_run)
+        async with aclosing(self._host.follow(child_run.session, TurnReader(child_run.turn, None))) as following:
             async for shown in following:
                 # The event may be old: the present state is checked.
-                if can_leave and isinstance(shown, TurnSuspended) and (await self._state(asked)).phase is Phase.WAITING:
+                if (
+                    can_leave
+                    and isinstance(shown, TurnSuspended)
+                    and (await self._state(child_run)).phase is Phase.WAITING
+                ):
                     return None
-        return subagent_result(asked.session, await self._state(asked))
+        return subagent_result(child_run.session, await self._state(child_run))
 
-    async def _state(self, asked: SubagentRun) -> TurnState:
-        entries = await self._store.events(asked.session, turn=asked.turn)
+    async def _state(self, child_run: SubagentRun) -> TurnState:
+        entries = await self._store.events(child_run.session, turn=child_run.turn)
         if not entries:
             raise ToolError("the sub-agent run was cancelled before it began")
         return fold(entry.event for entry in entries)
 
-    async def _is_begun(self, asked: SubagentRun) -> bool:
+    async def _is_begun(self, child_run: SubagentRun) -> bool:
         """Whether the run was requested before."""
         try:
-            inbox = await self._store.inbox(asked.session)
-            return any(command.key == asked.key for command in inbox) or bool(
-                await self._store.events(asked.session, turn=asked.turn)
+            inbox = await self._store.inbox(child_run.session)
+            return any(command.key == child_run.key for command in inbox) or bool(
+                await self._store.events(child_run.session, turn=child_run.turn)
             )
         except UnknownSession:
             return False
 
-    async def cancel(self, asked: SubagentRun) -> None:
+    async def cancel(self, child_run: SubagentRun) -> None:
         """Cancel a run whose tool is stopped, unless this process is shutting down."""
         with suppress(UnknownSession, UnknownTurn):  # it was about to be requested
-            if await self._host.resume_session(asked.session):
-                key, tenant = f"{asked.key}:cancel", asked.tenant
+            if await self._host.resume_session(child_run.session):
+                key, tenant = f"{child_run.key}:cancel", child_run.tenant
                 await self._host.command(
-                    Cancel(key=key, session=asked.session, tenant=tenant, turn=asked.turn, hard=True)
+                    Cancel(key=key, session=child_run.session, tenant=tenant, turn=child_run.turn, hard=True)
                 )

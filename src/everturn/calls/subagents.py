@@ -44,8 +44,8 @@ class CallSubagents:
         options = subagent_options(run, ask, run.state.calls[self._id], await run.taint())
         session, turn = await self._place(ask, number)
         key = f"{SUBAGENT_KEY_PREFIX}:{self._id}:{number}"
-        asked = SubagentRun(session, turn, key, run.ledger.tenant, options, ask.prompt)
-        answer = await self._wait(asked, ask.detached)
+        child_run = SubagentRun(session, turn, key, run.ledger.tenant, options, ask.prompt)
+        answer = await self._wait(child_run, ask.detached)
         self.spent = answer.spent if self.spent is None else self.spent + answer.spent
         self.recent_calls = (*self.recent_calls, *answer.recent_calls)[-RECENT_CALLS:]
         self.is_untrusted |= answer.untrusted
@@ -84,26 +84,26 @@ class CallSubagents:
     async def _tool_of(self, run: ActiveTurn, session: str) -> str | None:
         """The tool that last started a session of this conversation; None if none did."""
         store = run.setup.store
-        begun = [entry.event for entry in await store.indexed_events(run.session, "subagent", session)]
-        if not begun or not isinstance(last := begun[-1], SubagentStarted):
+        events = [entry.event for entry in await store.indexed_events(run.session, "subagent", session)]
+        if not events or not isinstance(last := events[-1], SubagentStarted):
             return None
         calls = [entry.event for entry in await store.events(run.session, turn=last.turn)]
         return next((call.tool for call in calls if isinstance(call, CallStarted) and call.call == last.call), None)
 
-    async def _wait(self, asked: SubagentRun, is_detached: bool) -> SubagentResult:
+    async def _wait(self, child_run: SubagentRun, is_detached: bool) -> SubagentResult:
         """Wait for the end of the run; suspend the tool while the run waits for a person."""
         waiting, setup = self._waiting, self._waiting.run.setup
         try:
             while True:
                 answer = await setup.subagents.run(
-                    asked, waiting.can_resume, lambda: is_detached or not waiting.is_over
+                    child_run, waiting.can_resume, lambda: is_detached or not waiting.is_over
                 )
                 if answer is not None:
                     return answer
-                await waiting.suspend("below", asked.turn)
+                await waiting.suspend("below", child_run.turn)
         except asyncio.CancelledError:
             if waiting.suspension is None and not is_detached:
-                await setup.subagents.cancel(asked)
+                await setup.subagents.cancel(child_run)
             raise
 
 

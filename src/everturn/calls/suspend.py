@@ -222,14 +222,14 @@ class ToolWait:
             else:
                 await run.tool_notifier.wait_beyond(seen)
 
-    async def _wait(self, kind: str, name: str, run: ActiveTurn, heard: int) -> None:
+    async def _wait(self, kind: str, name: str, run: ActiveTurn, seen: int) -> None:
         self._waits.add((kind, name))
         if self.timeout is not None:
             self.timeout.pause()
         try:
             if self.can_resume:
                 await self._leave()
-            await run.tool_notifier.wait_beyond(heard)
+            await run.tool_notifier.wait_beyond(seen)
         finally:
             self._waits.discard((kind, name))
             if self.timeout is not None:

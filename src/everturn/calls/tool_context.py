@@ -54,7 +54,7 @@ class TurnForTool:
         tools: Mapping[str, Tool],
         arguments: JsonObject | None = None,
     ) -> None:
-        self._first, self._id, self._tools, self._given = ctx.run, call.id, tools, arguments
+        self._first, self._id, self._tools, self._arguments = ctx.run, call.id, tools, arguments
         self._step, self._spec, self._began = ctx.step, tool.spec, call.started.at if call.started is not None else 0.0
         kept = call.suspended.saved_state if call.suspended is not None else ""
         self.wait = ToolWait(ctx.run, tool.spec.resumable or not tool.spec.at_most_once, kept)
@@ -63,7 +63,7 @@ class TurnForTool:
         self._message = call.message
         self._blobs = SessionBlobs(ctx.run.setup.store)
         self._base_version = approved_base_version(call, tool.spec)
-        self._asked = self._made = 0
+        self._question_count = self._made = 0
 
     @property
     def _call(self) -> CallRecord:
@@ -134,11 +134,11 @@ class TurnForTool:
     async def ask(self, question: Question) -> GateResolution:
         """Ask a question, once, and wait for the answer."""
         check_question(question)
-        self._asked += 1
-        if self._asked > MAX_QUESTIONS:
+        self._question_count += 1
+        if self._question_count > MAX_QUESTIONS:
             raise ToolError(f"a call may ask {MAX_QUESTIONS} questions; this would be one more")
         waiting, run = self.wait, self.wait.run
-        gate = self._gate(question, f"{self._id}.ask.{replace_surrogates(question.name) or self._asked}")
+        gate = self._gate(question, f"{self._id}.ask.{replace_surrogates(question.name) or self._question_count}")
         name = gate.id
         if name not in run.state.gates:
             events = await open_gate(run, gate)
@@ -158,9 +158,9 @@ class TurnForTool:
         assert started is not None
         identity = run.setup.permissions.identity(spec)
         # A client gets the targets of references, and no private values: its tool does not get those either.
-        given = started.arguments if self._given is None else encode_canonical(self._given)
+        arguments = started.arguments if self._arguments is None else encode_canonical(self._arguments)
         text, form = replace_surrogates(question.text), encode_schema(question.schema) if question.schema else ""
-        shown = given if question.kind == "client" else text
+        shown = arguments if question.kind == "client" else text
         timeout = question.timeout or run.state.options.gate_timeout
         return Gate(
             id=name,

@@ -197,10 +197,10 @@ class ToolSteps:
 
     # Waits ----------------------------------------------------------------------------------------------------------
 
-    def _require_resumable(self, what: str) -> None:
+    def _require_resumable(self, operation: str) -> None:
         self._wait.refuse_in_step()
         if not self._wait.can_resume:
-            raise NotResumable(NOT_RESUMABLE.format(name=self._spec.name, what=what))
+            raise NotResumable(NOT_RESUMABLE.format(name=self._spec.name, what=operation))
 
     def _now(self) -> float:
         return self._wait.run.now()

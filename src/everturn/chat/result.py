@@ -240,13 +240,13 @@ class RunResult(Generic[OutputT]):
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same of the same run."""
-        return isinstance(other, RunResult) and self._said == cast("RunResult[Any]", other)._said
+        return isinstance(other, RunResult) and self._compared == cast("RunResult[Any]", other)._compared
 
     def __hash__(self) -> int:
         return hash(self.id)
 
     @property
-    def _said(self) -> tuple[object, ...]:
+    def _compared(self) -> tuple[object, ...]:
         return self.id, self.status, self.messages, self.usage, self.reports
 
     def __repr__(self) -> str:
@@ -272,8 +272,8 @@ def _no_output(result: RunResult[Any]) -> str:
         if not result.gates:
             waits = ", ".join(wait.kind for wait in result.waits[:3])
             return f"the run waits ({waits}); result.waiting_for says for what: await result.resume()"
-        asked = ", ".join(f"{gate.kind} of {gate.tool}" for gate in result.gates[:3])
-        return f"the run is waiting for an answer ({asked}); resolve result.gates, then: await result.resume()"
+        open_gates = ", ".join(f"{gate.kind} of {gate.tool}" for gate in result.gates[:3])
+        return f"the run is waiting for an answer ({open_gates}); resolve result.gates, then: await result.resume()"
     limit = result.state.limit if result.state is not None else None
     why = f": {limit.text}" if limit is not None and result.status == "limited" else ""
     return f"the run is {result.status}{why}; result.text has what was said, and there is no output"

@@ -118,8 +118,8 @@ class Chat:
         base: TurnOptions | None = None
         self._agent = ""
         if agent is not None:
-            given = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
-            if any(given.values()):
+            arguments = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
+            if any(arguments.values()):
                 raise ConfigError(
                     "an agent brings its own instructions, tools, plugins and rules; give them to Agent(…)"
                 )
@@ -136,8 +136,8 @@ class Chat:
             app = BaseApp(model, tools=tools, plugins=plugins, store=store, settings=settings, rules=rules)
         else:
             assert not isinstance(model, AgentDefinition)
-            given = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
-            refuse_with_app({**given, "store": store is not None, "settings": settings is not None})
+            arguments = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
+            refuse_with_app({**arguments, "store": store is not None, "settings": settings is not None})
             options = replace(options or TurnOptions(), model=app.add_model(model))
         self.app = app
         self.session = session or app.ids.new("session")

@@ -239,9 +239,9 @@ class Turn:
         gates: list[Gate] = []
         for session, of_session in states.items():
             unanswered = {row.gate.id: row.gate for row in await store.gates(session)}
-            for one in of_session:
-                open_gates = [name for name in one.gates if one.is_gate_open(name)]
-                if not is_waiting(one) or any(name not in unanswered for name in open_gates):
+            for turn_state in of_session:
+                open_gates = [name for name in turn_state.gates if turn_state.is_gate_open(name)]
+                if not is_waiting(turn_state) or any(name not in unanswered for name in open_gates):
                     return None
                 gates += [unanswered[name] for name in open_gates]
             if any(isinstance(command, FinishWait) for command in await store.inbox(session)):
@@ -265,30 +265,30 @@ class Turn:
                 return entry.event.turn
         return ""
 
-    async def children(self, begun: SubagentStarted) -> Turn:
+    async def children(self, event: SubagentStarted) -> Turn:
         """The sub-agent run of an event of this turn, as soon as it can be followed.
 
         Raises:
             UnknownTurn: the run was never started.
         """
-        async with aclosing(self._app.watch_turns((begun.session, begun.child), (self.session, self.id))) as news:
+        async with aclosing(self._app.watch_turns((event.session, event.child), (self.session, self.id))) as news:
             async for _ in news:
-                if await self._is_asked_for(begun):
+                if await self._is_asked_for(event):
                     break
                 state = await self.state()
-                call = state.calls.get(begun.call)
+                call = state.calls.get(event.call)
                 is_gone = call is None or call.is_finished or state.phase.is_terminal
-                if is_gone and not await self._is_asked_for(begun):
-                    raise UnknownTurn(f"the sub-agent run {begun.child!r} was never begun")
-        return Turn(self._app, begun.session, begun.child, tenant=self.tenant)
+                if is_gone and not await self._is_asked_for(event):
+                    raise UnknownTurn(f"the sub-agent run {event.child!r} was never begun")
+        return Turn(self._app, event.session, event.child, tenant=self.tenant)
 
-    async def _is_asked_for(self, begun: SubagentStarted) -> bool:
+    async def _is_asked_for(self, event: SubagentStarted) -> bool:
         # The event is written first, so that after a crash in between the same run is started.
         store = self._app.store
         try:
-            inbox = await store.inbox(begun.session)
-            is_queued = any(isinstance(command, Send) and command.turn == begun.child for command in inbox)
-            return is_queued or bool(await store.events(begun.session, turn=begun.child))
+            inbox = await store.inbox(event.session)
+            is_queued = any(isinstance(command, Send) and command.turn == event.child for command in inbox)
+            return is_queued or bool(await store.events(event.session, turn=event.child))
         except UnknownSession:
             return False
 
@@ -341,9 +341,9 @@ def _status(state: TurnState) -> RunStatus:
 
 
 def _open_things(gates: Sequence[Gate], state: TurnState) -> str:
-    asked = [f"{gate.kind} of {gate.tool} (approve, deny or submit it)" for gate in gates]
+    questions = [f"{gate.kind} of {gate.tool} (approve, deny or submit it)" for gate in gates]
     external = [f"an external result for call {wait.call} (app.complete)" for wait in state.waits.values()]
-    return ", ".join([*asked, *external])
+    return ", ".join([*questions, *external])
 
 
 def is_waiting(state: TurnState) -> bool:

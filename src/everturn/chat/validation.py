@@ -82,8 +82,8 @@ def _check_decodable(options: TurnOptions) -> TurnOptions:
     try:
         return msgspec.json.decode(msgspec.json.encode(options), type=TurnOptions)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        raise ConfigError(f"options: {where.strip('`$.') or 'one of them'}: {what}") from None
+        problem, _, where = str(error).partition(" - at ")
+        raise ConfigError(f"options: {where.strip('`$.') or 'one of them'}: {problem}") from None
     except Exception as error:
         raise ConfigError(f"options have to be plain data: {error}") from None
 
@@ -182,13 +182,13 @@ APP_ARGUMENTS: Final = {
 }
 
 
-def refuse_with_app(given: Mapping[str, object]) -> None:
+def refuse_with_app(arguments: Mapping[str, object]) -> None:
     """Refuse arguments that the runtime already has.
 
     Raises:
         ConfigError: the text says where to pass each of them instead.
     """
-    if problems := [f"{name}: {instead}" for name, instead in APP_ARGUMENTS.items() if given[name]]:
+    if problems := [f"{name}: {instead}" for name, instead in APP_ARGUMENTS.items() if arguments[name]]:
         raise ConfigError(f"Chat(app=…) takes these from elsewhere: {'; '.join(problems)}")
 
 

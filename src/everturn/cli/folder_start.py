@@ -92,8 +92,8 @@ def _choose(question: str, files: Sequence[TrustedItem], words: dict[str, str]) 
 def ask_about_extensions(project: Project, trust: FolderTrust, words: dict[str, str], *, is_given: bool) -> None:
     """Ask about skills, agents and commands that are new or changed, and then about MCP servers, which run programs."""
     found = trust.unanswered_extensions(project)
-    texts = [one for one in found if one.kind != "mcp"]
-    servers = [one for one in found if one.kind == "mcp"]
+    texts = [item for item in found if item.kind != "mcp"]
+    servers = [item for item in found if item.kind == "mcp"]
     if texts:
         is_trusted = is_given
         if not is_given:

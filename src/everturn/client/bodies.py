@@ -52,22 +52,22 @@ class RemoteGateReply(TypedDict, total=False):
     claim: str
 
 
-def message_fields(text: str, spoken: MessageOptions) -> dict[str, Any]:
+def message_fields(text: str, options: MessageOptions) -> dict[str, Any]:
     """The fields of a message."""
-    unknown = set(spoken) - set(MessageOptions.__annotations__)
+    unknown = set(options) - set(MessageOptions.__annotations__)
     if unknown:
         raise TypeError(
             f"a message has no {', '.join(sorted(unknown))}; it has {', '.join(MessageOptions.__annotations__)}"
         )
-    fields: dict[str, Any] = {**spoken, "text": text}
-    fields["files"] = [file.file for file in spoken.get("files", ())]
+    fields: dict[str, Any] = {**options, "text": text}
+    fields["files"] = [file.file for file in options.get("files", ())]
     fields["contexts"] = [
         api.AttachedContext(
             kind=part.kind, text=part.text, title=part.title, source=part.source, untrusted=part.untrusted
         )
-        for part in spoken.get("contexts", ())
+        for part in options.get("contexts", ())
     ]
-    fields["clients"] = list(spoken.get("clients", ()))
+    fields["clients"] = list(options.get("clients", ()))
     for name in ("params", "tools"):
         value = fields.get(name)
         if value is not None:

@@ -72,7 +72,7 @@ class Server:
     ) -> api.SessionPage:
         """A page of sessions, last touched first; without archived ones, unless they are asked for."""
         filters = {"archived": archived, "label": label, "agent": agent, "since": str(since) if since else ""}
-        query = {"limit": str(limit), **_given({"before": before, **filters})}
+        query = {"limit": str(limit), **_set_values({"before": before, **filters})}
         return await self.node_client.get("/api/sessions", api.SessionPage, query)
 
     async def open_folder(self, path: str, *, key: str = "") -> api.FolderView:
@@ -84,13 +84,13 @@ class Server:
         return decode_body(await self.node_client.ask("POST", "/api/folders", body=body), api.FolderView)
 
     async def start_session(
-        self, text: str, *, temporary: bool = False, key: str | None = None, **spoken: Unpack[MessageOptions]
+        self, text: str, *, temporary: bool = False, key: str | None = None, **options: Unpack[MessageOptions]
     ) -> RemoteTurn:
         """Start a session with its first message. The same `key` always returns the same turn.
 
         A `temporary` session is in no list and in no search, and is erased after a day.
         """
-        body = api.NewSession(temporary=temporary, **message_fields(text, spoken))
+        body = api.NewSession(temporary=temporary, **message_fields(text, options))
         return await self.send_and_follow("/api/sessions", body, key)
 
     async def send_and_follow(self, path: str, body: api.Body, key: str | None) -> RemoteTurn:
@@ -117,15 +117,15 @@ class Server:
         query = {"limit": str(limit), **({"after": after} if after else {})}
         return await self.node_client.get("/api/gates", api.GateList, query)
 
-    async def answer(self, asked: api.GateView, **reply: Unpack[RemoteGateReply]) -> None:
+    async def answer(self, view: api.GateView, **reply: Unpack[RemoteGateReply]) -> None:
         """Answer a gate; see `Turn.answer`."""
-        path = f"/api/sessions/{quote(asked.session, safe='')}/gates/{quote(asked.gate.id, safe='')}/answer"
-        await self.node_client.ask("POST", path, body=answer_body(asked.gate, reply))
+        path = f"/api/sessions/{quote(view.session, safe='')}/gates/{quote(view.gate.id, safe='')}/answer"
+        await self.node_client.ask("POST", path, body=answer_body(view.gate, reply))
 
-    async def claim(self, asked: api.GateView, claim: str, lease: float = 60.0) -> api.ClaimView:
+    async def claim(self, view: api.GateView, claim: str, lease: float = 60.0) -> api.ClaimView:
         """Claim a client call; `claim` is an unguessable name."""
-        path = f"/api/sessions/{quote(asked.session, safe='')}/gates/{quote(asked.gate.id, safe='')}/claim"
-        body = api.ClaimGate(hash=asked.gate.hash, claim=claim, lease=lease)
+        path = f"/api/sessions/{quote(view.session, safe='')}/gates/{quote(view.gate.id, safe='')}/claim"
+        body = api.ClaimGate(hash=view.gate.hash, claim=claim, lease=lease)
         return decode_body(await self.node_client.ask("POST", path, body=body), api.ClaimView)
 
     async def attach(self, file: bytes | Path, media_type: str = "", name: str = "") -> api.FileView:
@@ -151,7 +151,7 @@ class Server:
     ) -> list[api.SearchHit]:
         """Messages with all these words, in sessions that fit the filters."""
         times = {name: str(time) if time else "" for name, time in (("since", since), ("until", until))}
-        filters = _given({"archived": archived, "label": label, "agent": agent, **times})
+        filters = _set_values({"archived": archived, "label": label, "agent": agent, **times})
         query = {"q": text, "limit": str(limit), **filters}
         return (await self.node_client.get("/api/search", api.SearchResults, query)).results
 
@@ -301,8 +301,8 @@ class Server:
         """Delete a webhook and its deliveries."""
         await self.node_client.ask("DELETE", _webhook(id))
 
-    async def _ask_schedule(self, id: str, what: str) -> bytes:
-        return await self.node_client.ask("POST", f"/api/schedules/{quote(id, safe='')}/{what}")
+    async def _ask_schedule(self, id: str, action: str) -> bytes:
+        return await self.node_client.ask("POST", f"/api/schedules/{quote(id, safe='')}/{action}")
 
     async def memory_files(self) -> api.MemoryList:
         """The memory files of the caller."""
@@ -367,7 +367,7 @@ class Server:
         return self.session(decode_body(response, api.SessionView).id)
 
 
-def _given(query: dict[str, str]) -> dict[str, str]:
+def _set_values(query: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in query.items() if value}
 
 
@@ -407,10 +407,10 @@ class RemoteSession:
         return await self._get("/tree", api.TreeView)
 
     async def send(
-        self, text: str, *, after: str | None = None, key: str | None = None, **spoken: Unpack[MessageOptions]
+        self, text: str, *, after: str | None = None, key: str | None = None, **options: Unpack[MessageOptions]
     ) -> RemoteTurn:
         """Send a message at the end of the selected branch, or `after` a message, and start a turn."""
-        body = api.NewMessage(after=after, **message_fields(text, spoken))
+        body = api.NewMessage(after=after, **message_fields(text, options))
         return await self._server.send_and_follow(f"{self._path}/messages", body, key)
 
     async def rerun(
@@ -517,11 +517,11 @@ class RemoteSession:
         """Erase the content of the session."""
         await self._server.node_client.ask("DELETE", self._path)
 
-    def _of(self, message: str, what: str) -> str:
-        return f"{self._path}/messages/{quote(message, safe='')}/{what}"
+    def _of(self, message: str, action: str) -> str:
+        return f"{self._path}/messages/{quote(message, safe='')}/{action}"
 
-    async def _get(self, what: str, kind: type[T]) -> T:
-        return await self._server.node_client.get(f"{self._path}{what}", kind)
+    async def _get(self, path: str, kind: type[T]) -> T:
+        return await self._server.node_client.get(f"{self._path}{path}", kind)
 
 
 class RemoteTurn:

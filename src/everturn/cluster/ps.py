@@ -113,25 +113,27 @@ def _store_exists(name: str) -> bool:
 
 
 def _session_line(info: SessionInfo) -> str:
-    what = "waits for an answer"
+    status = "waits for an answer"
     if info.quarantined:
-        what = f"quarantined: {info.quarantined!r}"
+        status = f"quarantined: {info.quarantined!r}"
     elif info.awaited_agent:
-        what = f"waits for a process that knows agent {info.awaited_agent[:SHOWN]!r}"
+        status = f"waits for a process that knows agent {info.awaited_agent[:SHOWN]!r}"
     elif info.is_awake:
-        what = "runs"
+        status = "runs"
     elif info.due:
-        what += f" until {_time(info.due)}"
+        status += f" until {_time(info.due)}"
     # Ids and titles are chosen by users: quoted, they cannot send control characters to the terminal.
-    return f"{info.id!r}  {replace_surrogates(info.title)[:SHOWN]!r}  {what}{_owner_fields(info)}"
+    return f"{info.id!r}  {replace_surrogates(info.title)[:SHOWN]!r}  {status}{_owner_fields(info)}"
 
 
 def _gate_line(session: str, row: GateRow, info: SessionInfo | None) -> str:
     gate = row.gate
-    what = WAITS_FOR.get(gate.kind, "an answer to {tool}").format(tool=repr(gate.tool[:SHOWN]))
+    awaited = WAITS_FOR.get(gate.kind, "an answer to {tool}").format(tool=repr(gate.tool[:SHOWN]))
     claimed = f", which {row.claim.by[:SHOWN]!r} does" if row.claim is not None else ""
     until = f", until {_time(gate.expires)}" if gate.expires else ""
-    return f"{session!r}  {gate.id!r}  since {_time(row.opened)} waits for {what}{claimed}{until}{_owner_fields(info)}"
+    return (
+        f"{session!r}  {gate.id!r}  since {_time(row.opened)} waits for {awaited}{claimed}{until}{_owner_fields(info)}"
+    )
 
 
 def _owner_fields(info: SessionInfo | None) -> str:

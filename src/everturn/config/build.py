@@ -270,14 +270,14 @@ def bind_agents(app: BaseApp, agents: Mapping[str, AgentDefinition[Any]], loaded
         raise ConfigError(f"{loaded.tree.where(('agents',))}: agents: {error}") from None
 
 
-def configured_store(loaded: LoadedConfig, given: str, environ: Mapping[str, str]) -> str:
+def configured_store(loaded: LoadedConfig, override: str, environ: Mapping[str, str]) -> str:
     """Return the store's name: from the command line, the configuration, or a file in the user's data folder.
 
     Raises:
         ConfigError: the folder for that file cannot be created.
     """
-    if given:
-        return given
+    if override:
+        return override
     if loaded.config.store.url:
         url = str(loaded.config.store.url.resolved(environ))
         where = loaded.tree.where(("store", "url"))
@@ -301,20 +301,20 @@ def token_file(loaded: LoadedConfig, store: str, environ: Mapping[str, str]) -> 
     return (Path(store).resolve().parent if is_file else data_folder(environ)) / "operator.token"
 
 
-def server_options(loaded: LoadedConfig, given: CommandLineOverrides, environ: Mapping[str, str]) -> ServerOptions:
+def server_options(loaded: LoadedConfig, overrides: CommandLineOverrides, environ: Mapping[str, str]) -> ServerOptions:
     """Return the server's options, with all secrets resolved."""
     options, oidc = loaded.config.server, loaded.config.auth.oidc
     if oidc is not None:
         fields = {name: getattr(oidc, name) for name in OidcOptions.__struct_fields__}
         fields["client_secret"] = oidc.client_secret.resolved(environ) if oidc.client_secret else ""
         options = replace(options, oidc=OidcOptions(**fields))
-    if given.host:
-        options = replace(options, host=given.host)
-    return options if given.port is None else replace(options, port=given.port)
+    if overrides.host:
+        options = replace(options, host=overrides.host)
+    return options if overrides.port is None else replace(options, port=overrides.port)
 
 
 def configured_cluster(
-    loaded: LoadedConfig, given: Mapping[str, str], environ: Mapping[str, str], listen: str = ""
+    loaded: LoadedConfig, addresses: Mapping[str, str], environ: Mapping[str, str], listen: str = ""
 ) -> Cluster:
     """Return the addresses of a cluster: from the command line, the environment, or the configuration."""
     settings: dict[str, Any] = {name: getattr(loaded.config.cluster, name) for name in CLUSTER_SETTINGS}
@@ -322,7 +322,7 @@ def configured_cluster(
     for name in CLUSTER_ADDRESSES:
         written = getattr(loaded.config.cluster, name)
         configured = written if isinstance(written, str) else written.resolved(environ)
-        if value := given.get(name) or environ.get(f"EVERTURN_{name.upper()}", "") or configured:
+        if value := addresses.get(name) or environ.get(f"EVERTURN_{name.upper()}", "") or configured:
             settings[name] = str(value)  # a plain str: it is passed to worker processes
     if key := loaded.config.cluster.temporal_api_key:
         settings["temporal_api_key"] = str(key.resolved(environ))
@@ -359,7 +359,7 @@ def configured_cells(loaded: LoadedConfig, environ: Mapping[str, str]) -> CellMa
 @asynccontextmanager
 async def open_server(
     loaded: LoadedConfig,
-    given: CommandLineOverrides | None = None,
+    overrides: CommandLineOverrides | None = None,
     environ: Mapping[str, str] | None = None,
     also: ConfiguredTools | None = None,
 ) -> AsyncGenerator[ServerContext]:
@@ -369,26 +369,26 @@ async def open_server(
         ConfigError: something in it is not available here.
         StoreBusy: another process drives its store.
     """
-    given, known = given or CommandLineOverrides(), os.environ if environ is None else environ
-    model = given.model or default_model(known)
+    overrides, known = overrides or CommandLineOverrides(), os.environ if environ is None else environ
+    model = overrides.model or default_model(known)
     seen = configured_telemetry(loaded, known)
-    make = app_factory(loaded, model, known, seen, also, given.is_personal)
+    make = app_factory(loaded, model, known, seen, also, overrides.is_personal)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(seen.aclose)  # closed last: the end of the runtime is reported, too
-        if given.cluster is not None:
+        if overrides.cluster is not None:
             # An API node drives nothing, whatever its file configures for workers.
-            cluster = replace(configured_cluster(loaded, given.cluster, known), listen="", advertise="")
+            cluster = replace(configured_cluster(loaded, overrides.cluster, known), listen="", advertise="")
             app = await stack.enter_async_context(cluster.join(make))
         else:
             # Alone on a terminal: its tools are of this machine and this folder, so no other process may drive.
-            engine = "inline" if given.is_personal else loaded.config.store.engine or None
-            app = make(store=configured_store(loaded, given.store, known), engine=engine)
+            engine = "inline" if overrides.is_personal else loaded.config.store.engine or None
+            app = make(store=configured_store(loaded, overrides.store, known), engine=engine)
             stack.push_async_callback(app.aclose)
             await app.start()
         watching = asyncio.get_running_loop().create_task(watch_services(app))
         stack.callback(watching.cancel)
         context = await _context(app, loaded, model, known)
-        context.folder = work_folder() if given.is_personal else configured_folder(loaded.config)
+        context.folder = work_folder() if overrides.is_personal else configured_folder(loaded.config)
         context.setup_survey = discover_models(loaded, known)
         yield context
 

@@ -295,9 +295,9 @@ def _find_cycle(name: str, agents: Mapping[str, AgentTable], above: tuple[str, .
 
 def _instructions(agent: AgentTable, path: KeyPath, reader: ConfigDecoder) -> str:
     """Return the texts among the instructions of an agent, with those that are in files."""
-    given = [key for key in ("instructions", "system", "system_file") if getattr(agent, key)]
-    if len(given) > 1:
-        reader.add_problem((*path, given[-1]), f"there is a `{given[0]}`, too; say one of them")
+    keys = [key for key in ("instructions", "system", "system_file") if getattr(agent, key)]
+    if len(keys) > 1:
+        reader.add_problem((*path, keys[-1]), f"there is a `{keys[0]}`, too; say one of them")
         return ""
     if agent.system_file:
         return _read_prompt(agent.system_file, (*path, "system_file"), reader)

@@ -121,7 +121,7 @@ class ConfigDecoder:
             if isinstance(value, EnvironmentValue) and (parsed := _as_toml(value)) is not None:
                 return self._leaf(info, parsed, path)
             item = _ITEM.search(str(error))
-            return self.add_problem((*path, int(item[1])) if item else path, _said(str(error), info, value))
+            return self.add_problem((*path, int(item[1])) if item else path, _translate_error(str(error), info, value))
         if problem := _unfit(info, converted):
             return self.add_problem(path, problem)
         return converted
@@ -193,7 +193,7 @@ _NAMES: Final = {
 }
 
 
-def _said(text: str, info: inspect.Type, value: Any) -> str:
+def _translate_error(text: str, info: inspect.Type, value: Any) -> str:
     """Translate an error of msgspec. The value is not repeated: it may be a misplaced secret."""
     if match := re.fullmatch(r"Expected `(.+)`, got `(.+)`", _PATH.sub("", text)):
         wanted = " or ".join(_NAMES.get(name, f"a {name}") for name in match[1].split(" | ") if name != "null")

@@ -124,8 +124,8 @@ def _files(loaded: LoadedConfig, brought: ConfiguredTools, environ: Mapping[str,
         return {}
     chosen = table.files if isinstance(table.files, FilesTable) else FilesTable(table.files)
     folder, is_read_only = _folder("tools.files", chosen.folder, READ_ONLY)
-    ours = (*(Path(file) for file in loaded.files), data_folder(environ), state_folder(environ))
-    inside = [path.resolve().relative_to(folder) for path in ours if path.resolve().is_relative_to(folder)]
+    own_paths = (*(Path(file) for file in loaded.files), data_folder(environ), state_folder(environ))
+    inside = [path.resolve().relative_to(folder) for path in own_paths if path.resolve().is_relative_to(folder)]
     kept = PROTECTED.adding(secrets=[escape_glob(path.as_posix()) for path in inside if path.parts])
     approval = chosen.approval
     brought.tools.append(files(folder, read_only=is_read_only, protect=kept, approval=approval).enabled())
@@ -161,13 +161,13 @@ def _code() -> list[Any]:
 
 
 def _shell(
-    given: str | bool | ShellTable, folders: dict[str, Path], brought: ConfiguredTools, is_personal: bool
+    setting: str | bool | ShellTable, folders: dict[str, Path], brought: ConfiguredTools, is_personal: bool
 ) -> None:
     from everturn.tools.code import shell
 
     if reason := shell.why_shell_unavailable():
         raise ConfigError(f"tools.shell: run_shell cannot keep here what it promises: {reason}")
-    chosen = given if isinstance(given, ShellTable) else ShellTable("" if given is True else str(given))
+    chosen = setting if isinstance(setting, ShellTable) else ShellTable("" if setting is True else str(setting))
     approval = chosen.approval or ("ask" if is_personal else "always")
     if not chosen.folder:
         brought.tools.append(shell.run_shell(approval=approval))

@@ -31,9 +31,9 @@ def is_at_least(role: Role, needed: Role) -> bool:
     return ROLES.index(role) >= ROLES.index(needed)
 
 
-def lower_role(one: Role, other: Role) -> Role:
+def lower_role(first: Role, second: Role) -> Role:
     """The lower of two roles."""
-    return one if is_at_least(other, one) else other
+    return first if is_at_least(second, first) else second
 
 
 class Tenant(Struct, frozen=True, omit_defaults=True):

@@ -40,7 +40,7 @@ _decode = msgspec.json.Decoder(CallIndexPage).decode
 def make_page(messages: Iterable[Message], earlier: str = "", reported: Iterable[str] = ()) -> CallIndexPage:
     """The page of messages that a summary replaces; `reported` is that of the page before."""
     calls: list[IndexedCall] = []
-    told = dict.fromkeys(reported)
+    reported_ids = dict.fromkeys(reported)
     for message in messages:
         for part in message.parts:
             if type(part) is ToolPart:
@@ -48,8 +48,8 @@ def make_page(messages: Iterable[Message], earlier: str = "", reported: Iterable
                 has_private = any(output is not None and bool(output.private) for output in outputs)
                 calls.append(IndexedCall(part.call, message.id, part.name, has_private))
             elif type(part) is NoticePart and part.kind.startswith(LATE_NOTICE_PREFIX):
-                told[part.kind[len(LATE_NOTICE_PREFIX) :]] = None
-    return CallIndexPage(earlier, tuple(calls), tuple(told))
+                reported_ids[part.kind[len(LATE_NOTICE_PREFIX) :]] = None
+    return CallIndexPage(earlier, tuple(calls), tuple(reported_ids))
 
 
 def dump_page(page: CallIndexPage) -> bytes:

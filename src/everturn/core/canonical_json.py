@@ -45,34 +45,34 @@ def parse_json(text: str) -> Any:
         raise ValueError(f"this is not JSON: {error}") from None
 
 
-def is_same_value(one: str, other: str) -> bool:
+def is_same_value(first: str, second: str) -> bool:
     """Whether two JSON texts have the same value, ignoring key order, whitespace and escapes.
 
     Numbers are compared to the last digit. A text with a duplicate key equals no other: parsers differ in which of the
     two values they take.
     """
-    if one == other or _is_same_canonical(one, other):
+    if first == second or _is_same_canonical(first, second):
         return True
     try:
-        return _EXACT.decode(one) == _EXACT.decode(other)
+        return _EXACT.decode(first) == _EXACT.decode(second)
     except (ValueError, ArithmeticError, RecursionError):
         return False
 
 
-def _is_same_canonical(one: str, other: str) -> bool:
+def _is_same_canonical(first: str, second: str) -> bool:
     """Whether two texts without floats and duplicate keys have the same canonical form: the common case, decided quickly.
 
     False says nothing: `is_same_value` then compares exactly.
     """
     try:
-        canonical = _encoder.encode(_integers_only.decode(one))
-        if canonical != _encoder.encode(_integers_only.decode(other)):
+        canonical = _encoder.encode(_integers_only.decode(first))
+        if canonical != _encoder.encode(_integers_only.decode(second)):
             return False
     except (ValueError, RecursionError):  # msgspec's errors, and those for surrogates, are ValueErrors
         return False
     # A dropped duplicate would have taken its colon along; a `\u003a` could make up for it.
     colons = canonical.count(b":")
-    return one.count(":") == colons == other.count(":") and "\\u003" not in one and "\\u003" not in other
+    return first.count(":") == colons == second.count(":") and "\\u003" not in first and "\\u003" not in second
 
 
 def _refuse_float(text: str) -> Any:

@@ -137,10 +137,10 @@ def end_of_step(message: Message, step: int) -> int:
 
 def summary_text(part: SummaryPart) -> str:
     """A summary as a model reads it: JSON in one line, so that nothing in it can pose as the end of its notice."""
-    said = [quote.text for quote in part.quotes]  # without the ids of their messages: random text is many tokens
+    quotes = [quote.text for quote in part.quotes]  # without the ids of their messages: random text is many tokens
     content: dict[str, object] = {"about": EXPLANATION, "summary": part.text or LEFT_OUT}
-    if said:
-        content["person_said"] = said
+    if quotes:
+        content["person_said"] = quotes
     if part.artifacts:
         content["artifacts"] = list(part.artifacts)
     return msgspec.json.encode(content).decode().replace("</", "<\\/")

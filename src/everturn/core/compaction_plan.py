@@ -182,12 +182,12 @@ def quote_person(head: Sequence[Segment], summary: SummaryPart | None, size: int
     says otherwise.
     """
     earlier = list(summary.quotes) if summary is not None else []
-    said = [
+    new_quotes = [
         Quote(segment.message.id, _person_text(segment.parts))
         for segment in head
         if segment.message.role == "user" and _person_text(segment.parts)
     ]
-    known = list(enumerate([*earlier, *said]))
+    known = list(enumerate([*earlier, *new_quotes]))
     quotes: list[tuple[int, Quote]] = []
     if known and (first := _first_quote(known[0][1], size // 3)) is not None:
         quotes.append((0, first))

@@ -159,26 +159,26 @@ class _SchemaChecker:
         if _is_number(value):
             yield from _bounds(cast("float", value), keywords)
 
-    def _same(self, one: Any, other: Any, depth: int = 0) -> bool:
+    def _same(self, left: Any, right: Any, depth: int = 0) -> bool:
         """Whether two values are the same in JSON, where true is not 1."""
         self._spend()
         if depth > MAX_SCHEMA_DEPTH:
             return False
-        if isinstance(one, dict) and isinstance(other, dict):
-            first, second = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+        if isinstance(left, dict) and isinstance(right, dict):
+            first, second = cast("dict[str, Any]", left), cast("dict[str, Any]", right)
             self._spend(len(first) // KEYS_PER_STEP)
             return first.keys() == second.keys() and all(
                 self._same(item, second[name], depth + 1) for name, item in first.items()
             )
-        if isinstance(one, list) and isinstance(other, list):
-            pairs = cast("list[Any]", one), cast("list[Any]", other)
+        if isinstance(left, list) and isinstance(right, list):
+            pairs = cast("list[Any]", left), cast("list[Any]", right)
             return len(pairs[0]) == len(pairs[1]) and all(
                 self._same(a, b, depth + 1) for a, b in zip(*pairs, strict=True)
             )
-        if isinstance(one, str) and isinstance(other, str) and len(one) == len(other):
-            self._spend(len(one) // COMPARED_CHARS_PER_STEP)
-        self._spend(_bits(one) // COMPARED_CHARS_PER_STEP)
-        return isinstance(one, bool) == isinstance(other, bool) and one == other
+        if isinstance(left, str) and isinstance(right, str) and len(left) == len(right):
+            self._spend(len(left) // COMPARED_CHARS_PER_STEP)
+        self._spend(_bits(left) // COMPARED_CHARS_PER_STEP)
+        return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
 def json_type(value: object) -> str:

@@ -42,20 +42,20 @@ def has_lone_provider_tools(model: object) -> bool:
     return getattr(model, "has_lone_provider_tools", False)
 
 
-def explain_missing_input(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> str:
+def explain_missing_input(modality: Modality, branch: Sequence[Message], message_parts: Sequence[Part]) -> str:
     """Why a model of this type cannot answer a message, as a text for its author; "" if it can."""
-    if problem := explain_invalid_message(modality, said):
+    if problem := explain_invalid_message(modality, message_parts):
         return problem
-    if modality in _READS and not input_files(modality, branch, said):
+    if modality in _READS and not input_files(modality, branch, message_parts):
         return f"a model of the type {modality} needs a file: {_LACKS[modality]}"
     return ""
 
 
-def explain_invalid_message(modality: Modality, said: Sequence[Part]) -> str:
+def explain_invalid_message(modality: Modality, message_parts: Sequence[Part]) -> str:
     """Why a message is invalid for a model of this type, whatever the branch before it; "" if it is valid."""
-    if modality in _ASKS and not join_text(tuple(said)).strip():
+    if modality in _ASKS and not join_text(tuple(message_parts)).strip():
         return f"a model of the type {modality} needs words: {_ASKS[modality]}"
-    if modality in _ASKS and modality not in _READS and any(isinstance(part, FilePart) for part in said):
+    if modality in _ASKS and modality not in _READS and any(isinstance(part, FilePart) for part in message_parts):
         hint = "; one that changes pictures is called vendor:model@image-edit" if modality == "image-gen" else ""
         return f"a model of the type {modality} works from words alone: leave the file out{hint}"
     return ""
@@ -67,12 +67,12 @@ def _files(part: Part) -> tuple[FilePart, ...]:
     return (part,) if isinstance(part, FilePart) else ()
 
 
-def input_files(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> list[FilePart]:
+def input_files(modality: Modality, branch: Sequence[Message], message_parts: Sequence[Part]) -> list[FilePart]:
     """The files the model works on: those of the message or, if it has none, the last ones of the branch."""
     kinds = _READS.get(modality)
     if kinds is None:
         return []
-    for parts in (said, *(message.parts for message in reversed(branch) if not message.hidden)):
+    for parts in (message_parts, *(message.parts for message in reversed(branch) if not message.hidden)):
         files = [file for part in parts for file in _files(part) if file.media_type.startswith(kinds)]
         if files:
             return files

@@ -118,7 +118,7 @@ def update_limit(state: SharedLimit, now: float, report: Report) -> Allowance:
     member = state.members.setdefault(report.process, Member(now))
     member.seen, member.heads = (
         now,
-        [head for head in report.heads if all(head.id != given.id for given in member.scheduled)],
+        [head for head in report.heads if all(head.id != scheduled.id for scheduled in member.scheduled)],
     )
     queue = _Queue(state, now)
     _schedule(state, now, queue, report.breaker)

@@ -82,8 +82,8 @@ def expand_prompt(prompt: SavedPrompt, values: Mapping[str, str]) -> str:
     known = {argument.name: argument for argument in prompt.arguments}
     for name in values:
         if name not in known:
-            there = ", ".join(known) or "none"
-            raise ConfigError(f"prompt {prompt.name!r} has no argument {name[:80]!r}; its arguments: {there}")
+            choices = ", ".join(known) or "none"
+            raise ConfigError(f"prompt {prompt.name!r} has no argument {name[:80]!r}; its arguments: {choices}")
     missing = [name for name, argument in known.items() if name not in values and argument.default is None]
     if missing:
         usage = " ".join(f"{name}=…" for name in missing)
@@ -104,11 +104,11 @@ def parse_arguments(prompt: SavedPrompt, words: str) -> dict[str, str]:
     while rest:
         named, separator, after = rest.partition("=")
         is_named = bool(separator) and named in order
-        name = named if is_named else next((one for one in order if one not in values), "")
+        name = named if is_named else next((candidate for candidate in order if candidate not in values), "")
         if not name:
             raise ConfigError(f"prompt {prompt.name!r} takes {len(order)} arguments; there is more: {rest[:80]!r}")
         rest = after if is_named else rest
-        is_last = all(one in values or one == name for one in order)
+        is_last = all(candidate in values or candidate == name for candidate in order)
         value, rest = _read_value(rest, is_last)
         values[name] = value
     return values

@@ -17,15 +17,15 @@ RULES_HINT = 'a list of rules: rules=[Rule("mail", "ask"), Rule("run_shell", "de
 MAX_BUDGET = 1e15
 
 
-def validate_rules(given: Iterable[Rule], where: str = "rules") -> tuple[Rule, ...]:
+def validate_rules(values: Iterable[Rule], where: str = "rules") -> tuple[Rule, ...]:
     """Validate rules and return them as a tuple.
 
     Raises:
         ConfigError: this is not a list of rules, or one of them is invalid.
     """
-    if isinstance(given, Rule | str | bytes | Mapping) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"{where}: {RULES_HINT}; this is {_type_name(cast('object', given))}")
-    rules = tuple(given)
+    if isinstance(values, Rule | str | bytes | Mapping) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{where}: {RULES_HINT}; this is {_type_name(cast('object', values))}")
+    rules = tuple(values)
     for rule in rules:
         _check_rule(rule, where)
     return rules

@@ -580,9 +580,9 @@ class CommandHandler:
 
 def _stop_event(state: TurnState, gate: Gate, resolution: GateResolution, at: float) -> LimitReached:
     """The record of who stopped a turn with a denial, and why; a result can say so."""
-    what = f"denied {gate.tool}" if gate.tool else "denied"
+    action = f"denied {gate.tool}" if gate.tool else "denied"
     reason = f": {resolution.reason}" if resolution.reason else ""
-    text = f"{resolution.by or 'a person'} {what} and stopped the turn{reason}"
+    text = f"{resolution.by or 'a person'} {action} and stopped the turn{reason}"
     return LimitReached(turn=state.id, at=at, limit="denied", scope="turn", text=text)
 
 

@@ -155,7 +155,7 @@ def _at_most(attribute: str, unit: str) -> Callable[[Mapping[str, Any], Trajecto
 
 def _same_calls(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     """The calls that act are the recorded ones, in the recorded order; reads may differ, and so may words."""
-    ran, wanted = ([str(call) for call in one.actions] for one in (run, recorded))
+    ran, wanted = ([str(call) for call in trajectory.actions] for trajectory in (run, recorded))
     if ran == wanted:
         return run.status == recorded.status or f"the turn is {run.status}, and was {recorded.status}"
     return f"the recorded actions are {'; '.join(wanted) or 'none'}, and now {'; '.join(ran) or 'none'}"

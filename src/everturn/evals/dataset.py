@@ -151,8 +151,8 @@ def describe_case(recording: Recording, file: str) -> str:
     """Write a case of a recording as TOML, with a comment that says what was asked, and checks for what it did."""
     trajectory = make_trajectory(recording)
     starts = [event.input for event in recording.events if isinstance(event, TurnStarted)]
-    asked = [message.text for message in starts if message is not None]
-    lines = ["[[cases]]", *(f"# {_printable(text)[:80]}" for text in asked[-1:])]
+    questions = [message.text for message in starts if message is not None]
+    lines = ["[[cases]]", *(f"# {_printable(text)[:80]}" for text in questions[-1:])]
     lines += [f"name = {_quote(Path(file).stem)}", f"recording = {_quote(file)}"]
     for call in trajectory.actions:
         lines += ["[[cases.checks]]", 'kind = "called"', f"tool = {_quote(call.tool)}"]

@@ -65,7 +65,7 @@ def paired_difference(
     """
     if len(new) != len(old) or not new:
         raise ValueError(f"a paired difference needs the same cases on both sides: {len(new)} and {len(old)}")
-    differences = [one - other for one, other in zip(new, old, strict=True)]
+    differences = [new_score - old_score for new_score, old_score in zip(new, old, strict=True)]
     count = len(differences)
     mean = sum(differences) / count
     if min(differences) == max(differences):  # a bootstrap cannot widen it

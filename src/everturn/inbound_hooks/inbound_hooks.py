@@ -221,11 +221,11 @@ class InboundHooks:
         else:
             is_new = await chat.answer(gate, deny=button.reason or True, by=user)
         if is_new:
-            said = encode_canonical(
+            detail = encode_canonical(
                 {"session": button.session, "tool": gate.tool, "said": "once" if button.allow else "deny"}
             )
             at, credential = self._app.clock.now(), f"hook:{hook.name}"
-            record = AuditRecord(hook.tenant, at, user, credential, "gate.answer", gate.id, said)
+            record = AuditRecord(hook.tenant, at, user, credential, "gate.answer", gate.id, detail)
             await self._app.store.accounts.append_audit(record)
         return HookReceipt("answered", button.session, is_new=is_new)
 

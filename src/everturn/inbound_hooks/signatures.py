@@ -36,16 +36,18 @@ def verify_delivery(scheme: Scheme, secrets: Iterable[str], headers: Mapping[str
             id, at = found.get("webhook-id", ""), _timestamp(found.get("webhook-timestamp", ""), now)
             if not 0 < len(id) <= MAX_ID or not id.isprintable():
                 raise _refused("webhook-id is missing or too long")
-            given = [one for one in found.get("webhook-signature", "").split() if one.startswith("v1,")]
-            _compare(given, [sign_payload(secret, id, at, body) for secret in secrets], "webhook-signature")
+            signatures = [
+                signature for signature in found.get("webhook-signature", "").split() if signature.startswith("v1,")
+            ]
+            _compare(signatures, [sign_payload(secret, id, at, body) for secret in secrets], "webhook-signature")
             return id
         case "github":
-            given = [found.get("x-hub-signature-256", "")]
-            _compare(given, [sign_github(secret, body) for secret in secrets], "x-hub-signature-256")
+            signatures = [found.get("x-hub-signature-256", "")]
+            _compare(signatures, [sign_github(secret, body) for secret in secrets], "x-hub-signature-256")
         case "slack":
             at = _timestamp(found.get("x-slack-request-timestamp", ""), now)
-            given = [found.get("x-slack-signature", "")]
-            _compare(given, [sign_slack(secret, at, body) for secret in secrets], "x-slack-signature")
+            signatures = [found.get("x-slack-signature", "")]
+            _compare(signatures, [sign_slack(secret, at, body) for secret in secrets], "x-slack-signature")
     return hashlib.sha256(body).hexdigest()
 
 
@@ -93,11 +95,11 @@ def _timestamp(text: str, now: float) -> int:
     return int(text)
 
 
-def _compare(given: list[str], expected: list[str], name: str) -> None:
+def _compare(signatures: list[str], expected: list[str], name: str) -> None:
     """Compare in constant time; every pair is compared, whichever fits."""
-    if not any(given) or len(given) > MAX_SIGNATURES:
+    if not any(signatures) or len(signatures) > MAX_SIGNATURES:
         raise _refused(f"{name} is missing, or has more than {MAX_SIGNATURES} signatures")
-    fits = [hmac.compare_digest(one.encode(), other.encode()) for one in given for other in expected]
+    fits = [hmac.compare_digest(signature.encode(), other.encode()) for signature in signatures for other in expected]
     if not any(fits):
         raise _refused(f"{name} does not match")
 

@@ -42,30 +42,30 @@ class ElicitationRequest(Struct, frozen=True):
     params: JsonObject
 
 
-def make_question(server: str, asked: ElicitationRequest) -> Question | None:
+def make_question(server: str, request: ElicitationRequest) -> Question | None:
     """Return the question for a person; None if the request needs none, or cannot be shown."""
-    if asked.method == SAMPLE:
-        turn = make_sampling_request(asked.params)
+    if request.method == SAMPLE:
+        turn = make_sampling_request(request.params)
         if turn is None:
             return None
         system = f"\n\nWith the system prompt:\n{turn.system}" if turn.system else ""
         text = f"Server {server} asks for an answer of the model to this:\n{turn.prompt}{system}"
-        return Question(_short(text), name=asked.name)
-    if asked.method != ELICIT:
+        return Question(_short(text), name=request.name)
+    if request.method != ELICIT:
         return None
-    message = asked.params.get("message")
+    message = request.params.get("message")
     message_text = replace_surrogates(message) if isinstance(message, str) else ""
-    if asked.params.get("mode") == "url":
-        url = asked.params.get("url")
+    if request.params.get("mode") == "url":
+        url = request.params.get("url")
         if not isinstance(url, str) or not _is_address(url):
             return None
         text = f"Server {server} asks you to open this address: {url}\n{message_text}\nAllow it once you have done so."
-        return Question(_short(text), name=asked.name)
-    schema = asked.params.get("requestedSchema")
+        return Question(_short(text), name=request.name)
+    schema = request.params.get("requestedSchema")
     if find_schema_problem(schema):
         return None
     return Question(
-        _short(f"Server {server} asks: {message_text}"), schema=replace_surrogates_in(schema), name=asked.name
+        _short(f"Server {server} asks: {message_text}"), schema=replace_surrogates_in(schema), name=request.name
     )
 
 
@@ -80,11 +80,11 @@ def _is_address(url: str) -> bool:
     return bool(host) and "@" not in host and "\\" not in url and " " not in url
 
 
-def make_elicitation_answer(asked: ElicitationRequest, resolution: GateResolution) -> JsonObject:
+def make_elicitation_answer(request: ElicitationRequest, resolution: GateResolution) -> JsonObject:
     """Build the answer to an elicitation."""
     if not resolution.allowed:
         return make_decline(resolution.reason)
-    if asked.params.get("mode") == "url":
+    if request.params.get("mode") == "url":
         return {"action": "accept"}
     content = parse_object(resolution.result) if resolution.result else {}
     if content is None or not all(_is_plain(value) for value in content.values()):
@@ -156,7 +156,7 @@ class ElicitationRound(Struct, frozen=True, omit_defaults=True):
 def next_round(result: JsonObject, before: ElicitationRound | None) -> ElicitationRound | str:
     """Read the requests of the server's next round; a text says why they are refused."""
     number = 1 if before is None else before.number + 1
-    asked = 0 if before is None else before.asked + len(before.requests)
+    question_count = 0 if before is None else before.asked + len(before.requests)
     if number > MOST_ROUNDS:
         return f"it asked {MOST_ROUNDS} times over, and is answered no more"
     state, input_requests = result.get("requestState"), result.get("inputRequests")
@@ -167,7 +167,7 @@ def next_round(result: JsonObject, before: ElicitationRound | None) -> Elicitati
         request = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
         method, params = request.get("method"), request.get("params")
         plain_params = cast("JsonObject", params) if isinstance(params, dict) else {}
-        is_over_limit = asked + len(requests) >= MOST_QUESTIONS
+        is_over_limit = question_count + len(requests) >= MOST_QUESTIONS
         if method == ELICIT and is_over_limit:
             refused.append(key)
         elif method == SAMPLE and is_over_limit:
@@ -180,12 +180,12 @@ def next_round(result: JsonObject, before: ElicitationRound | None) -> Elicitati
         return "it asks for too much at once"
     if not isinstance(state, str | None) or (state is None and not rows):
         return "it asks for nothing, and does not go on"
-    upcoming = ElicitationRound(number, state, tuple(requests), tuple(refused[:1000]), asked)
+    upcoming = ElicitationRound(number, state, tuple(requests), tuple(refused[:1000]), question_count)
     if len(state or "") + len(encode_canonical(rows)) > LARGEST_STATE:
         return f"it wants more than {LARGEST_STATE} characters to be kept for it"
     return upcoming
 
 
-def request_key(asked: ElicitationRequest) -> str:
+def request_key(request: ElicitationRequest) -> str:
     """Return the server's own key of a request."""
-    return asked.name.partition(".")[2]
+    return request.name.partition(".")[2]

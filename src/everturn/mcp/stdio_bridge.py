@@ -56,8 +56,8 @@ class OpenServerRequests:
 class StdioReadStream:
     """Messages from a process, as the library reads them."""
 
-    def __init__(self, child: ServerProcess, events: SessionEvents, asked: OpenServerRequests) -> None:
-        self._child, self._events, self._open_requests = child, events, asked
+    def __init__(self, child: ServerProcess, events: SessionEvents, open_requests: OpenServerRequests) -> None:
+        self._child, self._events, self._open_requests = child, events, open_requests
         self._last: dict[object, float] = {}  # progress token → time of its last message
 
     async def receive(self) -> SessionMessage:
@@ -141,8 +141,10 @@ class StdioWriteStream:
     It runs in the task of the caller, by whose context it knows the call a message belongs to.
     """
 
-    def __init__(self, child: ServerProcess, sending: ContextVar[SentCall | None], asked: OpenServerRequests) -> None:
-        self._child, self._sending, self._open_requests = child, sending, asked
+    def __init__(
+        self, child: ServerProcess, sending: ContextVar[SentCall | None], open_requests: OpenServerRequests
+    ) -> None:
+        self._child, self._sending, self._open_requests = child, sending, open_requests
 
     async def send(self, item: SessionMessage, /) -> None:
         line = msgspec.json.encode(item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)) + b"\n"

@@ -130,23 +130,23 @@ class ChangedTool(ServerTool):
         )
 
 
-async def answer_server_request(server: str, asked: ElicitationRequest, context: ToolContext) -> JsonObject:
+async def answer_server_request(server: str, request: ElicitationRequest, context: ToolContext) -> JsonObject:
     """Return the answer to a request of the server, once a person has been asked.
 
     Raises:
         PermissionError: the request is refused; the text says why.
     """
-    if asked.method == elicitation.ROOTS:
+    if request.method == elicitation.ROOTS:
         return elicitation.NO_ROOTS
-    question = await asyncio.to_thread(elicitation.make_question, server, asked)  # validating a schema is slow
+    question = await asyncio.to_thread(elicitation.make_question, server, request)  # validating a schema is slow
     if question is None:
-        if asked.method == elicitation.ELICIT:
+        if request.method == elicitation.ELICIT:
             return elicitation.make_decline("it cannot be asked like this")
         raise PermissionError("it asks a model for something that cannot be shown to a person")
     resolution = await context.ask(question)
-    if asked.method == elicitation.ELICIT:
-        return elicitation.make_elicitation_answer(asked, resolution)
-    turn = elicitation.make_sampling_request(asked.params)
+    if request.method == elicitation.ELICIT:
+        return elicitation.make_elicitation_answer(request, resolution)
+    turn = elicitation.make_sampling_request(request.params)
     if not resolution.allowed or turn is None:
         raise PermissionError(f"no model was asked for it: {resolution.reason or 'a person said no'}")
     completion = await context.run_subagent(turn)

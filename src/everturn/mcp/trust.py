@@ -289,8 +289,8 @@ def _launch_changes(known: _TrustedServer, spec: ServerSpec) -> list[str]:
         return []
     now = _pieces(spec)
     names = [name for name in {**known.pieces, **now} if known.pieces.get(name) != now.get(name)]
-    what = f"{spec.name} is not started or reached as it was; different: {', '.join(map(escape_invisible, names)) or 'unknown'}"
-    return [what, f"  - {escape_invisible(known.line)}", f"  + {escape_invisible(spec.line)}"]
+    headline = f"{spec.name} is not started or reached as it was; different: {', '.join(map(escape_invisible, names)) or 'unknown'}"
+    return [headline, f"  - {escape_invisible(known.line)}", f"  + {escape_invisible(spec.line)}"]
 
 
 def _tool_changes(known: _TrustedServer, facts: list[ToolFacts]) -> list[str]:

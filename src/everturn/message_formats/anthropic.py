@@ -96,19 +96,19 @@ def _user_part(block: Json, builder: ConversationBuilder) -> UserPart:
         return text_part(block.get("text"))
     if kind not in ("image", "document") or not source:
         return left_out(builder, f"content of type {kind!r}")
-    what, name = "an image" if kind == "image" else "a document", as_text(block.get("title"))
+    description, name = "an image" if kind == "image" else "a document", as_text(block.get("title"))
     match source.get("type"):
         case "base64":
-            return file_from_base64(builder, source.get("data"), source.get("media_type"), what, name)
+            return file_from_base64(builder, source.get("data"), source.get("media_type"), description, name)
         case "text":
             return builder.add_file(as_text(source.get("data")).encode() or b" ", "text/plain", name)
         case "content":
             inner: Any = source.get("content")
             return text_part(inner if isinstance(inner, str) else read_system(inner))
         case "url":
-            return left_out(builder, what, as_text(source.get("url"))[:2000])
+            return left_out(builder, description, as_text(source.get("url"))[:2000])
         case other:
-            return left_out(builder, f"{what} by {other!r}")
+            return left_out(builder, f"{description} by {other!r}")
 
 
 def _answer_parts(blocks: Iterable[Json], builder: ConversationBuilder) -> list[AnswerPart]:

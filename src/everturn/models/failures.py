@@ -123,11 +123,11 @@ def is_filtered(body: bytes) -> bool:
     return CONTENT_FILTER.encode() in body and CONTENT_FILTER in read_error(body)[0].split()
 
 
-def unparsed_call(said: str) -> str | None:
+def unparsed_call(message: str) -> str | None:
     """Return what a model wrote, from an error message that a call could not be parsed (Ollama)."""
-    if not said.startswith(_UNREAD):
+    if not message.startswith(_UNREAD):
         return None
-    written = said.removeprefix(_UNREAD)
+    written = message.removeprefix(_UNREAD)
     head, mark, _ = written.rpartition("', err=")
     return replace_surrogates(head if mark else written)  # the end of the message may be cut off
 

@@ -203,7 +203,9 @@ def _cost(request: ModelRequest, bucket: Bucket) -> Amounts:
         for part in message.parts:
             size += len(getattr(part, "text", "") or getattr(part, "arguments", "")) // BYTES_PER_TOKEN + 4
     size += sum(len(spec.description) + len(msgspec.json.encode(spec.schema)) for spec in request.tools) // 4
-    given: Any = request.params.get("max_tokens")
-    output = min(bucket.usual_output, given) if isinstance(given, int) and given > 0 else bucket.usual_output
+    max_tokens: Any = request.params.get("max_tokens")
+    output = (
+        min(bucket.usual_output, max_tokens) if isinstance(max_tokens, int) and max_tokens > 0 else bucket.usual_output
+    )
     tokens = size * bucket.input_factor
     return (1.0, tokens + output, tokens, output)

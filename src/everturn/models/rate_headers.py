@@ -16,11 +16,11 @@ from everturn.core.rate_limits import Amounts, ProviderLimits
 from everturn.models.failures import retry_after
 
 _ANTHROPIC: Final = tuple(
-    (f"anthropic-ratelimit-{what}-limit", f"anthropic-ratelimit-{what}-remaining")
-    for what in ("requests", "tokens", "input-tokens", "output-tokens")
+    (f"anthropic-ratelimit-{unit}-limit", f"anthropic-ratelimit-{unit}-remaining")
+    for unit in ("requests", "tokens", "input-tokens", "output-tokens")
 )
 _OPENAI: Final = tuple(
-    (f"x-ratelimit-limit-{what}", f"x-ratelimit-remaining-{what}") for what in ("requests", "tokens")
+    (f"x-ratelimit-limit-{unit}", f"x-ratelimit-remaining-{unit}") for unit in ("requests", "tokens")
 )
 _PROBES: Final = (_ANTHROPIC[0][0], _OPENAI[0][0], _OPENAI[1][0])
 

@@ -246,15 +246,15 @@ class AiSdkEncoder:
         if self._names.get(event.call) in self._clients:  # not before the client may really run it
             self._not_started[event.call] = event.arguments
             return [running]
-        return [self._input(event.call, event.arguments, ours=True), running]
+        return [self._input(event.call, event.arguments, is_provider_executed=True), running]
 
-    def _input(self, call: str, arguments: str, *, ours: bool) -> Chunk:
+    def _input(self, call: str, arguments: str, *, is_provider_executed: bool) -> Chunk:
         return {
             "type": "tool-input-available",
             "toolCallId": call,
             "toolName": self._names.get(call, ""),
             "input": parse_arguments(arguments),
-            "providerExecuted": ours,
+            "providerExecuted": is_provider_executed,
             "dynamic": True,
         }
 
@@ -270,10 +270,10 @@ class AiSdkEncoder:
             return []
         chunks: list[Chunk] = []
         if (arguments := self._not_started.pop(call, None)) is not None:
-            chunks.append(self._input(call, arguments, ours=True))
+            chunks.append(self._input(call, arguments, is_provider_executed=True))
         if event.state == "completed":
-            ours = {"providerExecuted": True} if output.origin != "client" else {}
-            chunks.append(self._output(call, output.text, **ours))
+            fields = {"providerExecuted": True} if output.origin != "client" else {}
+            chunks.append(self._output(call, output.text, **fields))
         elif event.state == "denied" and call in self._with_approval and self._level > 5:
             chunks.append({"type": "tool-output-denied", "toolCallId": call})
         else:
@@ -298,7 +298,7 @@ class AiSdkEncoder:
         chunks: list[Chunk] = []
         if gate.kind == "client" and call in self._names:
             arguments = self._not_started.pop(call, gate.arguments)
-            chunks.append(self._input(call, arguments, ours=False))
+            chunks.append(self._input(call, arguments, is_provider_executed=False))
         elif self._is_approval(gate):
             self._with_approval.add(call)
             if gate.output is not None:

@@ -58,7 +58,7 @@ REQUEST_DIFFERS = "this request differs from the recorded one: {what}"
 class RecordedStep(Struct, frozen=True):
     """A recorded step: the messages sent to the model, and its answer."""
 
-    asked: tuple[RequestMessage, ...]
+    messages: tuple[RequestMessage, ...]
     closing: bool
     parts: tuple[StreamedPart, ...]
     finish: Finish
@@ -223,9 +223,11 @@ def _request_messages(turn: Sequence[TurnEvent], known: Mapping[str, Message]) -
 def describe_request_mismatch(step: RecordedStep, request: ModelRequest) -> str:
     """Describe how a request differs from the recorded one; "" if nothing differs that the log knows."""
     messages = request.messages[:-1] if step.closing else request.messages
-    if len(messages) != len(step.asked):
-        return f"with {len(messages)} messages instead of {len(step.asked)}"
-    for current, recorded in zip(reversed(messages), reversed(step.asked), strict=True):  # new messages are at the end
+    if len(messages) != len(step.messages):
+        return f"with {len(messages)} messages instead of {len(step.messages)}"
+    for current, recorded in zip(
+        reversed(messages), reversed(step.messages), strict=True
+    ):  # new messages are at the end
         if mismatch := _message_mismatch(current, recorded):
             return mismatch
     return ""

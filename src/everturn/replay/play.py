@@ -333,11 +333,11 @@ class _AnswerIds:
     """The recorded ids of answers, in order; and new ones for what is not in the log."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self._given = [one.message.id for one in events if isinstance(one, AnswerStarted)][::-1]
+        self._recorded = [event.message.id for event in events if isinstance(event, AnswerStarted)][::-1]
         self._new = CountingIds("again_")
 
     def new(self, kind: str) -> str:
-        return self._given.pop() if kind == "msg" and self._given else self._new.new(kind)
+        return self._recorded.pop() if kind == "msg" and self._recorded else self._new.new(kind)
 
 
 def update_command(event: SessionUpdated, session: str) -> UpdateSession:

@@ -108,11 +108,13 @@ class SubagentRun(Struct, frozen=True):
 class SubagentPort(Protocol):
     """Runs sub-agents for tools."""
 
-    async def run(self, asked: SubagentRun, can_leave: bool, is_wanted: Callable[[], bool]) -> SubagentResult | None:
+    async def run(
+        self, child_run: SubagentRun, can_leave: bool, is_wanted: Callable[[], bool]
+    ) -> SubagentResult | None:
         """Run a sub-agent in a session of its own, once, and wait for its end; None if it waits for a person."""
         ...
 
-    async def cancel(self, asked: SubagentRun) -> None:
+    async def cancel(self, child_run: SubagentRun) -> None:
         """Cancel a run whose tool is stopped."""
         ...
 
@@ -559,9 +561,9 @@ class ActiveTurn:
 
     def hook_error(self, plugin: str, hook: str, error: BaseException) -> HookError:
         """The error of a hook that failed; it names the plugin, the hook and the class of what was raised."""
-        said, name = repr(error), type(error).__name__
+        text, name = repr(error), type(error).__name__
         failure = HookError(
-            replace_surrogates(f"{plugin}.{hook} failed: {said if name in said else f'{name}: {said}'}"), kind="hook"
+            replace_surrogates(f"{plugin}.{hook} failed: {text if name in text else f'{name}: {text}'}"), kind="hook"
         )
         failure.__cause__ = error
         return failure

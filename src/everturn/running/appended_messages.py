@@ -19,19 +19,19 @@ _PARTS = cast("tuple[type[Part], ...]", get_args(Part))
 HINT = "append_message takes a text, a message, a list of the parts of one message, or a list of texts or of messages"
 
 
-def split_messages(given: Appendable, role: Role) -> list[tuple[Role, tuple[Part, ...]]]:
+def split_messages(content: Appendable, role: Role) -> list[tuple[Role, tuple[Part, ...]]]:
     """The messages that were meant, each as its role and its parts. A `Message` brings its own role.
 
     Raises:
         ConfigError: it is none of what can be appended, or a mixture.
     """
-    if isinstance(given, str):
-        return [(role, _checked((TextPart(given),)))]
-    if isinstance(given, Message):
-        return [(given.role, _checked(given.parts))]
-    if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"{HINT}; this is a {type(given).__name__}")
-    items: list[object] = list(given)
+    if isinstance(content, str):
+        return [(role, _checked((TextPart(content),)))]
+    if isinstance(content, Message):
+        return [(content.role, _checked(content.parts))]
+    if not isinstance(content, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{HINT}; this is a {type(content).__name__}")
+    items: list[object] = list(content)
     if all(isinstance(item, _PARTS) for item in items):
         return [(role, _checked(tuple(cast("list[Part]", items))))]
     if all(isinstance(item, str) for item in items):

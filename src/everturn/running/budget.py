@@ -117,8 +117,8 @@ def check_budget(
         limit = getattr(budget, name)
         if limit and amount >= limit * FLOAT_TOLERANCE:
             unit = f"{limit:g} US dollars" if name == "cost" else f"{limit:,} {name}"
-            what = name if scope == "parent" else unit
-            return _limit_event(run, name, scope, f"the limit of {what} for {_OF[scope]} is reached")
+            label = name if scope == "parent" else unit
+            return _limit_event(run, name, scope, f"the limit of {label} for {_OF[scope]} is reached")
     return None
 
 

@@ -29,12 +29,12 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
     bus: Bus,
     session: str,
     reader: TurnReader,
-    gone: Callable[[], str] = str,
+    end_reason: Callable[[], str] = str,
     within: AbstractContextManager[object] | None = None,
 ) -> AsyncGenerator[TurnItem, None]:
     """Show a turn from the reader's position until its terminal event (or until it was dropped before its start).
 
-    `gone` returns why the turn has no driver any more, or ""; `within` is entered while it is followed.
+    `end_reason` returns why the turn has no driver any more, or ""; `within` is entered while it is followed.
 
     Raises:
         DriverLost: this process no longer drives the turn.
@@ -70,7 +70,7 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
             is_first = False
             if is_over:
                 return
-            frames = await _next_frames(tail, gone)
+            frames = await _next_frames(tail, end_reason)
             if frames is READ_LOG_FRAMES:  # the bus says that the turn is over; only the log decides
                 await tail.aclose()
                 tail = bus.tail(reader.turn)
@@ -83,15 +83,15 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
         await tail.aclose()
 
 
-async def _next_frames(tail: LiveTail, gone: Callable[[], str]) -> Sequence[Frame]:
+async def _next_frames(tail: LiveTail, end_reason: Callable[[], str]) -> Sequence[Frame]:
     """The next frames. An empty batch is a nudge: the reader checks the log, unless the driver is gone."""
-    if reason := gone():
+    if reason := end_reason():
         raise DriverLost(reason)
     try:
         frames = await anext(tail)
     except StopAsyncIteration:
         return READ_LOG_FRAMES
-    return frames if frames or gone() else (LogAdvanced(2**63 - 1),)
+    return frames if frames or end_reason() else (LogAdvanced(2**63 - 1),)
 
 
 async def is_turn_over(store: Store, session: str, turn: str) -> bool:

@@ -36,10 +36,10 @@ class OneCallContext(HookContext):
         """Record that the hook has returned."""
         self._has_returned = True
 
-    def _check_open(self, what: str) -> None:
+    def _check_open(self, method: str) -> None:
         if self._has_returned:
             raise HookMisused(
-                f"{self.plugin}.{self.hook} has returned, so ctx.{what} is too late: call it before the hook returns, "
+                f"{self.plugin}.{self.hook} has returned, so ctx.{method} is too late: call it before the hook returns, "
                 "and await what it needs there"
             )
 

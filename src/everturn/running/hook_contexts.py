@@ -210,7 +210,7 @@ class StepHookContext(HookContext):
         self._is_followed = is_followed  # a commit follows before any effect
         self.step = step.number
         self.deferred: list[DeferredMessage] = []
-        self._appended = self._asked = 0
+        self._appended = self._question_count = 0
 
     @property
     def message(self) -> Message:
@@ -267,8 +267,8 @@ class StepHookContext(HookContext):
 
     async def ask(self, question: str) -> GateResolution | None:
         """Ask a person a question, once; None until it is answered."""
-        name = f"{self.turn}.{self.plugin}.{self.step}.ask{self._asked}"
-        self._asked += 1
+        name = f"{self.turn}.{self.plugin}.{self.step}.ask{self._question_count}"
+        self._question_count += 1
         gates = self._run.state.gates
         if name not in gates:
             question_hash = hash_values(self.turn, self.plugin, self.step, question)
@@ -325,6 +325,6 @@ class StepHookContext(HookContext):
         """The number of notifications (a tool is done, something arrived); check, then wait for more with `wait_for_notification`."""
         return self._run.tool_notifier.count
 
-    async def wait_for_notification(self, heard: int) -> None:
-        """Wait until there are more notifications than `heard`."""
-        await self._run.tool_notifier.wait_beyond(heard)
+    async def wait_for_notification(self, seen: int) -> None:
+        """Wait until there are more notifications than `seen`."""
+        await self._run.tool_notifier.wait_beyond(seen)

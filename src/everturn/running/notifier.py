@@ -20,9 +20,9 @@ class Notifier:
                 waiter.set_result(None)
         self._waiters.clear()
 
-    async def wait_beyond(self, heard: int) -> None:
-        """Return once there were more notifications than `heard`."""
-        while self.count <= heard:
+    async def wait_beyond(self, seen: int) -> None:
+        """Return once there were more notifications than `seen`."""
+        while self.count <= seen:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter

@@ -134,23 +134,23 @@ class Permissions:
     async def decide(
         self,
         spec: ToolSpec,
-        given: JsonObject,
+        arguments: JsonObject,
         meant: JsonObject,
         options: TurnOptions,
         grants: Callable[[], Awaitable[Sequence[Rule]]],
     ) -> CallDecision:
         """Decide about a call: the only code path, for turns as well as for explanations.
 
-        `given` are the arguments as written, `meant` as the tool reads them, with defaults. Both are checked: what is
+        `arguments` are those as written, `meant` as the tool reads them, with defaults. Both are checked: what is
         written may be forbidden although what is meant is not. Grants are loaded only if they could change the result.
         """
         decision = await self._decide(spec, meant, options, grants)
-        if meant is given or meant == given or decision.decision.action == "deny":
+        if meant is arguments or meant == arguments or decision.decision.action == "deny":
             return decision
         if not (self.policy.rules or options.rules or options.lineage):
             return decision
         try:
-            other = self.decide_cases(spec, await self.read_cases(spec, given, options), options)
+            other = self.decide_cases(spec, await self.read_cases(spec, arguments, options), options)
         except ToolError as error:
             return CallDecision(_denied_unreadable(error))
         is_stricter = other.action == "deny" or (other.action == "ask" and other.is_final)

@@ -61,7 +61,7 @@ def _check_unique(name: str, plugin: object, before: object | None) -> None:
     """Refuse a second guardrail of the same name: one of the two would not run."""
     if before is None or before is plugin:
         return
-    if any(getattr(one, "is_guardrail", False) for one in (plugin, before)):
+    if any(getattr(candidate, "is_guardrail", False) for candidate in (plugin, before)):
         raise ConfigError(f"two plugins have the name {name!r}, and one is a guardrail; give each its own: name=…")
 
 

@@ -19,12 +19,12 @@ def resolve_prompt(setup: DriveSetup, options: TurnOptions) -> Prompt | None:
 
     A prompt that has other layers than a caller's was resolved before: in a replay it is that of the recording.
     """
-    settings, given = setup.settings, options.prompt
+    settings, caller_prompt = setup.settings, options.prompt
     prompt = settings.prompt
-    if given is not None:
-        layers = {name: getattr(given, name) for name in CALLER_LAYERS}
-        if given != Prompt(**layers):
-            return given
+    if caller_prompt is not None:
+        layers = {name: getattr(caller_prompt, name) for name in CALLER_LAYERS}
+        if caller_prompt != Prompt(**layers):
+            return caller_prompt
         prompt = replace(prompt, **layers)
     if settings.model_instructions and not has_instructions(setup, options):
         prompt = replace(prompt, model=settings.model_instructions.get(options.model, ""))

@@ -79,9 +79,9 @@ def broken_guarantees(facts: Mapping[str, Any], limits: ShellLimits) -> dict[Gua
         return dict.fromkeys(GUARANTEES, str(facts["failed"]))
     against: dict[Guarantee, list[str]] = {guarantee: [] for guarantee in GUARANTEES}
 
-    def hold(guarantee: Guarantee, is_broken: bool, what: str) -> None:
+    def hold(guarantee: Guarantee, is_broken: bool, problem: str) -> None:
         if is_broken:
-            against[guarantee].append(what)
+            against[guarantee].append(problem)
 
     hold("files", bool(facts["read"]), f"could read {facts['read']}")
     hold("files", facts["passwd"] > 1, "could read the host's /etc/passwd")
@@ -218,10 +218,10 @@ def _read(result: SandboxResult) -> dict[str, Any]:
 
 def _python() -> tuple[str, list[str]]:
     """A Python that is visible inside, and the paths of the host that must be mounted for it."""
-    mine = os.path.realpath(sys.executable)
-    if mine.startswith("/usr/"):
-        return mine, []
+    executable = os.path.realpath(sys.executable)
+    if executable.startswith("/usr/"):
+        return executable, []
     for path in ("/usr/bin/python3", "/usr/local/bin/python3"):
         if os.path.exists(path):
             return path, []
-    return mine, [os.path.realpath(sys.base_prefix)]
+    return executable, [os.path.realpath(sys.base_prefix)]

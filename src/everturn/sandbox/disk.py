@@ -34,7 +34,7 @@ class DiskWatch:
 
     def __init__(self, folder: int, limits: ShellLimits, processes: Callable[[], Iterable[str]]) -> None:
         self._folder, self._limits, self._processes = folder, limits, processes
-        self._begun = time.time_ns() - SLACK
+        self._started = time.time_ns() - SLACK
         self._before = os.fstatvfs(folder)
         self._next = 0.0
         self._next_unprompted = time.monotonic() + UNPROMPTED
@@ -88,7 +88,7 @@ class DiskWatch:
                     for entry in entries:
                         with contextlib.suppress(OSError):
                             status = entry.stat(follow_symlinks=False)
-                            if status.st_ctime_ns >= self._begun:
+                            if status.st_ctime_ns >= self._started:
                                 yield status
                             if stat.S_ISDIR(status.st_mode) and at.count("/") < DEEPEST:
                                 waiting.append(f"{at}/{entry.name}" if at else entry.name)

@@ -17,17 +17,17 @@ class FairShare:
         self._places: dict[tuple[asyncio.AbstractEventLoop, str], tuple[asyncio.Semaphore, list[None]]] = {}
 
     @asynccontextmanager
-    async def acquire(self, who: str, waits: Callable[[], None]) -> AsyncGenerator[None]:
+    async def acquire(self, owner: str, waits: Callable[[], None]) -> AsyncGenerator[None]:
         """Hold one slot of a session; `waits` is called if none is free at once. "" stands for no session, without a
         limit.
 
         Raises:
             ToolError: it took too long. The runs that hold the slots may well wait for this one.
         """
-        if not who:
+        if not owner:
             yield
             return
-        key = asyncio.get_running_loop(), who
+        key = asyncio.get_running_loop(), owner
         free, users = self._places.setdefault(key, (asyncio.Semaphore(self.each), []))
         users.append(None)
         try:

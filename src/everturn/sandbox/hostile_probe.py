@@ -102,33 +102,33 @@ def calls(numbers: dict[str, int]) -> list[str]:
 def families(numbers: list[int]) -> list[int]:
     """Those of these socket families that can be created."""
     kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET)
-    return [one for one in numbers if any(succeeds(lambda: socket.socket(one, kind).close()) for kind in kinds)]  # noqa: B023
+    return [each for each in numbers if any(succeeds(lambda: socket.socket(each, kind).close()) for kind in kinds)]  # noqa: B023
 
 
-def main(given: dict[str, Any]) -> dict[str, Any]:
+def main(request: dict[str, Any]) -> dict[str, Any]:
     """Try everything."""
     status = read("/proc/self/status")
     found: dict[str, Any] = {
-        "read": [path for path in given["secrets"] if read(path)],
+        "read": [path for path in request["secrets"] if read(path)],
         "passwd": read("/etc/passwd").count("\n"),
         "written": [folder for folder in EVERYWHERE if write(folder)],
         "open": [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2 and os.path.exists(f"/proc/self/fd/{fd}")],
         "interfaces": [line.partition(":")[0].strip() for line in read("/proc/net/dev").splitlines() if ":" in line],
-        "families": families(given["families"]),
+        "families": families(request["families"]),
         "connected": [
             name
             for name, family, kind, address in (
-                ("tcp", socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", given["tcp"])),
-                ("udp", socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", given["udp"])),
-                ("unix", socket.AF_UNIX, socket.SOCK_STREAM, given["unix"]),
-                ("abstract", socket.AF_UNIX, socket.SOCK_STREAM, "\0" + given["abstract"]),
+                ("tcp", socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", request["tcp"])),
+                ("udp", socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", request["udp"])),
+                ("unix", socket.AF_UNIX, socket.SOCK_STREAM, request["unix"]),
+                ("abstract", socket.AF_UNIX, socket.SOCK_STREAM, "\0" + request["abstract"]),
             )
             if connect(family, kind, address) and name != "udp"
         ],
         "variables": environments(),
         "processes": len([pid for pid in os.listdir("/proc") if pid.isdigit()]),
-        "signalled": given["host"] != os.getpid() and succeeds(lambda: os.kill(given["host"], 0)),
-        "memory": succeeds(lambda: mmap.mmap(-1, given["memory"]).close()),
+        "signalled": request["host"] != os.getpid() and succeeds(lambda: os.kill(request["host"], 0)),
+        "memory": succeeds(lambda: mmap.mmap(-1, request["memory"]).close()),
         "scratch": {
             path: os.statvfs(path).f_blocks * os.statvfs(path).f_frsize
             for path in ("/tmp", "/dev/shm", "/home/sandbox")
@@ -137,8 +137,8 @@ def main(given: dict[str, Any]) -> dict[str, Any]:
         "core": resource.getrlimit(resource.RLIMIT_CORE)[1],
         "filtered": "Seccomp:\t2" in status,
         "privileges": "CapEff:\t0000000000000000" not in status or "NoNewPrivs:\t1" not in status,
-        "calls": calls(given["calls"]),
-        "forks": forks(given["forks"]),
+        "calls": calls(request["calls"]),
+        "forks": forks(request["forks"]),
     }
     return found
 

@@ -89,14 +89,14 @@ class Monty:
         functions: Collection[str] = (),
         now: float = 0.0,
         seed: str = "",
-        who: str = "",
+        owner: str = "",
         waits: Callable[[], None] = lambda: None,
     ) -> SandboxResult:
         """Run code; `arguments` are variables, as is `stdin`. `seconds` count while it runs, not while it waits for an
         answer.
 
         It may call the `functions`: what `call` returns for them is JSON data, and a `ToolError` becomes an exception
-        inside. `now` is the fixed time of its clock, and its random numbers are seeded with `seed`. `who` is the
+        inside. `now` is the fixed time of its clock, and its random numbers are seeded with `seed`. `owner` is the
         session, which has a limited share of the workers; `waits` is called if all of that is in use.
 
         Raises:
@@ -104,7 +104,7 @@ class Monty:
             ConfigError: Monty is not installed.
         """
         inputs = dict(arguments or {}) | ({"stdin": stdin} if stdin else {})
-        async with self._shares.acquire(who, waits):
+        async with self._shares.acquire(owner, waits):
             return await self._run(
                 code, inputs, seconds, (call or _no_call, functions), deterministic_policy(now, seed)
             )

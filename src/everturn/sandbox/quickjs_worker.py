@@ -94,14 +94,14 @@ def confine_process(request: dict[str, Any]) -> bool:
     """Give up every right but computing; whether the kernel enforces it."""
     os.close(0)
     cpu = int(request["seconds"]) + 2
-    for what, number in (
+    for limit, number in (
         (resource.RLIMIT_AS, request["memory"] * 2 + 256 * 1024 * 1024),
         (resource.RLIMIT_CPU, cpu),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 3),
     ):
-        resource.setrlimit(what, (number, number))
+        resource.setrlimit(limit, (number, number))
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(request["uid"], request["uid"], request["uid"])

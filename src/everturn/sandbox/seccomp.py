@@ -123,5 +123,5 @@ def _load(at: int) -> bytes:
     return _step(_LOAD, at, 0, 0)
 
 
-def _give(what: int) -> bytes:
-    return _step(_RETURN, what, 0, 0)
+def _give(action: int) -> bytes:
+    return _step(_RETURN, action, 0, 0)

@@ -110,10 +110,10 @@ class Schedules:
         if not schedule.due:
             raise ConfigError("`at` or `until` is in the past: this schedule would never run")
         if not await self._app.store.schedules.add(schedule):
-            there = await self.get(schedule.id, tenant=tenant)
-            if not _is_same(there, schedule):
+            existing = await self.get(schedule.id, tenant=tenant)
+            if not _is_same(existing, schedule):
                 raise KeyConflict(f"there is a schedule {schedule.id!r} with another definition; delete it, or use put")
-            return there
+            return existing
         self.scheduler.notify()
         return schedule
 
@@ -131,10 +131,10 @@ class Schedules:
         await self._app.start()
         store = self._app.store.schedules
 
-        def change(there: Schedule) -> Schedule:
-            has_same_times = all(getattr(there, name) == getattr(wanted, name) for name in _TIMES)
+        def change(current: Schedule) -> Schedule:
+            has_same_times = all(getattr(current, name) == getattr(wanted, name) for name in _TIMES)
             kept = {name: getattr(wanted, name) for name in (*_DEFINITION, "by", "origin")}
-            return replace(there, **kept, due=there.due if has_same_times else wanted.due)
+            return replace(current, **kept, due=current.due if has_same_times else wanted.due)
 
         while True:
             if (changed := await store.change(wanted.tenant, wanted.id, change)) is not None:
@@ -181,9 +181,9 @@ class Schedules:
         await self._app.start()
         now = self._app.clock.now()
         planned = round(now, 3)
-        there = await self.get(id, tenant=tenant)
-        if there.agent:
-            self._app.binding(there.agent)
+        schedule = await self.get(id, tenant=tenant)
+        if schedule.agent:
+            self._app.binding(schedule.agent)
         changed = await self._app.store.schedules.change(tenant, id, lambda row: with_run(row, planned, now + LEASE))
         changed = _found(changed, id)
         await self.scheduler.start_runs(replace(changed, firing=(planned,)))
@@ -246,12 +246,12 @@ def resumed(schedule: Schedule, now: float) -> Schedule:
 
 def with_run(schedule: Schedule, planned: float, lease: float) -> Schedule:
     """A schedule with a run beside its planned ones, which its writer starts until the lease ends."""
-    others = tuple(one for one in schedule.firing if one != planned)
+    others = tuple(moment for moment in schedule.firing if moment != planned)
     return replace(schedule, firing=(*others, planned), lease=lease)
 
 
-def _is_same(there: Schedule, wanted: Schedule) -> bool:
-    return all(getattr(there, name) == getattr(wanted, name) for name in (*_DEFINITION, "by"))
+def _is_same(existing: Schedule, wanted: Schedule) -> bool:
+    return all(getattr(existing, name) == getattr(wanted, name) for name in (*_DEFINITION, "by"))
 
 
 def _found(schedule: Schedule | None, id: str) -> Schedule:

@@ -159,7 +159,7 @@ def _read_param(param: Param, text: str) -> Any:
     from typing import Annotated
 
     kind = _TYPES[param.schema.get("type", "string")]
-    bounds = {mine: param.schema[name] for name, mine in _BOUNDS.items() if name in param.schema}
+    bounds = {constraint: param.schema[name] for name, constraint in _BOUNDS.items() if name in param.schema}
     try:
         value = msgspec.convert(text, Annotated[kind, msgspec.Meta(**bounds)] if bounds else kind, strict=False)
     except msgspec.ValidationError as error:

@@ -39,10 +39,10 @@ from everturn.core.parts import (
 _WITHOUT_FILES = frozenset((TextPart, ReasoningPart, StepPart, NoticePart, ClearedPart, ContextPart, ProviderToolPart))
 
 
-def referenced_blobs(said: Event | Command) -> list[str]:
+def referenced_blobs(item: Event | Command) -> list[str]:
     """Return the names of the blobs that an event or a command references, with repetitions."""
-    finder = _FINDERS.get(type(said))
-    return [] if finder is None else finder(said)
+    finder = _FINDERS.get(type(item))
+    return [] if finder is None else finder(item)
 
 
 def _in_parts(parts: Iterable[object]) -> list[str]:

@@ -52,8 +52,8 @@ class DictSchedules:
         claimed: builtins.list[Schedule] = []
         for at, place in sorted(waiting)[:limit]:
             if at <= now:
-                self._schedules[place] = begun = begin(self._schedules[place])
-                claimed.append(begun)
+                self._schedules[place] = schedule = begin(self._schedules[place])
+                claimed.append(schedule)
         return claimed
 
     async def next_wake(self) -> float | None:

@@ -56,8 +56,8 @@ class DictUserMemory:
         infos = {path: file.info for path, file in files.items()}
         if base and memory_base(infos, change.path) != base:
             raise HashMismatch(MEMORY_CHANGED)
-        there = files.get(change.path)
-        edit = apply_memory_change(change, infos, there.text if there is not None else None, at=at, marks=marks)
+        current = files.get(change.path)
+        edit = apply_memory_change(change, infos, current.text if current is not None else None, at=at, marks=marks)
         if edit.written is not None:
             files[edit.written.info.path] = edit.written
         for path in edit.removed:

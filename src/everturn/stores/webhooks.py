@@ -19,19 +19,19 @@ class DictWebhooks:
 
     def record(self, session: str, tenant: str, seq: int, event: Event) -> None:
         """Add the deliveries of an event, in the append that writes it."""
-        if not self._webhooks or (told := webhook_event(event)) is None:
+        if not self._webhooks or (outbox_event := webhook_event(event)) is None:
             return
         for webhook in self._webhooks.values():
-            if webhook.tenant == tenant and f",{told[0]}," in webhook.needle:
+            if webhook.tenant == tenant and f",{outbox_event[0]}," in webhook.needle:
                 place = (tenant, webhook.id, session, seq)
                 row = Delivery(
                     tenant=tenant,
                     webhook=webhook.id,
                     session=session,
                     seq=seq,
-                    type=told[0],
+                    type=outbox_event[0],
                     at=event.at,
-                    data=told[1],
+                    data=outbox_event[1],
                     due=event.at,
                     updated=event.at,
                 )
@@ -75,9 +75,9 @@ class DictWebhooks:
 
     async def finish(self, delivery: Delivery) -> None:
         """Record the outcome of a try."""
-        there = self._outbox.get(_place(delivery))
-        if there is not None and there.state == "pending":
-            self._outbox[_place(delivery)] = replace(delivery, tries=there.tries)
+        current = self._outbox.get(_place(delivery))
+        if current is not None and current.state == "pending":
+            self._outbox[_place(delivery)] = replace(delivery, tries=current.tries)
 
     async def deliveries(
         self, tenant: str, webhook: str, state: DeliveryState, limit: int = 100

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from math import isfinite, isnan
+from threading import RLock
 
 from everturn.errors import ConfigError
 from everturn.telemetry.metric_families import ALL, MOST_SERIES, MOST_VALUE, PROCESS, MetricFamily
@@ -35,9 +36,10 @@ class _Histogram:
 
 
 class Metrics:
-    """All metrics of this process. Threads may count too; of two increments at the very same moment one may be lost."""
+    """All metrics of this process. Threads may count too: a lock keeps increments at the same moment from being lost."""
 
     def __init__(self, families: Iterable[MetricFamily] = ALL) -> None:
+        self._lock = RLock()  # a finalizer may count while this thread holds it
         self._families = {family.name.removeprefix(PREFIX): family for family in families}
         self._values: dict[str, dict[Labels, float]] = {name: {} for name in self._families}
         self._histograms: dict[str, dict[Labels, _Histogram]] = {name: {} for name in self._families}
@@ -61,13 +63,15 @@ class Metrics:
         """Add a duration to a histogram."""
         family = self._family(name, "histogram", labels)
         series = self._histograms[name]
-        key = _key(family, labels, series)
-        histogram = series.get(key)
-        if histogram is None:
-            histogram = series[key] = _Histogram(len(family.bounds))
         seconds = max(seconds, 0.0)  # the clock was set back
-        histogram.counts[bisect_left(family.bounds, seconds)] += 1
-        histogram.sum += seconds
+        bucket = bisect_left(family.bounds, seconds)
+        with self._lock:
+            key = _key(family, labels, series)
+            histogram = series.get(key)
+            if histogram is None:
+                histogram = series[key] = _Histogram(len(family.bounds))
+            histogram.counts[bucket] += 1
+            histogram.sum += seconds
 
     def value(self, name: str, *labels: object) -> float:
         """The value of a counter or a gauge; the count of a histogram. For tests, and for UIs that show it."""
@@ -106,8 +110,9 @@ class Metrics:
     def _add(self, name: str, kind: str, labels: tuple[object, ...], change: float) -> None:
         family = self._family(name, kind, labels)
         values = self._values[name]
-        key = _key(family, labels, values)
-        values[key] = values.get(key, 0.0) + change
+        with self._lock:
+            key = _key(family, labels, values)
+            values[key] = values.get(key, 0.0) + change
 
     def _family(self, name: str, kind: str, labels: tuple[object, ...]) -> MetricFamily:
         family = self._families.get(name)

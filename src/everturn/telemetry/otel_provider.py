@@ -56,7 +56,7 @@ class ProviderSpans:
                 f"{type(provider).__module__}.{type(provider).__qualname__} is not a tracer provider of opentelemetry-sdk: "
                 "its spans cannot have the ids of the log; give an opentelemetry.sdk.trace.TracerProvider"
             )
-        self._given, self._tracer = provider, None if provider is None else _tracer_of(provider)
+        self._own_provider, self._tracer = provider, None if provider is None else _tracer_of(provider)
         self._sampled: OrderedDict[int, bool] = OrderedDict()
         self._is_warned = False
 
@@ -83,7 +83,7 @@ class ProviderSpans:
             self._tracer = _tracer_of(provider)
             return self._tracer
         is_unset = isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider)
-        if self._given is None and not is_unset and not self._is_warned:
+        if self._own_provider is None and not is_unset and not self._is_warned:
             self._is_warned = True
             log.warning("no spans: the global tracer provider (%s) is not of opentelemetry-sdk", type(provider))
         return None

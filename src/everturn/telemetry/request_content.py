@@ -106,11 +106,11 @@ def _render_messages(messages: Sequence[RequestMessage], sensitive: frozenset[st
         if size >= MOST_CHARACTERS:
             break
         parts = [shown for part in message.parts for shown in _render_part(part, message, sensitive)]
-        one: dict[str, Any] = {"role": message.role, "parts": parts}
+        entry: dict[str, Any] = {"role": message.role, "parts": parts}
         if message.name:
-            one["name"] = content_text(message.name)
-        size += len(_json(one))
-        rendered.append(one)
+            entry["name"] = content_text(message.name)
+        size += len(_json(entry))
+        rendered.append(entry)
     return rendered[::-1], len(messages) - len(rendered)
 
 

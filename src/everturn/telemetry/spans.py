@@ -52,7 +52,7 @@ class TurnTrace:
         self._calls: dict[str, OpenCall] = {}
         self._gates: dict[str, tuple[Gate, float]] = {}
         self._finished_steps = 0  # steps
-        self._said, self._input = "", Attributes()
+        self._input_id, self._input = "", Attributes()
 
     def apply(self, entry: e.Entry) -> list[Span]:  # noqa: C901 - one line for each event
         """Apply an event, and return the spans that it ends. An entry that was seen before does nothing."""
@@ -123,13 +123,13 @@ class TurnTrace:
             self._parent = SpanKey(trace, span_id(session, turn, "call", call))
         elif above is None and self._caller is not None and self._caller.sampled:
             self._parent = self._caller
-        self._said = event.input.id if event.input is not None else ""
+        self._input_id = event.input.id if event.input is not None else ""
         if self._content and event.input is not None:
             self._input["gen_ai.input.messages"] = content_of_message(event.input)
 
     def _refuse(self, event: e.InputRefused) -> None:
         self._moments.append(SpanEvent(f"input refused by {event.by}", event.at))
-        if event.message == self._said:  # no model reads it, and no operator's screen shows it
+        if event.message == self._input_id:  # no model reads it, and no operator's screen shows it
             self._input.clear()
 
     def _inner(self, kind: str, name: str) -> SpanKey:

@@ -161,8 +161,8 @@ def _spec(name: str, about: str, kind: type[Struct], **more: Any) -> ToolSpec:
 
 def _convert(arguments: JsonObject, spec: ToolSpec, kind: type[Any]) -> Any:
     try:
-        given = {key: value for key, value in arguments.items() if value is not None}  # some models fill in null
-        read = msgspec.convert(given, kind, strict=False)
+        present = {key: value for key, value in arguments.items() if value is not None}  # some models fill in null
+        read = msgspec.convert(present, kind, strict=False)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         names = ", ".join(cast("dict[str, Any]", spec.schema["properties"]))
         raise BadArguments(f"the arguments of {spec.name} are wrong: {error}. Its parameters are: {names}") from None
@@ -285,8 +285,8 @@ def _shown(change: MemoryChange, files: Mapping[str, MemoryFileInfo], old: str |
     if isinstance(change, MemoryRename):
         return f"rename from {path}\nrename to {shown_memory_path(change.to)[1:]}"
     if old is None and new is None:  # a directory
-        gone = [f"deleted: {shown_memory_path(info.path)}" for info in list_memory(list(files.values()), change.path)]
-        return "\n".join(gone)
+        lines = [f"deleted: {shown_memory_path(info.path)}" for info in list_memory(list(files.values()), change.path)]
+        return "\n".join(lines)
     return make_unified_diff(old, new, path) or "nothing would change"
 
 

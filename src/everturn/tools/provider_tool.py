@@ -77,16 +77,16 @@ def provider_tool(
             "call that the provider runs"
         )
     options: JsonObject = {}
-    for vendor, given in zip(VENDORS, (anthropic, openai, google), strict=True):
-        if given is not None and not isinstance(given, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"provider_tool({name!r}, {vendor}={given!r}): it is a dict of options")
-        if name == "mcp" and given and given.get("require_approval", "never") != "never":
+    for vendor, vendor_options in zip(VENDORS, (anthropic, openai, google), strict=True):
+        if vendor_options is not None and not isinstance(vendor_options, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"provider_tool({name!r}, {vendor}={vendor_options!r}): it is a dict of options")
+        if name == "mcp" and vendor_options and vendor_options.get("require_approval", "never") != "never":
             raise ConfigError(
                 f"provider_tool('mcp', {vendor}={{'require_approval': …}}): only 'never'; whether the server may be used at "
                 "all is decided by rules, and single calls pass through the provider alone: use mcp_servers for those"
             )
-        if given:
-            options[vendor] = given
+        if vendor_options:
+            options[vendor] = vendor_options
     schema: JsonObject = {"type": "object", "properties": {}}
     return ProviderTool(
         ToolSpec(

@@ -102,8 +102,8 @@ def _range(arguments: JsonObject) -> tuple[str, int, int]:
     return call, start, min(length, MAX_RANGE_LENGTH)
 
 
-def _number(arguments: JsonObject, name: str, default: int, least: int, what: str = "characters") -> int:
+def _number(arguments: JsonObject, name: str, default: int, least: int, unit: str = "characters") -> int:
     value = arguments.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise BadArguments(f"{name} is a number of {what}, at least {least}; it was {value!r}"[:200])
+        raise BadArguments(f"{name} is a number of {unit}, at least {least}; it was {value!r}"[:200])
     return value

@@ -117,8 +117,8 @@ class _RecallTool:
 
     def _read(self, arguments: JsonObject) -> Recall:
         try:
-            given = {key: value for key, value in arguments.items() if value is not None}  # some models fill in null
-            read = msgspec.convert(given, self._kind, strict=False)
+            present = {key: value for key, value in arguments.items() if value is not None}  # some models fill in null
+            read = msgspec.convert(present, self._kind, strict=False)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             names = ", ".join(cast("dict[str, Any]", self._spec.schema["properties"]))
             raise BadArguments(

@@ -272,8 +272,8 @@ def _swap(items: Iterable[Any], origin: str, fresh: Sequence[Tool]) -> list[Any]
 
 def _check_tool(tool: Tool) -> None:
     if not hasattr(tool, "spec"):
-        what = getattr(tool, "__name__", repr(tool))
-        raise ConfigError(f"{what} is not a tool; put @tool above the function, or give an object with a spec")
+        name = getattr(tool, "__name__", repr(tool))
+        raise ConfigError(f"{name} is not a tool; put @tool above the function, or give an object with a spec")
 
 
 def _check_name(tool: Tool, names: Mapping[str, str], tools: Mapping[str, Tool]) -> None:
@@ -286,8 +286,12 @@ def _check_name(tool: Tool, names: Mapping[str, str], tools: Mapping[str, Tool])
             raise ConfigError(f"the name {reserved!r} is taken; {_rename(tool)}")
     if plain in names:
         other = tools[names[plain]].spec
-        what = f"called {name!r}" if other.name == name else f"whose names are alike, {other.name!r} and {name!r}"
-        raise ConfigError(f"there are two tools {what}: of {other.origin} and of {tool.spec.origin}; {_rename(tool)}")
+        description = (
+            f"called {name!r}" if other.name == name else f"whose names are alike, {other.name!r} and {name!r}"
+        )
+        raise ConfigError(
+            f"there are two tools {description}: of {other.origin} and of {tool.spec.origin}; {_rename(tool)}"
+        )
 
 
 def _rename(tool: Tool) -> str:

@@ -21,9 +21,9 @@ WHOLE_LINE_LIMITS = StreamLimits(line=32 * MIB, event=32 * MIB, stream=64 * MIB)
 """For formats that send an image, or a call, whole and in one line."""
 
 
-def too_long_error(what: str, limit: int) -> ModelError:
+def too_long_error(field: str, limit: int) -> ModelError:
     """The error for a line, event or stream that is too long."""
     return ModelError(
-        f"the server sent a {what} of more than {limit:,} bytes; raise `Limits.{what}` if that is to be expected",
+        f"the server sent a {field} of more than {limit:,} bytes; raise `Limits.{field}` if that is to be expected",
         kind="limit",
     )

@@ -76,6 +76,6 @@ class NdjsonReader:
 
     def _give_up(self) -> None:
         """Report the line that is too long: it comes before the end of a stream that is too long."""
-        what = "line" if self._limits.line <= self._limits.event else "event"
-        self.error = too_long_error(what, self._longest)
+        field = "line" if self._limits.line <= self._limits.event else "event"
+        self.error = too_long_error(field, self._longest)
         self._rest.clear()

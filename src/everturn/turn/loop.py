@@ -406,14 +406,14 @@ async def _after_request(run: ActiveTurn, plugins: Sequence[str]) -> None:
         await _call_alone(run, step, *methods.popitem())
         return
     await run.commit([])  # plugins act on events that are written
-    heard: dict[str, int] = {}  # plugin that is not done -> number of arrivals at its last call
+    seen_arrivals: dict[str, int] = {}  # plugin that is not done -> number of arrivals at its last call
     tasks: dict[str, tuple[StepHookContext, asyncio.Task[object]]] = {}
     seen = run.hook_notifier.count
     try:
         while True:
             for name, method in methods.items():
-                if name not in tasks and heard.get(name, -1) < run.arrivals:
-                    heard[name] = run.arrivals
+                if name not in tasks and seen_arrivals.get(name, -1) < run.arrivals:
+                    seen_arrivals[name] = run.arrivals
                     ctx = StepHookContext(run, step, name)
                     work = run.call_hook(name, "on_after_request", method, ctx)
                     tasks[name] = ctx, asyncio.get_running_loop().create_task(work)
@@ -431,7 +431,7 @@ async def _after_request(run: ActiveTurn, plugins: Sequence[str]) -> None:
     finally:
         await _stop(run, [task for _, task in tasks.values()])
     if methods:
-        await _suspend(run, step.number, min(heard[name] for name in methods))
+        await _suspend(run, step.number, min(seen_arrivals[name] for name in methods))
 
 
 async def _call_alone(run: ActiveTurn, step: StepState, name: str, method: Hook) -> None:
@@ -440,13 +440,13 @@ async def _call_alone(run: ActiveTurn, step: StepState, name: str, method: Hook)
     if not writes_first:
         await run.commit([])  # it may have effects based on what it reads
     while True:
-        heard = run.arrivals
+        arrivals = run.arrivals
         ctx = StepHookContext(run, step, name, is_followed=writes_first)
         if await run.call_hook(name, "on_after_request", method, ctx) is not SUSPEND:
             run.stage([_hook_finished(run, step.number, ctx)])
             return
-        if run.arrivals == heard:
-            await _suspend(run, step.number, heard)
+        if run.arrivals == arrivals:
+            await _suspend(run, step.number, arrivals)
             return
 
 
@@ -462,10 +462,10 @@ def _hook_finished(run: ActiveTurn, step: int, ctx: StepHookContext) -> HookFini
     return HookFinished(turn=run.turn, at=run.now(), step=step, plugin=ctx.plugin, deferred=tuple(ctx.deferred))
 
 
-async def _suspend(run: ActiveTurn, step: int, heard: int) -> None:
+async def _suspend(run: ActiveTurn, step: int, seen_arrivals: int) -> None:
     """Suspend the turn, unless something arrived in the meantime."""
 
     def events() -> Sequence[Event]:
-        return [] if run.arrivals > heard else [TurnSuspended(turn=run.turn, at=run.now(), step=step)]
+        return [] if run.arrivals > seen_arrivals else [TurnSuspended(turn=run.turn, at=run.now(), step=step)]
 
     await run.commit(events)

@@ -34,11 +34,11 @@ MAX_STEPS_NOTICE = (
 
 
 async def build_request(
-    run: ActiveTurn, history: Sequence[Message], said: Message | None, step: int, closing: bool
+    run: ActiveTurn, history: Sequence[Message], user_message: Message | None, step: int, closing: bool
 ) -> ModelRequest:
-    """Assemble the request of a step, with its files. `said` is the user message that the turn answers."""
+    """Assemble the request of a step, with its files. `user_message` is the one that the turn answers."""
     if (modality := modality_of(run.model)) != "chat":
-        return await _build_conversion(run, modality, await run.read_whole_history(), said, step)
+        return await _build_conversion(run, modality, await run.read_whole_history(), user_message, step)
     body = await assemble_request(run, history, step, closing)
     body.files = await _files(run, body.messages)
     return body
@@ -100,13 +100,13 @@ def _closing_notice(limit: LimitReached | None) -> NoticePart:
 
 
 async def _build_conversion(
-    run: ActiveTurn, modality: Modality, history: Sequence[Message], said: Message | None, step: int
+    run: ActiveTurn, modality: Modality, history: Sequence[Message], user_message: Message | None, step: int
 ) -> ModelRequest:
     """The request of a model that is not for chat: one message, with its text and files.
 
     It has no tools, no system prompt, and only the turn's own parameters: the others are meant for chat models.
     """
-    parts = said.parts if said is not None else ()
+    parts = user_message.parts if user_message is not None else ()
     texts = tuple(part for part in parts if isinstance(part, TextPart))
     message = RequestMessage("user", (*texts, *input_files(modality, history, parts)))
     ctx = RequestHookContext(run, step, False, [], dict(run.state.options.params or {}))

@@ -426,8 +426,8 @@ async def stream_step(
             raise ModelError("the model's stream was cancelled from within", kind="model") from None
         if not watchdog.cancellations or run.is_cancelled or not watchdog.undo_cancellations():
             raise
-        what = "took too long" if watchdog.is_over else "fell silent"
-        raise ModelError(f"the model's stream {what} and was given up", kind="stalled", retryable=True) from None
+        failure = "took too long" if watchdog.is_over else "fell silent"
+        raise ModelError(f"the model's stream {failure} and was given up", kind="stalled", retryable=True) from None
     finally:
         watchdog.stop()
         if not (assembly.usage.input or assembly.usage.output) and needs_token_count(run):

@@ -21,8 +21,8 @@ async def find_text_loop(run: ActiveTurn, parts: Sequence[StreamedPart]) -> str:
         return ""
     text = " ".join("".join(part.text for part in parts if type(part) is TextPart).split())
     own = list(run.state.messages.values())
-    spoken = max((at for at, message in enumerate(own) if message.role == "user" and not message.by), default=-1)
-    if not text or not find_loop_period([*step_texts(own[spoken + 1 :]), text]):
+    last_input = max((at for at, message in enumerate(own) if message.role == "user" and not message.by), default=-1)
+    if not text or not find_loop_period([*step_texts(own[last_input + 1 :]), text]):
         return ""
     decision = run.setup.permissions.decide_loop("", run.state.options, await run.grants())
     return "" if decision.action == "allow" else REPEATED

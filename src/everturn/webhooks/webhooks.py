@@ -126,13 +126,13 @@ class Webhooks:
         store, keep = self._app.store.webhooks, {(row.tenant, row.id) for row in wanted}
         for row in wanted:
             self.sender.check(row.url)
-            there = await store.get(row.tenant, row.id)
-            if there is not None:  # its secret stays, and what disabled it, unless it has another address
-                disabled = there.disabled if there.url == row.url else ""
+            existing = await store.get(row.tenant, row.id)
+            if existing is not None:  # its secret stays, and what disabled it, unless it has another address
+                disabled = existing.disabled if existing.url == row.url else ""
                 row = replace(
-                    row, created=there.created, version=there.version, rotated=there.rotated, disabled=disabled
+                    row, created=existing.created, version=existing.version, rotated=existing.rotated, disabled=disabled
                 )
-            if row != there:
+            if row != existing:
                 await store.put(row)
         for tenant in {LOCAL, *(row.id for row in await self._app.store.accounts.tenants())}:
             for row in await store.list(tenant):

@@ -27,6 +27,13 @@ test("very long texts are replaced, not compared", () => {
   expect(lines.filter((line) => line.sign === "-")).toHaveLength(5000);
 });
 
+test("of a long file with a few changes only those are shown", () => {
+  const file = Array.from({ length: 2000 }, (_, i) => `line ${i}`);
+  const changed = file.map((line, i) => (i % 100 === 50 ? `${line}, changed` : line));
+  const signs = diff(file.join("\n"), changed.join("\n")).map((line) => line.sign);
+  expect([" ", "-", "+"].map((sign) => signs.filter((each) => each === sign).length)).toEqual([1980, 20, 20]);
+});
+
 test("a unified diff keeps all of its lines", () => {
   const text = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n---- b\n+++ c\n\\ No newline at end of file";
   expect(isDiff(text)).toBe(true);

@@ -118,11 +118,11 @@ class NatsConnection:
             raise ConnectionError("the connection is gone")
         await publish(self.nc, messages)
 
-    def log_problem(self, what: str, error: object) -> None:
+    def log_problem(self, problem: str, error: object) -> None:
         """Log a problem: once, until a connection was made again."""
         if not self._has_logged:
             self._has_logged = True
-            log.warning("NATS: %s (%r); readers here make up for it from the log", what, error)
+            log.warning("NATS: %s (%r); readers here make up for it from the log", problem, error)
 
     async def run(self) -> None:
         """Connect, and again whenever the connection is lost, until cancelled."""
@@ -201,8 +201,8 @@ class _MessageSink:
         return 0
 
 
-async def subscribe(nc: Client, subject: str, heard: Callable[[bytes], None]) -> Subscription:
-    """Subscribe to a subject; `heard` is called for one message after the other.
+async def subscribe(nc: Client, subject: str, handler: Callable[[bytes], None]) -> Subscription:
+    """Subscribe to a subject; `handler` is called for one message after the other.
 
     The client would have a queue and a task for every subscription, which is a third of the cost of reading a message and
     most of the cost of a silent turn. It has no option for that, so the queue is replaced (nats-py 2.10 to 2.16). This can
@@ -210,7 +210,7 @@ async def subscribe(nc: Client, subject: str, heard: Callable[[bytes], None]) ->
     """
 
     async def on_message(message: Msg) -> None:
-        heard(message.data)
+        handler(message.data)
 
     # One parameter of the client's method, which we never pass, is only partly typed.
     client_subscribe = cast("Callable[..., Awaitable[Any]]", nc.subscribe)  # pyright: ignore[reportUnknownMemberType]
@@ -219,7 +219,7 @@ async def subscribe(nc: Client, subject: str, heard: Callable[[bytes], None]) ->
     if queue is None:
         await subscription.unsubscribe()
         return await client_subscribe(subject, cb=on_message)
-    subscription._pending_queue = _MessageSink(subscription, heard)
+    subscription._pending_queue = _MessageSink(subscription, handler)
     while not queue.empty():
         await on_message(queue.get_nowait())
     return subscription

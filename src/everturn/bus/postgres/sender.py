@@ -51,8 +51,8 @@ class NotificationSender:
         )
         self._has_logged = False
 
-    def log_problem(self, what: str, error: object) -> None:
+    def log_problem(self, problem: str, error: object) -> None:
         """Log a problem: once, until something could be sent again."""
         if not self._has_logged:
             self._has_logged = True
-            log.warning("PostgreSQL: %s (%r); readers make up for it from the log", what, error)
+            log.warning("PostgreSQL: %s (%r); readers make up for it from the log", problem, error)

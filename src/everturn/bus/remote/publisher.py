@@ -40,7 +40,7 @@ class FrameSender(Protocol):
         """Send messages, each with its subject."""
         ...
 
-    def log_problem(self, what: str, error: object) -> None:
+    def log_problem(self, problem: str, error: object) -> None:
         """Log that something could not be sent."""
         ...
 

@@ -92,9 +92,9 @@ def _add_serve(commands: Any) -> None:
     serve.add_argument(
         "--cluster", action="store_true", help="serve the API only; workers run the turns (see `everturn worker`)"
     )
-    for name, (what, help) in CLUSTER_ADDRESSES.items():
+    for name, (metavar, help) in CLUSTER_ADDRESSES.items():
         if name not in ("listen", "advertise"):
-            serve.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
+            serve.add_argument(f"--{name}", metavar=metavar, default="", help=f"{help}; or EVERTURN_{name.upper()}")
     serve.add_argument("--json-logs", action="store_true", help="write logs as JSON")
     serve.add_argument("--no-reload", action="store_true", help="reload a changed configuration only on SIGHUP")
 
@@ -126,8 +126,8 @@ def _add_worker(commands: Any) -> None:
         metavar="N",
         help="number of processes (default: 1); a process that exits is restarted",
     )
-    for name, (what, help) in CLUSTER_ADDRESSES.items():
-        worker.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
+    for name, (metavar, help) in CLUSTER_ADDRESSES.items():
+        worker.add_argument(f"--{name}", metavar=metavar, default="", help=f"{help}; or EVERTURN_{name.upper()}")
     worker.add_argument(
         "--writes",
         type=parse_positive_int,

@@ -29,7 +29,7 @@ async def manage_keys(options: argparse.Namespace, store: SqlStore, name: str) -
     """
     if options.action in ("rewrap", "destroy"):
         return await (_rewrap if options.action == "rewrap" else _destroy)(options, store)
-    names: list[KeyName] = [_key_name(given) for given in options.names] or list(KEY_NAMES)
+    names: list[KeyName] = [_key_name(text) for text in options.names] or list(KEY_NAMES)
     store.accounts.keys.configured = resolve_signing_keys(options)
     if options.action == "list":
         return [*await _list(names, store.accounts.keys), *await _list_encryption(store)]
@@ -122,8 +122,8 @@ async def _destroy(options: argparse.Namespace, store: SqlStore) -> list[str]:
     ]
 
 
-def _key_name(given: str) -> KeyName:
+def _key_name(text: str) -> KeyName:
     for name in KEY_NAMES:
-        if given == name:
+        if text == name:
             return name
-    raise ConfigError(f"there are no keys {given!r}; there are {', '.join(KEY_NAMES)}")
+    raise ConfigError(f"there are no keys {text!r}; there are {', '.join(KEY_NAMES)}")

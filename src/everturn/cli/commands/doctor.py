@@ -54,7 +54,7 @@ def doctor(argv: Sequence[str] = ()) -> int:
     return 1 if any(check.state == "broken" for check in checks) else 0
 
 
-def run_checks(environment: Mapping[str, str], told: ProgressCallback | None = None) -> list[DoctorCheck]:
+def run_checks(environment: Mapping[str, str], on_progress: ProgressCallback | None = None) -> list[DoctorCheck]:
     """Run all checks concurrently, and return them in the order of their sections."""
     checks: dict[str, CheckFunction] = {
         "the machine": lambda: [
@@ -68,7 +68,7 @@ def run_checks(environment: Mapping[str, str], told: ProgressCallback | None = N
         "sandboxes": check_sandboxes,
         **{name: lambda name=name: [machine.check_program(name)] for name in machine.PROGRAMS},
     }
-    results = run_concurrently(checks, told, TIMEOUT)
+    results = run_concurrently(checks, on_progress, TIMEOUT)
     return sorted(results, key=lambda check: ORDER.get(check.about.split()[0], len(ORDER)))
 
 
@@ -98,7 +98,7 @@ def run_configured_checks(environment: Mapping[str, str]) -> list[DoctorCheck]:
 
 
 def run_concurrently(
-    functions: Mapping[str, CheckFunction], told: ProgressCallback | None, longest: float
+    functions: Mapping[str, CheckFunction], on_progress: ProgressCallback | None, longest: float
 ) -> list[DoctorCheck]:
     """Run checks concurrently, and return their results in the order in which they are named.
 
@@ -119,11 +119,11 @@ def run_concurrently(
             results[name] = checks
         except Empty:
             pass
-        if told is not None and time.monotonic() - started >= PROGRESS_DELAY:
-            told([name for name in functions if name not in results])
+        if on_progress is not None and time.monotonic() - started >= PROGRESS_DELAY:
+            on_progress([name for name in functions if name not in results])
             is_shown = True
-    if told is not None and is_shown:
-        told(())
+    if on_progress is not None and is_shown:
+        on_progress(())
     late = [DoctorCheck("Everturn " + __version__, name, "note", f"no answer in {longest:.0f} s", LATER)
             for name in functions if name not in results]  # fmt: skip
     return [check for name in functions for check in results.get(name, ())] + late

@@ -107,8 +107,8 @@ def _describe(row: api.ScheduleView) -> list[str]:
         f"  agent {escape_unprintable(row.agent or '(the first one)')}, started {row.started}, missed {row.missed}"
     ]
     for run in row.runs:
-        what = run.problem or f"session {run.session}"
-        lines.append(f"  {_local(run.planned, row.timezone)}  {run.outcome}  {escape_unprintable(what)}")
+        detail = run.problem or f"session {run.session}"
+        lines.append(f"  {_local(run.planned, row.timezone)}  {run.outcome}  {escape_unprintable(detail)}")
     return lines
 
 

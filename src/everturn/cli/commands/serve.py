@@ -140,14 +140,14 @@ def _is_output_logged(options: argparse.Namespace, loaded: LoadedConfig) -> bool
     return options.cluster or is_json or "JOURNAL_STREAM" in os.environ
 
 
-def prepare_worker(options: argparse.Namespace, given: dict[str, str]) -> tuple[str, Cluster]:
+def prepare_worker(options: argparse.Namespace, addresses: dict[str, str]) -> tuple[str, Cluster]:
     """Return the target that builds the runtime of a configured worker, and the addresses of its cluster."""
     file = config_file(options)
     loaded = load_config(file)
     logs.setup(loaded.config.telemetry.logs, loaded.config.telemetry.level.upper())
     if file is not None:
         os.environ[FILE] = os.path.abspath(file)  # for workers in processes of their own
-    cluster = configured_cluster(loaded, given, os.environ, listen="127.0.0.1:9080")
+    cluster = configured_cluster(loaded, addresses, os.environ, listen="127.0.0.1:9080")
     if not loaded.config.store.migrate:
         asyncio.run(require_current_schema(cluster.database))
     return TARGET, replace(cluster, writes=options.writes or cluster.writes)

@@ -78,11 +78,11 @@ def render_sharing(sharing: api.SharingView) -> Iterable[str]:
 def _describe(share: api.ShareView) -> str:
     name = escape_unprintable(share.name)
     if share.kind == "admin":
-        what = f"{name} opened it as administrator: {escape_unprintable(share.reason)}"
+        text = f"{name} opened it as administrator: {escape_unprintable(share.reason)}"
     elif share.kind == "link":
-        what = "link, can read"
+        text = "link, can read"
     else:
-        who = f"everybody with at least the role {name}" if share.kind == "role" else name
-        what = f"{who} {LEVELS[share.level]}" + (", by a link" if share.via else "")
+        audience = f"everybody with at least the role {name}" if share.kind == "role" else name
+        text = f"{audience} {LEVELS[share.level]}" + (", by a link" if share.via else "")
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(share.expires))
-    return f"{what}, until {when}" if share.expires else what
+    return f"{text}, until {when}" if share.expires else text

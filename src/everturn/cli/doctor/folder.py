@@ -55,8 +55,8 @@ def _files(project: Project, trust: FolderTrust) -> list[DoctorCheck]:
         checks.append(DoctorCheck(SECTION, "instructions", "ok", paths))
     if counts:
         listed = ", ".join(
-            f"{counts[kind]} {one if counts[kind] == 1 else more}"
-            for kind, (one, more) in NOUNS.items()
+            f"{counts[kind]} {singular if counts[kind] == 1 else plural}"
+            for kind, (singular, plural) in NOUNS.items()
             if counts[kind]
         )
         checks.append(DoctorCheck(SECTION, "extensions", "ok", listed))

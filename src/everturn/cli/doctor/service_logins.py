@@ -73,15 +73,15 @@ def postgres_problem(address: str) -> str:
         except refused as error:
             return f"refuses the login: {make_printable(str(error))}"
         try:
-            heard, channel = asyncio.Event(), f"everturn_doctor_{os.getpid()}"
+            received, channel = asyncio.Event(), f"everturn_doctor_{os.getpid()}"
 
             def hear(_connection: object, _pid: int, _channel: str, _payload: str) -> None:
-                heard.set()
+                received.set()
 
             await connection.add_listener(channel, hear)
             await connection.execute(f"NOTIFY {channel}")
             async with asyncio.timeout(PATIENCE):
-                await heard.wait()
+                await received.wait()
             return ""
         except TimeoutError:
             return POOLED

@@ -229,10 +229,10 @@ def _agent(
 
 def list_local_options(options: argparse.Namespace) -> list[str]:
     """List the options that a server which already runs cannot apply."""
-    given = {name: bool(getattr(options, name)) for name in LOCAL_OPTIONS}
-    given |= {"virtual_files": options.virtual_files, "shell": options.shell is not None}
-    given |= {"review": options.review != "never"}
-    return [f"--{name.replace('_', '-')}" for name, is_set in given.items() if is_set]
+    flags = {name: bool(getattr(options, name)) for name in LOCAL_OPTIONS}
+    flags |= {"virtual_files": options.virtual_files, "shell": options.shell is not None}
+    flags |= {"review": options.review != "never"}
+    return [f"--{name.replace('_', '-')}" for name, is_set in flags.items() if is_set]
 
 
 def is_unnamed_demo(loaded: LoadedConfig, model: str) -> bool:

@@ -128,8 +128,10 @@ def _add_search(settings: AssistantTable, environ: Mapping[str, str], made: Fold
 def _add_files(project: Project, loaded: LoadedConfig, environ: Mapping[str, str], made: FolderTools) -> None:
     from everturn.tools.files import PROTECTED, files
 
-    ours = (*(Path(file) for file in loaded.files), data_folder(environ), state_folder(environ))
-    inside = [path.resolve().relative_to(project.root) for path in ours if path.resolve().is_relative_to(project.root)]
+    own_paths = (*(Path(file) for file in loaded.files), data_folder(environ), state_folder(environ))
+    inside = [
+        path.resolve().relative_to(project.root) for path in own_paths if path.resolve().is_relative_to(project.root)
+    ]
     protect = PROTECTED.adding(secrets=[escape_glob(path.as_posix()) for path in inside if path.parts])
     made.tools.append(files(project.root, protect=protect, approval="ask").enabled())
 

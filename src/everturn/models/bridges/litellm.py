@@ -49,12 +49,12 @@ class LiteLLMModel:
         *,
         inputs: frozenset[str] = frozenset({"image", "pdf"}),
         price: Price | None = None,
-        **given: Any,
+        **arguments: Any,
     ) -> None:
         self._litellm = _library()
-        self._given, self._price = given, price
+        self._arguments, self._price = arguments, price
         self._profile = Profile(vendor=EXTRA, inputs=inputs)
-        url = str(given.get("api_base") or given.get("base_url") or "")
+        url = str(arguments.get("api_base") or arguments.get("base_url") or "")
         self._where = url_origin(url) if url else model.partition("/")[0]
         self._origin = Origin(EXTRA, model, host=self._where)
 
@@ -70,7 +70,7 @@ class LiteLLMModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request, and yield the chunks of each of litellm's."""
         built = chat_request.build(bridges.prepare_request(request), self._profile, self._origin)
-        body = {**self._given, **_to_litellm(msgspec.json.decode(built.body))}
+        body = {**self._arguments, **_to_litellm(msgspec.json.decode(built.body))}
         decoder = ChatDecoder(self._profile, self._origin, built.names)
         seals = _SignedReasoning(self._origin.issuer)
         has_begun, stream = False, None
@@ -91,7 +91,7 @@ class LiteLLMModel:
         except ModelError:
             raise
         except Exception as error:
-            raise bridges.redact_error_key(self._failed(error, has_begun), self._given.get("api_key")) from None
+            raise bridges.redact_error_key(self._failed(error, has_begun), self._arguments.get("api_key")) from None
         finally:
             if stream is not None:
                 await stream.aclose()

@@ -25,8 +25,10 @@ from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, re
 class PydanticMessageWriter:
     """Converts a neutral request into the messages of pydantic-ai; `said` is its messages module."""
 
-    def __init__(self, said: Any, request: ModelRequest, inputs: frozenset[str], issuer: str, names: ToolNames) -> None:
-        self._types, self._request, self._inputs = said, request, inputs
+    def __init__(
+        self, message_types: Any, request: ModelRequest, inputs: frozenset[str], issuer: str, names: ToolNames
+    ) -> None:
+        self._types, self._request, self._inputs = message_types, request, inputs
         self._issuer, self._names, self._ids = issuer, names, CallIds("ours")
 
     def messages(self) -> list[Any]:

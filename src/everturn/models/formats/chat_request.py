@@ -103,7 +103,7 @@ class _ChatMessages:
             if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # the common case
                 messages.append({"role": message.role, "content": parts[0].text})
             else:
-                messages.extend(self._one(message))
+                messages.extend(self._messages_of(message))
         cache_messages(request, key, messages, self._ids)
         if not messages or messages[-1]["role"] == "assistant":  # most models cannot answer their own message
             return [*self._system(), *messages, {"role": "user", "content": CONTINUE}]
@@ -114,7 +114,7 @@ class _ChatMessages:
         profile = self._profile
         yield from self._system()
         history = move_files_to_user(repair_history(self._request.messages), profile.inputs, self._request.files)
-        messages = (entry for message in history for entry in self._one(message))
+        messages = (entry for message in history for entry in self._messages_of(message))
         before = ""
         for message in _in_turn(messages, profile):
             if not before and profile.must_alternate and message["role"] == "assistant":
@@ -128,7 +128,7 @@ class _ChatMessages:
         if self._request.system:
             yield {"role": self._profile.system, "content": self._request.system}
 
-    def _one(self, message: RequestMessage) -> Iterator[Json]:
+    def _messages_of(self, message: RequestMessage) -> Iterator[Json]:
         match message.role:
             case "user":
                 if content := self._user(message.parts):

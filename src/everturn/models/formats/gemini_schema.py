@@ -100,7 +100,7 @@ class _SchemaRewriter:
                 if schema.get("format") == "date-time":  # Gemini refuses all others
                     result["format"] = "date-time"
             case "integer" | "number":
-                result |= {ours: schema[key] for key, ours in _BOUNDS.items() if _is_number(schema.get(key))}
+                result |= {field: schema[key] for key, field in _BOUNDS.items() if _is_number(schema.get(key))}
             case "array":
                 result["items"] = self._items(schema, path, depth)
                 result |= {key: schema[key] for key in ("minItems", "maxItems") if type(schema.get(key)) is int}

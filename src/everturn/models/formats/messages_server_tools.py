@@ -36,10 +36,10 @@ _ASKED: Final = ("query", "url", "code", "command", "path", "pattern")  # of the
 
 def read_call(block: Json, issuer: str) -> ProviderToolPart:
     """A call of a server tool as a part."""
-    given = block.get("input")
-    asked: Json = cast("Json", given) if isinstance(given, dict) else {}
+    value = block.get("input")
+    arguments: Json = cast("Json", value) if isinstance(value, dict) else {}
     name = str(block.get("name") or "")
-    title = next((first_line(asked[key]) for key in _ASKED if asked.get(key)), first_line(asked))
+    title = next((first_line(arguments[key]) for key in _ASKED if arguments.get(key)), first_line(arguments))
     return ProviderToolPart(
         CALL_NAMES.get(name, name), "called", str(block.get("id") or ""), title, "", _sealed(block, issuer)
     )

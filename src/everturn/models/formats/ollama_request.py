@@ -112,7 +112,7 @@ class _OllamaMessages:
             if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # the common case
                 converted: Iterable[Json] = ({"role": message.role, "content": parts[0].text},)
             else:
-                converted = self._one(message)
+                converted = self._messages_of(message)
             for entry in converted:
                 if messages and entry["role"] == "assistant" == messages[-1]["role"]:
                     messages[-1] = _joined(messages[-1], entry)
@@ -125,7 +125,7 @@ class _OllamaMessages:
         is_asked = messages and messages[-1]["role"] != "assistant"  # the model would only continue its last message
         return [*system, *messages] if is_asked else [*system, *messages, {"role": "user", "content": CONTINUE}]
 
-    def _one(self, message: RequestMessage) -> Iterator[Json]:
+    def _messages_of(self, message: RequestMessage) -> Iterator[Json]:
         match message.role:
             case "user":
                 entry = self._user(message.parts)
@@ -221,7 +221,7 @@ def _tool(tool: ToolSpec, name: str) -> Json:
     parameters = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
     parameters["properties"] = _PlainSchema(schema).each(schema["properties"], ())
     if isinstance(others := parameters.get("additionalProperties"), dict):
-        parameters["additionalProperties"] = _PlainSchema(schema).one(cast("Json", others), ())
+        parameters["additionalProperties"] = _PlainSchema(schema).simplify(cast("Json", others), ())
     return {"type": "function", "function": {"name": name, "description": tool.description, "parameters": parameters}}
 
 
@@ -237,9 +237,9 @@ class _PlainSchema:
 
     def each(self, properties: Json, above: tuple[str, ...]) -> Json:
         """Rewrite properties; `above` are the references that led here, to cut cycles."""
-        return {name: self.one(schema, above) for name, schema in properties.items()}
+        return {name: self.simplify(schema, above) for name, schema in properties.items()}
 
-    def one(self, schema: object, above: tuple[str, ...]) -> Json:
+    def simplify(self, schema: object, above: tuple[str, ...]) -> Json:
         """Rewrite one schema; what cannot be expressed is left open."""
         self._left -= 1
         if not isinstance(schema, dict) or self._left < 0 or len(above) >= DEPTH:
@@ -247,7 +247,7 @@ class _PlainSchema:
         plain = dict(cast("Json", schema))
         ref = plain.pop("$ref", "")
         if isinstance(ref, str) and ref:
-            return {} if ref in above else {**self.one(self._found(ref), (*above, ref)), **plain}
+            return {} if ref in above else {**self.simplify(self._found(ref), (*above, ref)), **plain}
         above = (*above, "")
         if either := self._branches(plain, "anyOf", above) or self._branches(plain, "oneOf", above):
             plain["anyOf"] = either
@@ -257,7 +257,7 @@ class _PlainSchema:
             plain.setdefault("enum", [plain.pop("const")])
         for key in ("items", "additionalProperties"):
             if isinstance(plain.get(key), dict):
-                plain[key] = self.one(plain[key], above)
+                plain[key] = self.simplify(plain[key], above)
         properties = plain.pop("properties", None)
         properties = self.each(cast("Json", properties), above) if isinstance(properties, dict) else {}
         for branch in self._branches(plain, "allOf", above):
@@ -268,7 +268,9 @@ class _PlainSchema:
     def _branches(self, schema: Json, key: str, above: tuple[str, ...]) -> list[Json]:
         branches = schema.pop(key, None)
         return (
-            [self.one(branch, above) for branch in cast("list[object]", branches)] if isinstance(branches, list) else []
+            [self.simplify(branch, above) for branch in cast("list[object]", branches)]
+            if isinstance(branches, list)
+            else []
         )
 
     def _found(self, ref: str) -> object:

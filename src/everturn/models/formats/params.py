@@ -69,12 +69,12 @@ def take_params(request: ModelRequest, profile: Profile, reserved: Mapping[str, 
     Raises:
         ModelError: a reserved parameter was given.
     """
-    given: Mapping[str, Any] = {**profile.params, **request.params} if profile.params else request.params
-    if not given:
+    merged: Mapping[str, Any] = {**profile.params, **request.params} if profile.params else request.params
+    if not merged:
         return Params({})
-    given = write_reasoning(given, profile)
-    refuse_reserved(given, reserved)
-    rest = {key: value for key, value in given.items() if key not in reserved}
+    merged = write_reasoning(merged, profile)
+    refuse_reserved(merged, reserved)
+    rest = {key: value for key, value in merged.items() if key not in reserved}
     params = Params(
         rest,
         max_tokens=rest.pop("max_tokens", None),

@@ -43,9 +43,9 @@ def read_item(item: Json, issuer: str) -> ProviderToolPart:
 
 def _search(item: Json) -> tuple[str, str]:
     action = _object(item.get("action"))
-    asked = action.get("query") or action.get("url") or ", ".join(map(str, _list(action.get("queries"))))
+    query = action.get("query") or action.get("url") or ", ".join(map(str, _list(action.get("queries"))))
     sources = [_object(source) for source in _list(action.get("sources"))]
-    return first_line(asked), "\n".join(str(source["url"]) for source in sources if source.get("url"))
+    return first_line(query), "\n".join(str(source["url"]) for source in sources if source.get("url"))
 
 
 def _files(item: Json) -> tuple[str, str]:

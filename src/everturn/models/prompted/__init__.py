@@ -160,9 +160,9 @@ class _PromptedReader:
         # what was shown of it is skipped.
         self._skipped = len(before)
         if before:
-            said: list[Chunk] = []
-            answer.feed(before, said)
-            self._skip(said)
+            chunks: list[Chunk] = []
+            answer.feed(before, chunks)
+            self._skip(chunks)
 
     def feed(self, batch: Sequence[Chunk]) -> list[Chunk]:
         out: list[Chunk] = []

@@ -120,12 +120,12 @@ def _begins(text: str, at: int) -> int:
     return MAYBE if text.find("\n", at) < 0 and _HALF_HEADER.match(text, at) else NO
 
 
-def _read(source: TextReader, heard: ParsedAnswer) -> TextParser[None]:
+def _read(source: TextReader, answer: ParsedAnswer) -> TextParser[None]:
     header = _HEADER.match(source.text, source.at)
     assert header is not None
     source.at = header.end()
-    slot = heard.begin(unquoted(header[1]))
-    heard.add_arguments(slot, "{")
+    slot = answer.begin(unquoted(header[1]))
+    answer.add_arguments(slot, "{")
     reason = f"{END} is missing"
     is_first = True
     while True:
@@ -137,16 +137,18 @@ def _read(source: TextReader, heard: ParsedAnswer) -> TextParser[None]:
                 yield from wait_for_more(source)
             if source.text.startswith(END, source.at):
                 source.at += len(END)
-                heard.add_arguments(slot, "}")
+                answer.add_arguments(slot, "}")
                 return
         if char == "," and not is_first:  # a habit from other formats
             source.at += 1
             continue
-        if not char or not (yield from _argument(source, partial(heard.add_arguments, slot), "" if is_first else ", ")):
+        if not char or not (
+            yield from _argument(source, partial(answer.add_arguments, slot), "" if is_first else ", ")
+        ):
             break
         is_first = False
-    heard.add_arguments(slot, (yield from read_rest(source)))
-    heard.invalidate([slot], reason)
+    answer.add_arguments(slot, (yield from read_rest(source)))
+    answer.invalidate([slot], reason)
 
 
 def _argument(source: TextReader, grow: Callable[[str], None], comma: str) -> TextParser[bool]:

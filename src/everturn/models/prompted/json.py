@@ -144,32 +144,32 @@ def _begins(text: str, at: int, is_bound: bool) -> int:
     return answer if answer >= 0 else max(calls, answer) if MAYBE not in (calls, answer) else MAYBE
 
 
-def _read(source: TextReader, heard: ParsedAnswer) -> TextParser[None]:
+def _read(source: TextReader, answer: ParsedAnswer) -> TextParser[None]:
     slots: list[int] = []
     has_spoken = False
 
     def member(key: str, source: TextReader) -> TextParser[bool]:
         nonlocal has_spoken
         if key == "tool_calls":
-            return (yield from _calls(source, heard, slots))
+            return (yield from _calls(source, answer, slots))
         if key == "answer":
             has_spoken = True
-            return (yield from _words(source, heard))
+            return (yield from _words(source, answer))
         return (yield from json_value(source, lambda _: None))
 
     if (yield from read_members(source, member)):
         return
     remaining = yield from read_rest(source)
     if not slots and not has_spoken:
-        slots.append(heard.begin(""))
-        heard.add_arguments(slots[0], remaining)
-    heard.invalidate(slots, "the object that holds it was not closed")
+        slots.append(answer.begin(""))
+        answer.add_arguments(slots[0], remaining)
+    answer.invalidate(slots, "the object that holds it was not closed")
 
 
-def _calls(source: TextReader, heard: ParsedAnswer, slots: list[int]) -> TextParser[bool]:
+def _calls(source: TextReader, answer: ParsedAnswer, slots: list[int]) -> TextParser[bool]:
     char = yield from next_char(source)
     if char != "[":
-        return char == "{" and (yield from _call(source, heard, slots))
+        return char == "{" and (yield from _call(source, answer, slots))
     source.at += 1
     while True:
         char = yield from next_char(source)
@@ -178,12 +178,12 @@ def _calls(source: TextReader, heard: ParsedAnswer, slots: list[int]) -> TextPar
             return True
         if char == ",":
             source.at += 1
-        elif char != "{" or not (yield from _call(source, heard, slots)):
+        elif char != "{" or not (yield from _call(source, answer, slots)):
             return False
 
 
-def _call(source: TextReader, heard: ParsedAnswer, slots: list[int]) -> TextParser[bool]:
-    call = JsonCall(heard)
+def _call(source: TextReader, answer: ParsedAnswer, slots: list[int]) -> TextParser[bool]:
+    call = JsonCall(answer)
     whole = yield from call.read(source)
     slots.append(call.slot)
     return whole
@@ -192,18 +192,18 @@ def _call(source: TextReader, heard: ParsedAnswer, slots: list[int]) -> TextPars
 def _plain(text: str) -> str:
     """Decode the inside of a JSON string; an invalid escape is kept as it is."""
 
-    def one(found: re.Match[str]) -> str:
+    def decode_escape(found: re.Match[str]) -> str:
         plain = unquoted(f'"{found[0]}"')
         return found[0] if plain.startswith('"') and found[0] != '\\"' else plain
 
-    return _ONE.sub(one, text) if "\\" in text else text
+    return _ONE.sub(decode_escape, text) if "\\" in text else text
 
 
-def _words(source: TextReader, heard: ParsedAnswer) -> TextParser[bool]:
+def _words(source: TextReader, answer: ParsedAnswer) -> TextParser[bool]:
     """Parse an answer in text; one that follows a schema is JSON itself, and stays unchanged."""
     char = yield from next_char(source)
     if char != '"':
-        return (yield from json_value(source, heard.add_text))
+        return (yield from json_value(source, answer.add_text))
     source.at += 1
     while True:
         match = _WHOLE.match(source.text, source.at)
@@ -211,7 +211,7 @@ def _words(source: TextReader, heard: ParsedAnswer) -> TextParser[bool]:
         end = match.end()
         is_last = source.text[end : end + 1] == '"'
         half = None if is_last else _HALF_PAIR.search(source.text, source.at, end)
-        heard.add_text(_plain(source.take(half.start() if half is not None else end)))
+        answer.add_text(_plain(source.take(half.start() if half is not None else end)))
         if is_last:
             source.at += 1
             return True

@@ -17,8 +17,8 @@ _ARGUMENTS = frozenset({"arguments", "parameters", "args", "input"})
 class JsonCall:
     """A call that is being parsed. It is complete when its object is closed and it has a name."""
 
-    def __init__(self, heard: ParsedAnswer) -> None:
-        self._heard = heard
+    def __init__(self, answer: ParsedAnswer) -> None:
+        self._answer = answer
         self._waiting: list[str] = []  # arguments that arrived before the name
         self._has_arguments = self._is_inside = False
         self.name = self.id = ""
@@ -30,12 +30,12 @@ class JsonCall:
         if self.slot < 0:
             self._begin()
         if whole and not self._has_arguments:
-            self._heard.add_arguments(self.slot, "{}")
+            self._answer.add_arguments(self.slot, "{}")
         return whole and bool(self.name)
 
     def _begin(self) -> None:
-        self.slot = self._heard.begin(self.name, self.id)
-        self._heard.add_arguments(self.slot, "".join(self._waiting))
+        self.slot = self._answer.begin(self.name, self.id)
+        self._answer.add_arguments(self.slot, "".join(self._waiting))
 
     def _take(self, piece: str) -> None:
         if self.slot < 0 and self.name:
@@ -43,7 +43,7 @@ class JsonCall:
         if self.slot < 0:
             self._waiting.append(piece)
         else:
-            self._heard.add_arguments(self.slot, piece)
+            self._answer.add_arguments(self.slot, piece)
 
     def _member(self, key: str, source: TextReader) -> TextParser[bool]:
         first = yield from next_char(source)

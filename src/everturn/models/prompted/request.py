@@ -37,7 +37,7 @@ def build_prompted_request(
     request: ModelRequest, tool_format: ToolFormat, offer: OfferedTools, params: dict[str, Any]
 ) -> ModelRequest:
     """Return the request for the model. `params` are those that remain without the tool format's own."""
-    messages = _told(request, tool_format, offer)
+    messages = _convert_messages(request, tool_format, offer)
     system = build_system_prompt(
         request.system, tool_format, offer, has_calls=any(m.role == "tool" for m in request.messages)
     )
@@ -61,13 +61,13 @@ def build_system_prompt(system: str, tool_format: ToolFormat, offer: OfferedTool
     return "\n\n".join(filter(None, parts))
 
 
-def _told(request: ModelRequest, tool_format: ToolFormat, offer: OfferedTools) -> list[RequestMessage]:
+def _convert_messages(request: ModelRequest, tool_format: ToolFormat, offer: OfferedTools) -> list[RequestMessage]:
     """Convert the messages; each is converted once per turn, however many requests the turn has."""
     key = f"prompted {tool_format.name} {offer.is_constrained}"
     cached = cached_messages(request, key, dict[str, str]())  # our call ids -> the model's
     converted, numbers = list(cached.converted), dict(cached.state)
     for message in repair_history(cached.remaining(request)):
-        entry = _one(message, tool_format, offer, numbers, request.files)
+        entry = _convert_message(message, tool_format, offer, numbers, request.files)
         if (
             converted and entry.role == "user" == converted[-1].role
         ):  # a result and the next user message become one message
@@ -78,7 +78,7 @@ def _told(request: ModelRequest, tool_format: ToolFormat, offer: OfferedTools) -
     return list(converted)
 
 
-def _one(
+def _convert_message(
     message: RequestMessage,
     tool_format: ToolFormat,
     offer: OfferedTools,

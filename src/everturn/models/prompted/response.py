@@ -37,7 +37,7 @@ class ParsedAnswer:
         self.out: list[Chunk] = []
         self.calls = 0
         self.is_whole = True  # all calls so far are complete and allowed
-        self._said: list[str] = []
+        self._texts: list[str] = []
         self._blanks: list[str] = []
         self._is_after_call = False
 
@@ -47,8 +47,8 @@ class ParsedAnswer:
             text = text.lstrip()
         bare = text.rstrip()
         if bare:
-            self._said += self._blanks
-            self._said.append(bare)
+            self._texts += self._blanks
+            self._texts.append(bare)
             self._blanks.clear()
             self._is_after_call = False
         if len(bare) < len(text):
@@ -56,9 +56,9 @@ class ParsedAnswer:
 
     def flush(self) -> None:
         """Emit the text."""
-        if self._said:
-            self.out.append(TextChunk("".join(self._said)))
-            self._said.clear()
+        if self._texts:
+            self.out.append(TextChunk("".join(self._texts)))
+            self._texts.clear()
 
     def begin(self, name: str, id: str = "") -> int:
         """Begin a call; whitespace before it is dropped."""
@@ -84,7 +84,7 @@ class ParsedAnswer:
 
     def end(self) -> None:
         """End the answer: trailing whitespace is part of the text."""
-        self._said += self._blanks
+        self._texts += self._blanks
         self._blanks.clear()
         self.flush()
 
@@ -100,7 +100,7 @@ class AnswerParser:
 
     def __init__(self, begins: CallMatcher, read: CallReader, forbids: CallCheck = lambda _name, _before: "") -> None:
         self._begins, self._read = begins, read
-        self._source, self._heard = TextReader(), ParsedAnswer(forbids)
+        self._source, self._answer = TextReader(), ParsedAnswer(forbids)
         self._fence = ""  # the open fence
         self._is_dropped = False
         self._reading = self._lines()
@@ -108,33 +108,33 @@ class AnswerParser:
     @property
     def calls(self) -> int:
         """The number of calls so far."""
-        return self._heard.calls
+        return self._answer.calls
 
     @property
     def is_dropped(self) -> bool:
         """Whether the calls are complete, and an invented result after them was dropped."""
-        return self._is_dropped and self._heard.is_whole
+        return self._is_dropped and self._answer.is_whole
 
     def feed(self, text: str, out: list[Chunk]) -> None:
         """Parse a piece of the answer."""
         self._source.feed(text)
-        self._heard.out = out
+        self._answer.out = out
         advance(self._reading)
-        self._heard.flush()
+        self._answer.flush()
 
     def end(self, out: list[Chunk]) -> None:
         """End the answer."""
         self._source.feed("")
-        self._source.is_over, self._heard.out = True, out
+        self._source.is_over, self._answer.out = True, out
         advance(self._reading)
-        self._heard.end()
+        self._answer.end()
 
     def _lines(self) -> TextParser[None]:
-        source, heard = self._source, self._heard
+        source, answer = self._source, self._answer
         while source.at < len(source.text) or (yield from wait_for_more(source)):
             match (yield from self._look()):
                 case "call":
-                    yield from self._read(source, heard)
+                    yield from self._read(source, answer)
                 case "thought":
                     yield from self._thought()
                 case "result":  # invented by the model: only the runtime reports results
@@ -153,14 +153,14 @@ class AnswerParser:
             line = source.text[source.at : source.at + LOOKAHEAD]
             indent = len(line) - len(line.lstrip(" \t"))
             if indent < len(line):
-                kind = self._what(line, indent) if indent < 4 and "\t" not in line[:indent] else ""
+                kind = self._kind_at(line, indent) if indent < 4 and "\t" not in line[:indent] else ""
                 if kind != "?":
-                    self._heard.add_text(source.take(source.at + indent))
+                    self._answer.add_text(source.take(source.at + indent))
                     return kind
             if len(line) == LOOKAHEAD or not (yield from wait_for_more(source)):
                 return ""
 
-    def _what(self, text: str, at: int) -> str:
+    def _kind_at(self, text: str, at: int) -> str:
         """Return what begins here: `call`, `fence`, `thought`, `result`, nothing (""), or not known yet (`?`)."""
         if text[at] in "`~":
             run_of = _FENCE.match(text, at)
@@ -169,7 +169,7 @@ class AnswerParser:
         if self._fence:
             return ""
         candidates = [("call", self._begins(text, at)), ("thought", _one_of(_THINK, text, at))]
-        if self._heard.calls:
+        if self._answer.calls:
             candidates.append(("result", match_tokens(_RESULT, text, at)))
         for kind, end_or_state in candidates:
             if end_or_state >= 0:
@@ -181,7 +181,7 @@ class AnswerParser:
         match = _FENCE.match(self._source.text, self._source.at)
         assert match is not None
         mark = match[0]
-        self._heard.add_text(self._source.take(match.end()))
+        self._answer.add_text(self._source.take(match.end()))
         line = yield from self._line()
         if not self._fence:
             self._fence = mark if "`" not in line or mark[0] == "~" else ""
@@ -194,7 +194,7 @@ class AnswerParser:
         while True:
             end = source.text.find("\n", source.at) + 1
             pieces.append(source.take(end or len(source.text)))
-            self._heard.add_text(pieces[-1])
+            self._answer.add_text(pieces[-1])
             if end or not (yield from wait_for_more(source)):
                 return "".join(pieces)
 
@@ -204,12 +204,12 @@ class AnswerParser:
         while True:
             match = _THOUGHT.search(source.text, source.at)
             if match is not None:
-                self._heard.add_text(source.take(match.end()))
+                self._answer.add_text(source.take(match.end()))
                 return
             half = _HALF_THOUGHT.search(source.text, source.at)
-            self._heard.add_text(source.take(half.start() if half is not None else len(source.text)))
+            self._answer.add_text(source.take(half.start() if half is not None else len(source.text)))
             if not (yield from wait_for_more(source)):
-                self._heard.add_text(source.take(len(source.text)))
+                self._answer.add_text(source.take(len(source.text)))
                 return
 
 

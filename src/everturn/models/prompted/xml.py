@@ -62,11 +62,11 @@ def _written(name: str, arguments: str) -> str:
     return f'{OPEN}{{"name": {encode_canonical(name)}, "arguments": {arguments}}}{CLOSE}'
 
 
-def _read(source: TextReader, heard: ParsedAnswer) -> TextParser[None]:
+def _read(source: TextReader, answer: ParsedAnswer) -> TextParser[None]:
     source.at += len(OPEN)
     slot, reason = -1, "what stands between the tags is no JSON object"
     if (yield from next_char(source)) == "{":
-        call = JsonCall(heard)
+        call = JsonCall(answer)
         whole = yield from call.read(source)
         slot = call.slot
         if whole:
@@ -79,9 +79,9 @@ def _read(source: TextReader, heard: ParsedAnswer) -> TextParser[None]:
             reason = f"{CLOSE} is missing"
     remaining = yield from _up_to_close(source)
     if slot < 0:
-        slot = heard.begin("")
-    heard.add_arguments(slot, remaining)
-    heard.invalidate([slot], reason)
+        slot = answer.begin("")
+    answer.add_arguments(slot, remaining)
+    answer.invalidate([slot], reason)
 
 
 def _up_to_close(source: TextReader) -> TextParser[str]:

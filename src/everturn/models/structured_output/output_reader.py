@@ -78,7 +78,7 @@ class OutputReader:
             is_answer = self._slots[chunk.slot] = bool(self._tool) and chunk.name == self._tool
             if is_answer and self._answer < 0:
                 self._answer = chunk.slot
-                out += [ReasoningChunk(one.text) for one in self._held if isinstance(one, TextChunk) and one.text]
+                out += [ReasoningChunk(held.text) for held in self._held if isinstance(held, TextChunk) and held.text]
             elif not is_answer:
                 self._has_calls = True
                 out += self._held

@@ -166,8 +166,8 @@ class _OutputPlanner:
         more: JsonObject = {}
         if self._profile.has_json_mode and not request.tools:
             for name, value in _JSON_MODES.get(self._profile.format, {}).items():
-                given = self._params.get(name)
-                more[name] = {**cast("JsonObject", given), **value} if isinstance(given, dict) else value
+                current = self._params.get(name)
+                more[name] = {**cast("JsonObject", current), **value} if isinstance(current, dict) else value
         sent = replace(self._sent(more), system=system)
         return OutputPlan(sent, "prompted", OutputReader(key), reason)
 
@@ -191,6 +191,6 @@ def _written(schema: bytes, subset: str) -> tuple[JsonObject, str]:
 @lru_cache(maxsize=256)
 def _output_tool(schema: bytes, name: str) -> tuple[ToolSpec, str]:
     whole, key = as_object_schema(msgspec.json.decode(schema))
-    said: object = whole.get("description")
-    description = f"{TOOL_DESCRIPTION}\n{said}" if isinstance(said, str) and said else TOOL_DESCRIPTION
+    text: object = whole.get("description")
+    description = f"{TOOL_DESCRIPTION}\n{text}" if isinstance(text, str) and text else TOOL_DESCRIPTION
     return ToolSpec(name, description, whole, read_only=True), key

@@ -40,8 +40,8 @@ def is_always_object(schema: JsonObject, root: JsonObject, depth: int = 8) -> bo
     choices: object = schema.get("anyOf", schema.get("oneOf"))
     if depth and isinstance(choices, list) and choices:
         return all(
-            isinstance(one, dict) and is_always_object(cast("JsonObject", one), root, depth - 1)
-            for one in cast("list[object]", choices)
+            isinstance(choice, dict) and is_always_object(cast("JsonObject", choice), root, depth - 1)
+            for choice in cast("list[object]", choices)
         )
     return is_object_schema(schema)
 
@@ -138,9 +138,9 @@ def cyclic_definitions(root: JsonObject) -> frozenset[str]:
         seen: set[str] = set()
         ahead = [*links.get(name, ())]
         while ahead:
-            if (one := ahead.pop()) not in seen:
-                seen.add(one)
-                ahead += links.get(one, ())
+            if (node := ahead.pop()) not in seen:
+                seen.add(node)
+                ahead += links.get(node, ())
         return seen
 
     return frozenset(name for name in links if name in reached(name))
@@ -160,33 +160,33 @@ def must_recur(root: JsonObject, name: str) -> bool:
             found |= always(child)
         return found
 
-    links = {one: always(definition) for one, definition in definitions_of(root).items()}
+    links = {node: always(definition) for node, definition in definitions_of(root).items()}
     seen: set[str] = set()
     ahead = [*links.get(name, ())]
     while ahead:
-        if (one := ahead.pop()) not in seen:
-            seen.add(one)
-            ahead += links.get(one, ())
+        if (node := ahead.pop()) not in seen:
+            seen.add(node)
+            ahead += links.get(node, ())
     return name in seen
 
 
 def with_all_required(schema: JsonObject) -> JsonObject:
     """Return a schema in which every property is required, for a vendor that allows few that are not."""
 
-    def one(value: object, is_map: bool = False) -> Any:
+    def require_all(value: object, is_map: bool = False) -> Any:
         if isinstance(value, list):
-            return [one(item) for item in cast("list[object]", value)]
+            return [require_all(item) for item in cast("list[object]", value)]
         if not isinstance(value, dict):
             return value
         fields = {
-            key: one(item, not is_map and key in ("properties", "$defs"))
+            key: require_all(item, not is_map and key in ("properties", "$defs"))
             for key, item in cast("JsonObject", value).items()
         }
         if not is_map and isinstance(properties := fields.get("properties"), dict):
             fields["required"] = list(cast("JsonObject", properties))
         return fields
 
-    return one(schema)
+    return require_all(schema)
 
 
 def types_of(fields: JsonObject) -> list[str]:

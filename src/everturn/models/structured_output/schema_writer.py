@@ -135,9 +135,9 @@ class _SubsetWriter:
         for choice in choices:
             branch = self._node({**shared, **cast("JsonObject", choice)} if isinstance(choice, dict) else choice, depth)
             inner = branch.get("anyOf") if set(branch) == {"anyOf"} else None
-            for one in cast("list[JsonObject]", inner) if inner is not None else [branch]:
-                if one not in branches:
-                    branches.append(one)
+            for inner_branch in cast("list[JsonObject]", inner) if inner is not None else [branch]:
+                if inner_branch not in branches:
+                    branches.append(inner_branch)
         if len(branches) == 1 and "$ref" not in branches[0]:
             return self._described(branches[0], fields, ())
         if len(branches) == 1 and not description_of(fields):
@@ -162,30 +162,30 @@ class _SubsetWriter:
         return self._described(branches[0] if len(branches) == 1 else {"anyOf": branches}, fields, ())
 
     def _typed(self, kind: str, fields: JsonObject, depth: int) -> JsonObject:
-        subset, said = self._subset, ["type"]
+        subset, handled = self._subset, ["type"]
         written: JsonObject = {"type": kind}
         match kind:
             case "object":
                 written |= self._object(fields, depth)
             case "array":
-                written |= self._array(fields, depth, said)
+                written |= self._array(fields, depth, handled)
             case "string":
                 if fields.get("format") in subset.formats:
                     written["format"] = fields["format"]
-                    said.append("format")
+                    handled.append("format")
                 pattern = fields.get("pattern")
                 if subset.has_pattern and isinstance(pattern, str) and not _LOOKAROUND.search(pattern):
                     written["pattern"] = pattern
-                    said.append("pattern")
+                    handled.append("pattern")
             case "number" | "integer":
-                written |= self._bounds(kind, fields, said)
+                written |= self._bounds(kind, fields, handled)
             case "null":
                 return written
             case _:
                 pass
-        return self._described(written, fields, said, kind)
+        return self._described(written, fields, handled, kind)
 
-    def _bounds(self, kind: str, fields: JsonObject, said: list[str]) -> JsonObject:
+    def _bounds(self, kind: str, fields: JsonObject, handled: list[str]) -> JsonObject:
         known = self._subset.integers if kind == "integer" else self._subset.numbers
         written: JsonObject = {}
         for key, value in fields.items():
@@ -196,17 +196,17 @@ class _SubsetWriter:
                 written[step[0]] = value + step[1]
             else:
                 continue
-            said.append(key)
+            handled.append(key)
         return written
 
-    def _array(self, fields: JsonObject, depth: int, said: list[str]) -> JsonObject:
+    def _array(self, fields: JsonObject, depth: int, handled: list[str]) -> JsonObject:
         subset = self._subset
         written: JsonObject = {}
         positions = fields.get("prefixItems")
         for key, value in fields.items():
             if key in subset.arrays and isinstance(value, int) and value <= (subset.least_items or value):
                 written[key] = value
-                said.append(key)
+                handled.append(key)
         if not isinstance(positions, list):
             return {**written, "items": self._node(fields.get("items", {}), depth + 1)}
         places = [self._node(place, depth + 1) for place in cast("list[Any]", positions)]
@@ -257,12 +257,12 @@ class _SubsetWriter:
             written["additionalProperties"] = self._node(cast("object", others), depth + 1)
         return written
 
-    def _described(self, written: JsonObject, fields: JsonObject, said: Sequence[str], kind: str = "") -> JsonObject:
+    def _described(self, written: JsonObject, fields: JsonObject, handled: Sequence[str], kind: str = "") -> JsonObject:
         """Add the title, and a description with all that could not be written otherwise."""
         unsaid = [
             f"{key}: {encode_canonical(value)}"
             for key, value in fields.items()
-            if key not in _SILENT and key not in said and value is not None and concerns_type(key, kind)
+            if key not in _SILENT and key not in handled and value is not None and concerns_type(key, kind)
         ]
         texts = [
             description_of(fields),

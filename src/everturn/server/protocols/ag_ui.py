@@ -107,12 +107,16 @@ def _results(messages: list[AgMessage]) -> dict[str, ProtocolReply]:
 def _reply(entry: AgResume) -> ProtocolReply:
     """Read the answer to an interrupt; everything but an explicit `approved: true` denies."""
     payload: object = entry.payload
-    said = cast("dict[str, Any]", payload) if isinstance(payload, dict) else {"approved": payload}
-    reason = said.get("reason")
+    answer = cast("dict[str, Any]", payload) if isinstance(payload, dict) else {"approved": payload}
+    reason = answer.get("reason")
     reason = reason[:10_000] if isinstance(reason, str) else ""
-    if entry.status == "cancelled" or said.get("approved") is not True:
+    if entry.status == "cancelled" or answer.get("approved") is not True:
         return ProtocolReply(approved=False, reason=reason)
-    arguments, text, result = said.get("arguments", said.get("editedArgs")), said.get("text"), said.get("result")
+    arguments, text, result = (
+        answer.get("arguments", answer.get("editedArgs")),
+        answer.get("text"),
+        answer.get("result"),
+    )
     return ProtocolReply(
         reason=reason,
         arguments=cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None,

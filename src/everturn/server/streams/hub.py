@@ -32,8 +32,8 @@ LINGER = 2.0  # seconds a broadcast stays open without subscribers: most reconne
 class StreamHub:
     """The session broadcasts of a node."""
 
-    def __init__(self, store: Store, bus: Bus, poll: LogPoll, merge: float, gone: Callable[[str], str]) -> None:
-        self.store, self._bus, self._poll, self._merge, self._gone = store, bus, poll, merge, gone
+    def __init__(self, store: Store, bus: Bus, poll: LogPoll, merge: float, end_reason: Callable[[str], str]) -> None:
+        self.store, self._bus, self._poll, self._merge, self._end_reason = store, bus, poll, merge, end_reason
         self.broadcasts: dict[str, SessionBroadcast] = {}
         self._read_slots = asyncio.Semaphore(CONCURRENT_READS)
         self._watches: dict[SessionBroadcast, LogReader] = {}
@@ -122,7 +122,7 @@ class StreamHub:
         broadcast = self.broadcasts.get(session)
         if broadcast is None or broadcast.is_closed:
             broadcast = SessionBroadcast(
-                self.store, self._bus, session, tenant, self._merge, lambda: self._gone(session)
+                self.store, self._bus, session, tenant, self._merge, lambda: self._end_reason(session)
             )
             self.broadcasts[session] = broadcast
             self._watches[broadcast] = self._poll.watch(session, lambda: broadcast.seq, broadcast.read_log)

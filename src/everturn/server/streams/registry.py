@@ -225,7 +225,7 @@ class StreamRegistry:
             if stream.session and not stream.end_reason
         }
         lost = await self._find_lost(list(streams.values())) if streams else set[tuple[str, str, str]]()
-        for stream in [one for one in self.all if lost]:
+        for stream in list(self.all) if lost else ():
             if (stream.principal.tenant, stream.principal.user, stream.session) in lost:
                 stream.end("unshared")
 

@@ -48,10 +48,10 @@ class SessionBroadcast:
     """Reads one session's log and live deltas once, and fans them out to every subscriber on this node."""
 
     def __init__(
-        self, store: Store, bus: Bus, session: str, tenant: str, merge: float, gone: Callable[[], str]
+        self, store: Store, bus: Bus, session: str, tenant: str, merge: float, end_reason: Callable[[], str]
     ) -> None:
         self.session, self.tenant = session, tenant
-        self._store, self._bus, self._merge, self._gone = store, bus, merge, gone
+        self._store, self._bus, self._merge, self._end_reason = store, bus, merge, end_reason
         self.subscriber_count = 0
         self.is_closed = False
         self._loop = asyncio.get_running_loop()
@@ -241,7 +241,7 @@ class SessionBroadcast:
         data = b"".join([subscriber.encode(delta) for deltas in self._text.values() for delta in deltas])
         if data:
             stream.push(data)
-        if self.is_closed or (self._gone() and (subscriber.turn or self.is_open())):
+        if self.is_closed or (self._end_reason() and (subscriber.turn or self.is_open())):
             stream.end("lost")
         elif subscriber.is_over:
             stream.end("over")
@@ -257,7 +257,7 @@ class SessionBroadcast:
         self._subscribers.end(why)
 
     def _end_lost_streams(self) -> None:
-        if not self._gone():
+        if not self._end_reason():
             return
         is_open = self.is_open()
         for stream, turn in self._subscribers.all():

@@ -35,7 +35,7 @@ class DataKeys:
     def __init__(self, provider: KeyProvider, now: Callable[[], float] = time.monotonic) -> None:
         self.provider, self._now = provider, now
         self._ciphers: OrderedDict[str, TenantCipher] = OrderedDict()
-        self._gone: set[str] = set()
+        self._destroyed: set[str] = set()
         self._checked = now()
 
     def cipher(self, tenant: str) -> TenantCipher:
@@ -47,7 +47,7 @@ class DataKeys:
         """
         if (cipher := self._ciphers.get(tenant)) is not None:
             return cipher
-        if tenant in self._gone:
+        if tenant in self._destroyed:
             raise key_destroyed(tenant)
         raise KeyNeeded(tenant)
 
@@ -58,7 +58,7 @@ class DataKeys:
         try:
             data_key = await self.provider.data_key(tenant)
         except TenantKeyDestroyed:
-            self._gone.add(tenant)
+            self._destroyed.add(tenant)
             return None
         if len(data_key) != DATA_KEY_BYTES:
             raise ConfigError(
@@ -79,13 +79,13 @@ class DataKeys:
         self._checked = self._now()
         for tenant in await self.provider.destroyed(list(self._ciphers)) if self._ciphers else ():
             del self._ciphers[tenant]
-            self._gone.add(tenant)
+            self._destroyed.add(tenant)
 
     async def destroy(self, tenant: str, at: float) -> bool:
         """Destroy the key of a tenant; False if it was destroyed before."""
         is_new = await self.provider.destroy(tenant, at)
         self._ciphers.pop(tenant, None)
-        self._gone.add(tenant)
+        self._destroyed.add(tenant)
         return is_new
 
 

@@ -41,10 +41,10 @@ class FileKeyring:
 
         def work() -> KeyRow:
             with self._locked():
-                there = self._rows([row.name])
-                if not there:
+                existing = self._rows([row.name])
+                if not existing:
                     self._write(row)
-                return there[0] if there else row
+                return existing[0] if existing else row
 
         return await self._run(work)
 
@@ -53,10 +53,10 @@ class FileKeyring:
 
         def work() -> bool:
             with self._locked():
-                there = self._rows([row.name])
-                if there and there[0].destroyed:
+                existing = self._rows([row.name])
+                if existing and existing[0].destroyed:
                     return False
-                if there and row.destroyed:
+                if existing and row.destroyed:
                     _overwrite(self._path(row.name))
                 self._write(row)
                 return True

@@ -343,8 +343,8 @@ def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = 
     if rows.mentions:
         yield from reference_blobs(session, sorted(rows.mentions), rows.at)
     if rows.outbox and not is_restored:  # what happened elsewhere, or long ago, is told to nobody
-        told = [(tenant, session, seq, type, at, data, f",{type},") for seq, type, at, data in rows.outbox]
-        yield Query(OUTBOX, told, many=True)
+        outbox_rows = [(tenant, session, seq, type, at, data, f",{type},") for seq, type, at, data in rows.outbox]
+        yield Query(OUTBOX, outbox_rows, many=True)
     if rows.joined or rows.finished:
         yield from _index(session, tenant, rows)
 

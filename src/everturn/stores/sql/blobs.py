@@ -109,7 +109,7 @@ class SqlBlobs:
 
     async def touch(self, name: str, size: int) -> bool:
         """Record that a blob is needed now, and return whether it is stored as a whole."""
-        row = await self._database.write(lambda _: _one(_TOUCH, self._now(), name), name)
+        row = await self._database.write(lambda _: _fetch_row(_TOUCH, self._now(), name), name)
         return row is not None and await self._is_whole(row, size)
 
     async def get(self, name: str) -> bytes:
@@ -156,7 +156,7 @@ class SqlBlobs:
         Raises:
             UnknownMessage: there is no such blob.
         """
-        row = await self._database.read(lambda: _one(_GET, name))
+        row = await self._database.read(lambda: _fetch_row(_GET, name))
         if row is None or row[1] == "writing":
             raise UnknownMessage(f"there is no blob {name!r}")
         size, place, data = row
@@ -166,7 +166,7 @@ class SqlBlobs:
             return await _to_disk(self.folder.read, _file(data), size) if self.folder is not None else None
         pieces: list[bytes] = []
         for n in range(-(-size // CHUNK)):
-            piece = await self._database.read(lambda n=n: _one(_GET_CHUNK, name, n))
+            piece = await self._database.read(lambda n=n: _fetch_row(_GET_CHUNK, name, n))
             if piece is None:
                 return None
             pieces.append(bytes(piece[0]))
@@ -209,7 +209,7 @@ def _file(data: bytes | None) -> str:
     return bytes(data or b"").decode()
 
 
-def _one(statement: Statement, *parameters: object) -> Operation[Row | None]:
+def _fetch_row(statement: Statement, *parameters: object) -> Operation[Row | None]:
     rows = yield Query(statement, parameters)
     return rows[0] if rows else None
 

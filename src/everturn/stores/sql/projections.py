@@ -257,8 +257,8 @@ def project(projection: SessionProjection, after: int, events: Sequence[Event]) 
         rows.events.append((seq, getattr(event, "turn", ""), dump_event(event)))
         if (key := index_key(event)) is not None:
             rows.keys.append((*key, seq))
-        if (told := webhook_event(event)) is not None:
-            rows.outbox.append((seq, told[0], event.at, told[1]))
+        if (outbox_event := webhook_event(event)) is not None:
+            rows.outbox.append((seq, outbox_event[0], event.at, outbox_event[1]))
         projection.apply(seq, event, rows)
         if isinstance(event, MessagesImported):
             projection.forget_messages(message.id for message in event.messages)

@@ -168,10 +168,10 @@ def _delete(tenant: str, id: str, again: bool) -> Operation[bool]:
 
 
 def _claim(now: float, limit: int, begin: Callable[[Schedule], Schedule]) -> Operation[list[Schedule]]:
-    begun = [begin(_decode(row[0])) for row in (yield Query(_DUE, (now, limit)))]
-    if begun:
-        yield Query(_PUT, [_row(schedule) for schedule in begun], many=True)
-    return begun
+    schedules = [begin(_decode(row[0])) for row in (yield Query(_DUE, (now, limit)))]
+    if schedules:
+        yield Query(_PUT, [_row(schedule) for schedule in schedules], many=True)
+    return schedules
 
 
 def _next_wake() -> Operation[float | None]:

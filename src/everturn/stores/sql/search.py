@@ -264,8 +264,8 @@ async def _search_encrypted(
     if reader is None:
         scan = Query(_SCAN, (owner, by, SCANNED))
     else:
-        who = reader.as_json()
-        scan = Query(_SCAN_READER, (owner, who, reader.now, who, SCANNED))
+        reader_json = reader.as_json()
+        scan = Query(_SCAN_READER, (owner, reader_json, reader.now, reader_json, SCANNED))
     return await database.read(lambda: _scan(query, scan), is_long=True)
 
 
@@ -285,8 +285,8 @@ def _of_user(words: str, tenant: str, user: str, limit: int) -> Operation[list[t
 
 
 def _for_reader(words: str, tenant: str, reader: Reader, limit: int) -> Operation[list[tuple[str, Message]]]:
-    who = reader.as_json()
-    rows = yield Query(_SEARCH_READER, (words, tenant, who, reader.now, who, limit))
+    reader_json = reader.as_json()
+    rows = yield Query(_SEARCH_READER, (words, tenant, reader_json, reader.now, reader_json, limit))
     return [(session, load_message(decompress_message(body))) for session, body in rows]
 
 

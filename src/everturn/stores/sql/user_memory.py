@@ -177,8 +177,8 @@ def _change(
         if rows:
             return msgspec.json.decode(rows[0][0], type=MemoryReceipt)
     infos = yield from _infos(tenant, user)
-    there = yield from _file(tenant, user, change.path)
-    text = there.text if there is not None else None
+    current = yield from _file(tenant, user, change.path)
+    text = current.text if current is not None else None
     if base and memory_base(infos, change.path) != base:
         if again and isinstance(change, MemoryPut) and text == change.text:  # a lost COMMIT had written it
             return MemoryReceipt(change.path, memory_hash(text), base)

@@ -70,7 +70,7 @@ class GateQueue:
         self._chat, self._prompter, self._free, self._after = chat, prompter, free, after
         self._wakeup, self._check_now, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closed: set[str] = set()  # gates whose answer a driver has acted on
-        self._asked: set[str] = set()
+        self._shown_gates: set[str] = set()
         self._current: Gate | None = None
         self.is_busy = self._has_left = False
 
@@ -127,13 +127,13 @@ class GateQueue:
     async def _ask_all(self) -> bool:
         self._wakeup.clear()
         count = 0
-        while gates := [gate for gate in await self._chat.gates() if gate.id not in self._asked]:
+        while gates := [gate for gate in await self._chat.gates() if gate.id not in self._shown_gates]:
             self.is_busy = True
             gate, count = gates[0], count + 1
             total = count + len(gates) - 1
             if not await self._ask(gate, f"{count} of {total}" if total > 1 else ""):
                 return False
-            self._asked.add(gate.id)
+            self._shown_gates.add(gate.id)
             await self._wait_until_acted_on(gate)
         return True
 

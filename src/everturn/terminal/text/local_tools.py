@@ -130,9 +130,11 @@ def _protected(folder: Path, servers: tuple[str, ...]) -> ProtectedPaths:
     from everturn.mcp.trust import default_trust_path
     from everturn.tools.files import PROTECTED
 
-    ours = (default_trust_path().parent, state_dir(os.environ))
+    own_paths = (default_trust_path().parent, state_dir(os.environ))
     configs = (Path(path).expanduser() for path in servers)
-    return PROTECTED.adding(secrets=_patterns_inside(folder, ours), write_protected=_patterns_inside(folder, configs))
+    return PROTECTED.adding(
+        secrets=_patterns_inside(folder, own_paths), write_protected=_patterns_inside(folder, configs)
+    )
 
 
 def _patterns_inside(folder: Path, paths: Iterable[Path]) -> list[str]:

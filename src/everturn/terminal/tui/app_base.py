@@ -208,8 +208,8 @@ class AppBase(App[int]):
 
     async def _load_agents(self) -> None:
         """Request the user, the agents, the models and the saved prompts again: another process may be configured differently."""
-        asked = asyncio.gather(self.server.me(), self.server.agent_list(), self.server.prompts())
-        answers = await self.attempt(asked)
+        requests = asyncio.gather(self.server.me(), self.server.agent_list(), self.server.prompts())
+        answers = await self.attempt(requests)
         if answers is not None:
             self.me, self.agents, self.prompts = answers
         self.draw()

@@ -260,7 +260,7 @@ class ChatScreen(Screen[None]):
             self.run_worker(self.host.follower.load_earlier(), exit_on_error=False)
 
     @on(Transcript.AskedGate)
-    def _asked(self, event: Transcript.AskedGate) -> None:
+    def _gate_opened(self, event: Transcript.AskedGate) -> None:
         match = next(
             (gate_view for gate_view in self.host.gates_of_session() if gate_view.gate.id == event.gate_id),
             None,

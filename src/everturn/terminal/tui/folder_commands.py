@@ -54,15 +54,17 @@ def describe_commands(folder: api.FolderView | None) -> dict[str, str]:
     """Return the slash commands that files of the folder define, each with its arguments and its description."""
     commands = [] if folder is None else folder.commands
     return {
-        f"/{one.name}": "  ".join(filter(None, (one.hint, one_line(one.description, MAX_ABOUT) or one.source)))
-        for one in commands
+        f"/{command.name}": "  ".join(
+            filter(None, (command.hint, one_line(command.description, MAX_ABOUT) or command.source))
+        )
+        for command in commands
     }
 
 
 def expand_folder_command(folder: api.FolderView | None, word: str, arguments: str) -> str | None:
     """Return what a command of the folder sends; None if there is no such command."""
     commands = [] if folder is None else folder.commands
-    found = next((one for one in commands if f"/{one.name}" == word), None)
+    found = next((command for command in commands if f"/{command.name}" == word), None)
     return None if found is None else expand_command(found.text, arguments)
 
 

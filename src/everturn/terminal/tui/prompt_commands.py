@@ -43,7 +43,7 @@ def use_prompt(host: PromptHost, name: str, words: str) -> bool:
         view.name,
         view.text,
         view.description,
-        tuple(PromptArgument(one.name, one.description, one.default) for one in view.arguments),
+        tuple(PromptArgument(argument.name, argument.description, argument.default) for argument in view.arguments),
     )
     try:
         text = expand_prompt(prompt, parse_arguments(prompt, words))
@@ -63,5 +63,5 @@ def refuse_unknown_prompt(host: PromptHost, name: str) -> None:
 
 
 def _about(prompt: api.PromptView) -> str:
-    arguments = " ".join(one.name.upper() for one in prompt.arguments)
+    arguments = " ".join(argument.name.upper() for argument in prompt.arguments)
     return "  ".join(filter(None, (arguments, prompt.description)))

@@ -267,7 +267,11 @@ class PromptEditor(ClosingScreen[str]):
                 self.dismiss(LAYER + self._layer)
             return
         name, about = (self.query_one(f"#{field}", Input).value.strip() for field in ("name", "description"))
-        kept = [one for one in self._prompt.arguments if f"{{{{{one.name}}}}}" in text] if self._prompt else []
+        kept = (
+            [argument for argument in self._prompt.arguments if f"{{{{{argument.name}}}}}" in text]
+            if self._prompt
+            else []
+        )
         is_shared = self._prompt is not None and self._prompt.scope == "shared"
         saving = host.server.write_prompt(name, text, description=about, arguments=kept, shared=is_shared)
         if await host.attempt(saving) is not None:

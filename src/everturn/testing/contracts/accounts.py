@@ -88,9 +88,9 @@ class AccountsContract:
             await accounts.put_user(replace(ADA, is_active=False), keeps_owner=True)
         bob = User("acme", "bob", role="owner", created=NOON)
         await accounts.put_user(bob, keeps_owner=True)
-        demoted = [accounts.put_user(replace(one, role="member"), keeps_owner=True) for one in (ADA, bob)]
-        said = await asyncio.gather(*demoted, return_exceptions=True)
-        assert sorted(type(one).__name__ for one in said) == ["Forbidden", "NoneType"]
+        demoted = [accounts.put_user(replace(user, role="member"), keeps_owner=True) for user in (ADA, bob)]
+        results = await asyncio.gather(*demoted, return_exceptions=True)
+        assert sorted(type(result).__name__ for result in results) == ["Forbidden", "NoneType"]
         assert sorted(user.role for user in await accounts.users("acme")) == ["member", "owner"]
         await accounts.put_user(replace(EVE, role="viewer"), keeps_owner=True)  # there was no owner before
         await accounts.put_user(replace(ADA, role="viewer"))
@@ -101,10 +101,10 @@ class AccountsContract:
         accounts = await self.make_with_users()
         await accounts.put_user(User("evil", "ada", role="viewer", created=NOON))
 
-        mine, theirs = await accounts.user("acme", "ada"), await accounts.user("evil", "ada")
-        assert mine is not None
-        assert theirs is not None
-        assert (mine[0].role, theirs[0].role) == ("owner", "viewer")
+        acme_user, evil_user = await accounts.user("acme", "ada"), await accounts.user("evil", "ada")
+        assert acme_user is not None
+        assert evil_user is not None
+        assert (acme_user[0].role, evil_user[0].role) == ("owner", "viewer")
         assert await accounts.user("acme", "eve") is await accounts.user("nobody", "ada") is None
 
     async def test_names_are_kept_as_they_are_whatever_is_in_them(self) -> None:
@@ -167,22 +167,22 @@ class AccountsContract:
         assert await accounts.credentials("evil") == []
 
     async def test_of_many_that_put_the_same_at_once_one_does(self) -> None:
-        one, two = await self.make_two()
-        await _furnish(one)
+        first, second = await self.make_two()
+        await _furnish(first)
         puts = [
             accounts.put_credential(replace(KEY, id=f"key{n}", name=str(n)))
-            for n, accounts in zip(range(20), (one, two) * 10, strict=True)
+            for n, accounts in zip(range(20), (first, second) * 10, strict=True)
         ]
-        came = await asyncio.gather(*puts, return_exceptions=True)
+        results = await asyncio.gather(*puts, return_exceptions=True)
 
-        assert sum(isinstance(each, KeyConflict) for each in came) == 19, came
-        assert len(await one.credentials("acme")) == 1
+        assert sum(isinstance(each, KeyConflict) for each in results) == 19, results
+        assert len(await first.credentials("acme")) == 1
 
     async def test_credentials_are_listed_by_tenant_and_user_oldest_first(self) -> None:
         accounts = await self.make_with_users()
         later = replace(KEY, id="key0", hash="c" * 64, created=NOON + 5, user="bob")
-        theirs = Credential("key9", "evil", "eve", "key", "d" * 64)
-        for each in (later, theirs, KEY):
+        foreign = Credential("key9", "evil", "eve", "key", "d" * 64)
+        for each in (later, foreign, KEY):
             await accounts.put_credential(each)
 
         assert await accounts.credentials("acme") == [KEY, later]
@@ -190,71 +190,71 @@ class AccountsContract:
         assert await accounts.credentials("acme", "eve") == await accounts.credentials("evil", "ada") == []
 
     async def test_a_credential_is_revoked_once_and_by_its_own_tenant(self) -> None:
-        one, two = await self.make_two()
-        await _furnish(one)
-        await one.put_credential(KEY)
+        first, second = await self.make_two()
+        await _furnish(first)
+        await first.put_credential(KEY)
 
-        assert not await one.revoke("evil", KEY.id, NOON + 1)
-        assert not await one.revoke("acme", "nobody's", NOON + 1)
-        came = await asyncio.gather(*(each.revoke("acme", KEY.id, NOON + 2) for each in (one, two) * 5))
-        assert sorted(came) == [False] * 9 + [True]
-        for accounts in (one, two):
+        assert not await first.revoke("evil", KEY.id, NOON + 1)
+        assert not await first.revoke("acme", "nobody's", NOON + 1)
+        results = await asyncio.gather(*(each.revoke("acme", KEY.id, NOON + 2) for each in (first, second) * 5))
+        assert sorted(results) == [False] * 9 + [True]
+        for accounts in (first, second):
             known = await accounts.find_credential(KEY.hash)
             assert known is not None
             assert known.credential == replace(KEY, revoked=NOON + 2)
             assert (await accounts.active_credentials([KEY.id]))[KEY.id] == known
 
     async def test_of_fifty_who_use_a_link_at_once_one_has_it(self) -> None:
-        one, two = await self.make_two()
-        await _furnish(one)
-        await one.put_credential(LINK)
+        first, second = await self.make_two()
+        await _furnish(first)
+        await first.put_credential(LINK)
 
-        came = await asyncio.gather(*(each.use_link(LINK.hash, NOON + 1) for each in (one, two) * 25))
-        assert [each for each in came if each is not None] == [
+        results = await asyncio.gather(*(each.use_link(LINK.hash, NOON + 1) for each in (first, second) * 25))
+        assert [each for each in results if each is not None] == [
             KnownCredential(replace(LINK, revoked=NOON + 1), ADA, ACME)
         ]
-        assert await one.use_link(LINK.hash, NOON + 2) is None
-        assert (await one.credentials("acme"))[0].revoked == NOON + 1
+        assert await first.use_link(LINK.hash, NOON + 2) is None
+        assert (await first.credentials("acme"))[0].revoked == NOON + 1
 
     async def test_what_is_no_link_or_no_longer_one_cannot_be_used_and_stays_as_it_is(self) -> None:
         accounts = await self.make_with_users()
-        gone = replace(LINK, id="gone", hash="e" * 64, revoked=NOON)
-        for each in (KEY, LINK, gone):
+        revoked = replace(LINK, id="gone", hash="e" * 64, revoked=NOON)
+        for each in (KEY, LINK, revoked):
             await accounts.put_credential(each)
 
-        assert await accounts.use_link(KEY.hash, NOON) is await accounts.use_link(gone.hash, NOON) is None
+        assert await accounts.use_link(KEY.hash, NOON) is await accounts.use_link(revoked.hash, NOON) is None
         assert await accounts.use_link(LINK.hash, NOON + 60) is await accounts.use_link("f" * 64, NOON) is None
-        assert sorted(await accounts.credentials("acme"), key=lambda one: one.id) == [gone, KEY, LINK]
+        assert sorted(await accounts.credentials("acme"), key=lambda credential: credential.id) == [revoked, KEY, LINK]
         assert await accounts.use_link(LINK.hash, NOON + 59) is not None
 
     # Secrets -----------------------------------------------------------------------------------------------------
 
     async def test_a_secret_is_made_once_and_is_the_same_for_all(self) -> None:
-        one, two = await self.make_two()
+        first, second = await self.make_two()
 
-        found = await asyncio.gather(*(each.secret("cookies") for each in (one, two) * 10))
+        found = await asyncio.gather(*(each.secret("cookies") for each in (first, second) * 10))
         assert len(set(found)) == 1
         assert len(found[0]) == 32
-        assert await two.secret("cookies") == found[0] != await two.secret("other")
+        assert await second.secret("cookies") == found[0] != await second.secret("other")
 
     async def test_a_rotated_key_verifies_until_it_is_retired(self) -> None:
-        one, two = await self.make_two()
-        (old,) = await one.keys.all("csrf")
-        assert [key async for key in two.keys.candidates("csrf")] == [old]
-        assert await two.keys.first("files") != old
+        first, second = await self.make_two()
+        (old,) = await first.keys.all("csrf")
+        assert [key async for key in second.keys.candidates("csrf")] == [old]
+        assert await second.keys.first("files") != old
 
-        await one.keys.add("csrf", NOON)
-        new = await one.keys.first("csrf")
+        await first.keys.add("csrf", NOON)
+        new = await first.keys.first("csrf")
         assert new != old
-        assert await one.keys.all("csrf") == [new, old]
-        assert [key.value for key in await two.keys.stored("csrf")] == [new, old]
-        assert [key.created for key in await two.keys.stored("csrf")] == [NOON, 0.0]
-        assert len(await one.keys.all("files")) == 1
+        assert await first.keys.all("csrf") == [new, old]
+        assert [key.value for key in await second.keys.stored("csrf")] == [new, old]
+        assert [key.created for key in await second.keys.stored("csrf")] == [NOON, 0.0]
+        assert len(await first.keys.all("files")) == 1
 
-        assert await one.keys.retire("csrf") == 1
-        assert await one.keys.all("csrf") == [new]
-        assert [key.value for key in await two.keys.stored("csrf")] == [new]
-        assert await one.keys.retire("csrf") == 0
+        assert await first.keys.retire("csrf") == 1
+        assert await first.keys.all("csrf") == [new]
+        assert [key.value for key in await second.keys.stored("csrf")] == [new]
+        assert await first.keys.retire("csrf") == 0
 
     async def test_configured_keys_sign_and_stored_ones_verify(self) -> None:
         accounts = await self.make()
@@ -276,12 +276,12 @@ class AccountsContract:
         accounts = await self.make()
         noted = [await accounts.append_audit(audit_record(f"d{n}", "acme" if n % 2 else "evil")) for n in range(10)]
 
-        mine = await accounts.audit("acme")
-        assert mine == noted[1::2]
-        assert [(record.n, record.did) for record in mine] == [(n + 1, f"d{2 * n + 1}") for n in range(5)]
-        assert check_chain(mine) == check_chain(await accounts.audit("evil")) == []
-        assert await accounts.audit("acme", after=2, limit=2) == mine[2:4]
-        assert check_chain(mine[2:], before=mine[1]) == []
+        records = await accounts.audit("acme")
+        assert records == noted[1::2]
+        assert [(record.n, record.did) for record in records] == [(n + 1, f"d{2 * n + 1}") for n in range(5)]
+        assert check_chain(records) == check_chain(await accounts.audit("evil")) == []
+        assert await accounts.audit("acme", after=2, limit=2) == records[2:4]
+        assert check_chain(records[2:], before=records[1]) == []
         assert await accounts.audit("acme", after=5) == await accounts.audit("acme", limit=0) == []
         assert await accounts.audit("nobody") == []
 
@@ -303,14 +303,14 @@ class AccountsContract:
         assert await last("nobody", "user.change") is None
 
     async def test_a_hundred_who_note_at_once_leave_no_gap_and_no_fork(self) -> None:
-        one, two = await self.make_two()
+        first, second = await self.make_two()
         numbers = count()
 
         noted = await asyncio.gather(
-            *(each.append_audit(audit_record(f"d{next(numbers)}")) for each in (one, two) * 50)
+            *(each.append_audit(audit_record(f"d{next(numbers)}")) for each in (first, second) * 50)
         )
 
-        records = await two.audit("acme", limit=200)
+        records = await second.audit("acme", limit=200)
         assert check_chain(records) == []
         assert [record.n for record in records] == list(range(1, 101))
         assert {record.did for record in records} == {f"d{n}" for n in range(100)}

@@ -227,7 +227,7 @@ class AdmissionContract(StoreSetup):
             store.admit(answer_gate("a", ALLOW)), store.admit(answer_gate("b", DENY)), return_exceptions=True
         )
 
-        assert sorted(isinstance(one, GateClosed) for one in both) == [False, True]
+        assert sorted(isinstance(result, GateClosed) for result in both) == [False, True]
         assert len(await store.inbox("s")) == 1
 
     async def test_a_gate_that_has_expired_takes_no_answer(self) -> None:

@@ -105,29 +105,29 @@ class ClaimContract(ClaimSetup):
             return  # a store need not have snapshots
         snapshots = cast("TurnSnapshotStore", store)
         await store.admit(send_message())
-        begun, more = [*turn_started_events(), *call_requested_events()], call_started_events()
-        early = take_snapshot(fold(begun[:1]), 1)
-        snapshot = take_snapshot(fold(begun), len(begun))
+        events, more = [*turn_started_events(), *call_requested_events()], call_started_events()
+        early = take_snapshot(fold(events[:1]), 1)
+        snapshot = take_snapshot(fold(events), len(events))
         assert snapshot is not None
         assert early is not None
         snapshots.keep_snapshot("s", early)  # the append goes beyond it, so it is not written
-        await store.append("s", 0, begun[:2])
+        await store.append("s", 0, events[:2])
         assert list((await claim_session(store)).folded) == []
         snapshots.keep_snapshot("s", snapshot)
-        await store.append("s", 2, begun[2:])
+        await store.append("s", 2, events[2:])
         claim = await claim_session(store)
-        assert (list(claim.folded), list(claim.turns)) == ([fold(begun)], [])
-        await store.append("s", len(begun), more)
+        assert (list(claim.folded), list(claim.turns)) == ([fold(events)], [])
+        await store.append("s", len(events), more)
         claim = await claim_session(store)
         assert [[entry.event for entry in turn] for turn in claim.turns] == [more]
-        assert claim.fold_turns() == [fold([*begun, *more])]
+        assert claim.fold_turns() == [fold([*events, *more])]
         for bad in (replace(snapshot, fold="other code"), replace(snapshot, body=snapshot.body[:-9] + b"x" * 9)):
             head = await store.head("s")
             snapshots.keep_snapshot("s", replace(bad, seq=head + 1))
             await store.append("s", head, [LeafSelected(message="t.out", at=NOON)])
             claim = await claim_session(store)
-            assert claim.fold_turns() == [fold([*begun, *more])]
-            assert [entry.event for turn in claim.turns for entry in turn] == [*begun, *more]
+            assert claim.fold_turns() == [fold([*events, *more])]
+            assert [entry.event for turn in claim.turns for entry in turn] == [*events, *more]
 
     async def test_whoever_claimed_before_can_write_no_more(self) -> None:
         store = await self.make()
@@ -177,7 +177,7 @@ class ClaimContract(ClaimSetup):
 
         info = await store.info("s")
         assert (info.is_awake, info.due) == (False, NOON + 60)
-        assert [one.id for one in await store.sessions(awake=True)] == ["s"]
+        assert [awake.id for awake in await store.sessions(awake=True)] == ["s"]
         assert await store.claim("s", NOON + 59) is None
         assert await store.claim("s", NOON + 60) is not None
 

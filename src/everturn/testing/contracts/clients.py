@@ -103,11 +103,11 @@ class ClientContract(ClientSetup):
         store = await self.make_offering(once=False)
 
         tries = [store.admit(claim_call(f"c{at}", by=f"tab{at}")) for at in range(5)]
-        came = await asyncio.gather(*tries, return_exceptions=True)
+        results = await asyncio.gather(*tries, return_exceptions=True)
 
-        first = [one for one in came if isinstance(one, Receipt)]
+        first = [result for result in results if isinstance(result, Receipt)]
         assert len(first) == 1
-        assert sum(isinstance(one, ClaimedOtherwise) for one in came) == 4
+        assert sum(isinstance(result, ClaimedOtherwise) for result in results) == 4
         assert await store.inbox("s") == [first[0].command]
 
     async def test_the_same_claim_again_is_the_same_one_and_gives_no_more_time(self) -> None:
@@ -213,8 +213,8 @@ class ClientContract(ClientSetup):
         assert await self.holder(store) == CallClaim("tab", NOON + 60)
 
         assert (await store.admit(answer_gate(resolution=DONE))).is_new
-        given = GateResolved(turn="t", at=NOON, gate="t.gate", call="t.call", resolution=DONE, command="a")
-        await store.append("s", await store.head("s"), [given])
+        resolved = GateResolved(turn="t", at=NOON, gate="t.gate", call="t.call", resolution=DONE, command="a")
+        await store.append("s", await store.head("s"), [resolved])
 
         assert await store.gates("s") == []
         assert not (await store.admit(answer_gate("b", resolution=DONE))).is_new

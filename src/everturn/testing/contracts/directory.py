@@ -230,8 +230,8 @@ class DirectoryContract(StoreSetup):
                 await store.admit(send_to_agent(session, "t"))
                 await store.append(session, 0, [*turn_started_events(command="t.k"), *turn_ended_events()])
             sends = [store.admit(replace(send_to_agent(session, f"t{n}"), alone=True)) for n in range(20)]
-            came = await asyncio.gather(*sends, return_exceptions=True)
-            assert sum(isinstance(one, SessionBusy) for one in came) == 19, came
+            results = await asyncio.gather(*sends, return_exceptions=True)
+            assert sum(isinstance(result, SessionBusy) for result in results) == 19, results
             assert len(await store.inbox(session)) == 1
 
     # Gates, usage, blobs -----------------------------------------------------------------------------------------
@@ -271,9 +271,13 @@ class DirectoryContract(StoreSetup):
         await store.admit(send_to_agent("s9", "t9"))
         await store.append("s9", 0, turn_started_events("t9", command="t9.k", options=WRITER))  # which used nothing yet
 
-        day, one = int(midnight // DAY), Spent(1, 0, Usage(10, 1, cost=0.5))
-        assert await store.usage_by_day("local") == [(day, "", one), (day, "w", one + one), (day + 1, "w", one)]
-        assert await store.usage_by_day("local", midnight + 1) == [(day, "w", one), (day + 1, "w", one)]
+        day, one_step = int(midnight // DAY), Spent(1, 0, Usage(10, 1, cost=0.5))
+        assert await store.usage_by_day("local") == [
+            (day, "", one_step),
+            (day, "w", one_step + one_step),
+            (day + 1, "w", one_step),
+        ]
+        assert await store.usage_by_day("local", midnight + 1) == [(day, "w", one_step), (day + 1, "w", one_step)]
         assert await store.usage_by_day("local", midnight + DAY + 1) == await store.usage_by_day("other") == []
 
     async def test_a_session_mentions_the_blobs_it_and_its_sub_turns_speak_of(self) -> None:

@@ -169,14 +169,14 @@ class EngineContract:
     async def test_a_wake_during_the_last_try_is_not_lost_with_it(self) -> None:
         tries, clock = self.tries or 3, FakeClock()
         engine = await self.make(clock)
-        begun = 0
+        runs = 0
 
         async def drive(session: str) -> None:
-            nonlocal begun
-            begun += 1
-            if begun == tries:
+            nonlocal runs
+            runs += 1
+            if runs == tries:
                 await engine.wake(session)  # something arrived, and this drive has not seen it
-            if begun <= tries:
+            if runs <= tries:
                 raise RuntimeError("the driver died, as it was told to")
 
         await engine.serve(drive)
@@ -184,7 +184,7 @@ class EngineContract:
         for _ in range(10):
             await self.pass_time(clock, 60)
 
-        assert tries + 1 <= begun <= tries + (1 if self.coalesces else 2)
+        assert tries + 1 <= runs <= tries + (1 if self.coalesces else 2)
         await engine.aclose()
 
     async def test_a_wake_at_a_time_drives_then_and_not_before(self) -> None:

@@ -149,8 +149,8 @@ class FilesContract(FilesSetup):
         assert await store.inbox("s") == [revert(), revert("r2", tree="never")]
         assert (await store.info("s")).is_awake
 
-        gone = CommandDropped(at=NOON, command="r2", reason="there is no such tree")
-        await store.append("s", 10, [files_reverted_event("two", "one"), gone])
+        dropped = CommandDropped(at=NOON, command="r2", reason="there is no such tree")
+        await store.append("s", 10, [files_reverted_event("two", "one"), dropped])
 
         assert await store.inbox("s") == []
         assert await store.recorded_trees("s") == {"": "one"}

@@ -150,7 +150,7 @@ class GrantContract(GrantSetup):
 
         both = await asyncio.gather(store.admit(revoke("a")), store.admit(revoke("b", "top")), return_exceptions=True)
 
-        assert sorted(isinstance(one, UnknownGrant) for one in both) == [False, True]
+        assert sorted(isinstance(result, UnknownGrant) for result in both) == [False, True]
         assert len(await store.inbox("s")) + len(await store.inbox("top")) == 1
 
     async def test_a_grant_is_revoked_from_where_it_was_made_and_from_where_it_holds(self) -> None:

@@ -111,7 +111,7 @@ class LogContract(StoreSetup):
             *(store.append("s", head, [TitleSet(turn="t", title=title)]) for title in "ab"), return_exceptions=True
         )
 
-        assert sorted(isinstance(one, Stale) for one in both) == [False, True]
+        assert sorted(isinstance(result, Stale) for result in both) == [False, True]
         assert await store.head("s") == head + 1
 
     async def test_an_append_that_fails_writes_nothing(self) -> None:

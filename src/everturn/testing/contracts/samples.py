@@ -77,10 +77,10 @@ def turn_started_events(
 def call_requested_events(turn: str = "t", usage: Usage = NOTHING, at: float = NOON, step: int = 1) -> list[Event]:
     """A step that makes a call."""
     part = ToolPart(call_id_of_step(turn, step), "mail", "{}")
-    said = (TextPart("One moment."), part)
+    parts = (TextPart("One moment."), part)
     return [
         StepStarted(turn=turn, at=at, step=step),
-        StepFinished(turn=turn, at=at, step=step, parts=said, finish="tool_calls", usage=usage),
+        StepFinished(turn=turn, at=at, step=step, parts=parts, finish="tool_calls", usage=usage),
     ]
 
 

@@ -91,27 +91,27 @@ class ScheduleStoreContract:
         assert [(row.firing, row.due) for row in again] == [(claimed.firing, claimed.due)]
 
     async def test_each_schedule_is_claimed_by_one_of_two_nodes(self) -> None:
-        one, other = await self.make_two()
+        first, second = await self.make_two()
         for number in range(40):
-            await one.add(make_schedule(f"s{number:02}"))
+            await first.add(make_schedule(f"s{number:02}"))
         claimed: list[str] = []
 
         async def claim(store: ScheduleStore) -> None:
             while rows := await store.claim(NOON, 3, take):
                 claimed.extend(row.id for row in rows)
 
-        await asyncio.gather(claim(one), claim(other), claim(one), claim(other))
+        await asyncio.gather(claim(first), claim(second), claim(first), claim(second))
         assert sorted(claimed) == [f"s{number:02}" for number in range(40)]
 
     async def test_no_change_is_lost(self) -> None:
-        one, other = await self.make_two()
-        await one.add(make_schedule())
+        first, second = await self.make_two()
+        await first.add(make_schedule())
 
         async def count(store: ScheduleStore) -> None:
             for _ in range(10):
                 await store.change("acme", "daily", lambda row: replace(row, started=row.started + 1))
 
-        await asyncio.gather(count(one), count(other), count(one))
-        found = await one.get("acme", "daily")
+        await asyncio.gather(count(first), count(second), count(first))
+        found = await first.get("acme", "daily")
         assert found is not None
         assert found.started == 30

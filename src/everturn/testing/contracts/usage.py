@@ -102,14 +102,14 @@ class UsageContract(UsageSetup):
         await self.add(store, "sub", "t2", subagent_turn_options())
         await self.add(store, "deep", "t3", subagent_turn_options())
         await self.add(store, "other", "t4", subagent_turn_options("other's", "t5"))
-        one = Spent(1, 1, SOME)
+        one_step = Spent(1, 1, SOME)
         await store.append("s", 6, turn_ended_events())
 
-        assert await store.spent(session="s") == one + one + one
-        assert await store.spent(top="t") == one + one
+        assert await store.spent(session="s") == one_step + one_step + one_step
+        assert await store.spent(top="t") == one_step + one_step
         assert await store.spent(session="sub") == Spent()  # it is on another account
         assert await store.spent(top="t2") == Spent()
-        assert await store.spent(session="other's") == await store.spent(top="t5") == one
+        assert await store.spent(session="other's") == await store.spent(top="t5") == one_step
         assert await store.spent(session="nobody") == await store.spent(top="nobody") == Spent()
 
     async def test_a_tenants_turns_are_counted_that_moved_since(self) -> None:
@@ -161,7 +161,7 @@ class UsageContract(UsageSetup):
 
             info = await store.info("s")
             assert (info.is_awake, info.due) == (False, NOON + 60)
-            assert [one.id for one in await store.sessions(awake=True)] == ["s"]
+            assert [awake.id for awake in await store.sessions(awake=True)] == ["s"]
             assert await store.overdue(NOON + 59, NOON + 59) == []
             assert await store.claim("s", NOON + 59) is None
             assert await store.overdue(NOON + 60, NOON + 60) == ["s"]
@@ -207,9 +207,14 @@ class UsageDirectoryContract(UsageSetup):
         )
         await store.restore("begun", "eve", log[:2])  # before its first step
         await store.append("begun", 2, call_requested_events("t2", SOME))
-        one = Spent(1, 1, SOME)
+        one_step = Spent(1, 1, SOME)
 
-        assert await store.spent(session="s") == await store.spent(top="t") == await store.spent(tenant="local") == one
+        assert (
+            await store.spent(session="s")
+            == await store.spent(top="t")
+            == await store.spent(tenant="local")
+            == one_step
+        )
         assert await store.spent(session="copy") == await store.spent(session="forged") == Spent()
-        assert [spent for _, _, spent in await store.usage_by_day("local")] == [one]
+        assert [spent for _, _, spent in await store.usage_by_day("local")] == [one_step]
         assert await store.spent(session="begun") == await store.spent(tenant="eve") == Spent(1, 0, SOME)

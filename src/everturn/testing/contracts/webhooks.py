@@ -38,11 +38,11 @@ class WebhookStoreContract:
 
     async def test_webhooks_are_kept_by_tenant(self) -> None:
         store = (await self.make()).webhooks
-        one = make_webhook(description="你好 \0", events=("gate.opened", "turn.failed"))
-        for webhook in (one, make_webhook("a"), make_webhook("w", "other")):
+        expected = make_webhook(description="你好 \0", events=("gate.opened", "turn.failed"))
+        for webhook in (expected, make_webhook("a"), make_webhook("w", "other")):
             await store.put(webhook)
         assert [row.id for row in await store.list("local")] == ["a", "w"]
-        assert await store.get("local", "w") == one
+        assert await store.get("local", "w") == expected
         assert await store.get("nobody", "w") is None
         assert await store.delete("nobody", "w") is False
         assert await store.delete("local", "w") is True
@@ -120,15 +120,15 @@ class WebhookStoreContract:
         assert await store.webhooks.purge(NOON + 1) == 1
 
     async def test_each_delivery_is_claimed_by_one_of_two_nodes(self) -> None:
-        one, other = await self.make_two()
-        await one.webhooks.put(make_webhook())
+        first, second = await self.make_two()
+        await first.webhooks.put(make_webhook())
         for number in range(30):
-            await run_turn(one, f"s{number:02}")
+            await run_turn(first, f"s{number:02}")
         claimed: list[str] = []
 
         async def claim(store: Store) -> None:
             while rows := await store.webhooks.claim(NOON + 100, NOON + 130, 4):
                 claimed.extend(row.session for row in rows)
 
-        await asyncio.gather(claim(one), claim(other))
+        await asyncio.gather(claim(first), claim(second))
         assert sorted(claimed) == [f"s{number:02}" for number in range(30)]

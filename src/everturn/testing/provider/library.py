@@ -25,13 +25,13 @@ class ScriptLibrary:
 
     def __init__(self) -> None:
         self._scripts: dict[str, Script] = {}
-        self._asked: dict[str, int] = {}
+        self._request_counts: dict[str, int] = {}
         self._rendered: dict[_Key, Answer] = {}
 
     def add(self, name: str, script: Script) -> None:
         """Add a script; it replaces any other of that name."""
         self._scripts[name] = script
-        self._asked.pop(name, None)
+        self._request_counts.pop(name, None)
         self._rendered.clear()
 
     def find(self, format: Format, model: str) -> tuple[str, Script]:
@@ -88,8 +88,8 @@ class ScriptLibrary:
         return self._scripts.get(name) or builtin(name) or builtin_media(name)
 
     def _count(self, name: str) -> int:
-        at = self._asked.get(name, 0)
-        self._asked[name] = at + 1
+        at = self._request_counts.get(name, 0)
+        self._request_counts[name] = at + 1
         return at
 
     def _keep(self, key: _Key, answer: Answer) -> None:

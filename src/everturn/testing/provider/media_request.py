@@ -53,18 +53,18 @@ def read_media_request(media: Media, headers: Mapping[str, str], raw: bytes) -> 
     Raises:
         Refused: it cannot be read.
     """
-    given = headers.get("content-type", "")
-    kind = given.partition(";")[0].strip().lower()
+    content_type = headers.get("content-type", "")
+    kind = content_type.partition(";")[0].strip().lower()
     wanted = "application/json" if media in ("images", "speech") else "multipart/form-data"
     if kind != wanted:
         text = (
             f"Unsupported content type: '{kind}'. This API method only accepts '{wanted}' requests, but you specified "
-            f"the header 'Content-Type: {given}'. Please try again with a supported content type."
+            f"the header 'Content-Type: {content_type}'. Please try again with a supported content type."
         )
         raise Refused(text, None, "unsupported_content_type")
     if kind == "application/json":
         return MediaRequest(media, decode("responses", raw))
-    return _form(media, read_form(given, raw))
+    return _form(media, read_form(content_type, raw))
 
 
 def _form(media: Media, fields: list[Field]) -> MediaRequest:

@@ -41,7 +41,7 @@ class GeminiWriter:
         self._model, self._ending = model, ending
         self._kinds = _SHOWN | _THOUGHT if with_thoughts else _SHOWN
         self._id = seeded_token(f"{model}\0{seed}", 22)
-        self._said = 0  # events so far
+        self._event_count = 0  # events so far
         self._text_size = self._cited_from = 0  # bytes
         self._grounding = Grounding()
         self._is_signed = False
@@ -101,12 +101,12 @@ class GeminiWriter:
         reason = _REASONS[self._ending.reason]
         usage = {"usageMetadata": _usage(self._ending.usage, None)}
         if self._broken is not None:
-            told = f"Malformed function call: {self._broken.name}({self._broken.text})"
-            yield self._candidate({"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": told}, usage)
-        elif reason == "SAFETY" and not self._said:
+            message = f"Malformed function call: {self._broken.name}({self._broken.text})"
+            yield self._candidate({"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message}, usage)
+        elif reason == "SAFETY" and not self._event_count:
             yield _event({"promptFeedback": {"blockReason": "SAFETY"}, **usage, **self._tail()})
         else:
-            content: Json = {"parts": [self._last_part()], "role": "model"} if self._said else {"role": "model"}
+            content: Json = {"parts": [self._last_part()], "role": "model"} if self._event_count else {"role": "model"}
             yield self._candidate({"content": content, "finishReason": reason, **self._grounding.metadata()}, usage)
 
     def _last_part(self) -> Json:
@@ -115,8 +115,8 @@ class GeminiWriter:
         return {"text": "", "thoughtSignature": signature(self._model, f"said {self._id}")}
 
     def _parts(self, part: Json) -> StreamChunk:
-        self._said += 1
-        usage = {"usageMetadata": _usage(self._ending.usage, self._said)}
+        self._event_count += 1
+        usage = {"usageMetadata": _usage(self._ending.usage, self._event_count)}
         return self._candidate({"content": {"parts": [part], "role": "model"}}, usage)
 
     def _candidate(self, candidate: Json, usage: Json) -> StreamChunk:
@@ -139,17 +139,17 @@ def _event(body: Json) -> StreamChunk:
     return StreamChunk(b"data: %s\r\n\r\n" % msgspec.json.encode(body))
 
 
-def _usage(usage: ScriptedUsage, said: int | None) -> Json:
+def _usage(usage: ScriptedUsage, limit: int | None) -> Json:
     """The tokens so far, of which a growing part is output; reasoning is counted beside it."""
     whole = usage.output - usage.reasoning
-    spoken = whole if said is None else min(said, whole)
+    output = whole if limit is None else min(limit, whole)
     counts = {
         "promptTokenCount": usage.input,
         "cachedContentTokenCount": usage.cached,
-        "candidatesTokenCount": spoken,
+        "candidatesTokenCount": output,
         "thoughtsTokenCount": usage.reasoning,
     }
-    total = usage.input + spoken + usage.reasoning
+    total = usage.input + output + usage.reasoning
     details = [{"modality": "TEXT", "tokenCount": usage.input}]
-    given = {name: count for name, count in counts.items() if count}
-    return {**given, "totalTokenCount": total, "promptTokensDetails": details}
+    reported = {name: count for name, count in counts.items() if count}
+    return {**reported, "totalTokenCount": total, "promptTokensDetails": details}

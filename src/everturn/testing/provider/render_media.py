@@ -125,8 +125,8 @@ def _picture(request: MediaRequest, image: Image, at: int, keep: Keep) -> dict[s
 
 def _seed(body: dict[str, Any], at: int) -> bytes:
     """The seed of an image: the prompt, the images it is made from, and its index."""
-    given = body.get("image")
-    files: list[Any] = given if is_list(given) else [given]
+    image = body.get("image")
+    files: list[Any] = image if is_list(image) else [image]
     sources = [str(file["sha256"]) for file in files if is_object(file)]
     return "\0".join([str(body.get("prompt")), str(at), *sources]).encode()
 
@@ -156,19 +156,19 @@ def _facts(request: MediaRequest, items: Sequence[Item]) -> dict[str, Any]:
 
 
 def _sound_type(request: MediaRequest, items: Sequence[Item]) -> str:
-    said = next((item.content_type for item in items if isinstance(item, Speech) and item.content_type), "")
-    return said or _SOUNDS.get(str(request.body.get("response_format") or "mp3"), "application/octet-stream")
+    content_type = next((item.content_type for item in items if isinstance(item, Speech) and item.content_type), "")
+    return content_type or _SOUNDS.get(str(request.body.get("response_format") or "mp3"), "application/octet-stream")
 
 
 def _sound(request: MediaRequest, items: Sequence[Item]) -> Iterator[Part]:
     for item in items:
         if isinstance(item, Speech):
-            yield from _cut(item.data or _spoken(request.body))
+            yield from _cut(item.data or _speech(request.body))
         elif isinstance(item, Pause | Cut | Hang):
             yield item
 
 
-def _spoken(body: dict[str, Any]) -> bytes:
+def _speech(body: dict[str, Any]) -> bytes:
     wanted = body.get("response_format") or "mp3"
     speak = _SPEAK.get(wanted)
     if speak is None:
@@ -195,7 +195,7 @@ def _text(request: MediaRequest, items: Sequence[Item]) -> Iterator[Part]:
     usage = _usage(items)
     for item in items:
         if isinstance(item, Transcription):
-            text = item.text or _heard(request)
+            text = item.text or _transcript(request)
             if _is_streamed(request):
                 yield from _events(text, usage)
             else:
@@ -204,7 +204,7 @@ def _text(request: MediaRequest, items: Sequence[Item]) -> Iterator[Part]:
             yield item
 
 
-def _heard(request: MediaRequest) -> str:
+def _transcript(request: MediaRequest) -> str:
     """The text about a recording from a model that cannot listen."""
     file = request.files_in("file")
     return f"I heard {len(file[0].data)} bytes of {file[0].content_type or 'sound'}." if file else "I heard nothing."

@@ -49,8 +49,8 @@ class OllamaWriter:
 
     def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """A call, whole or not at all."""
-        if block.kind == "call" and (given := arguments(block.text)) is not None:
-            function = {"index": self._calls, "name": block.name, "arguments": given}
+        if block.kind == "call" and (parsed := arguments(block.text)) is not None:
+            function = {"index": self._calls, "name": block.name, "arguments": parsed}
             self._calls += 1
             yield self._line({"content": "", "tool_calls": [{"id": block.id, "function": function}]})
 
@@ -73,18 +73,18 @@ def as_ollama(items: Sequence[Item]) -> Sequence[Item]:
 
     A call that is cut off with its connection is never sent.
     """
-    told: list[Item] = []
+    sent: list[Item] = []
     for at, item in enumerate(items):
         if isinstance(item, Call) and arguments(item.arguments) is None:
             is_cut = any(isinstance(behind, Cut | Hang) for behind in items[at + 1 : at + 2])
             told_of = f"error parsing tool call: raw='{item.arguments}', err=it is no JSON object"
             item = item if is_cut else InBandError(told_of)
         if isinstance(item, InBandError):
-            is_early = all(isinstance(before, Pause | ScriptedUsage | Redacted) for before in told)
+            is_early = all(isinstance(before, Pause | ScriptedUsage | Redacted) for before in sent)
             body = msgspec.json.encode({"error": item.message})
-            return [*told, Status(500, body) if is_early else item]
-        told.append(item)
-    return told
+            return [*sent, Status(500, body) if is_early else item]
+        sent.append(item)
+    return sent
 
 
 def _usage(usage: ScriptedUsage) -> Json:

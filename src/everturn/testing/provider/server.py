@@ -164,21 +164,23 @@ class Provider:
         body: dict[str, Any] = {}
         try:
             self._check_key(route, request)
-            asked = None if media is None else read_media_request(media, request.headers, request.body)
-            body = decode(format, request.body) if asked is None else asked.body
+            media_request = None if media is None else read_media_request(media, request.headers, request.body)
+            body = decode(format, request.body) if media_request is None else media_request.body
             model = named or model_of(format, body)
             name, script = self._library.find(format, model)
-            if self._strict and asked is not None:
-                check_media(asked)
+            if self._strict and media_request is not None:
+                check_media(media_request)
             elif self._strict:
                 checked = check_route(route, request.query, body)
                 check(format, checked, request.headers, is_in_cloud=bool(route.cloud))
             if format == "gemini" and self._strict:
                 check_alt(request.query)
-            if asked is None:
+            if media_request is None:
                 answer = self._library.answer(name, script, format, model, body)
             else:
-                answer = self._studio.answer(asked, self._library.items(name, script, body), script.pace, self.url)
+                answer = self._studio.answer(
+                    media_request, self._library.items(name, script, body), script.pace, self.url
+                )
         except Refused as refused:
             model = named or str(body.get("model", ""))
             answer = make_answer(refused.status, error_body(format, model, refused))

@@ -73,9 +73,9 @@ def place_server_tools(format: Format, model: str, items: Sequence[Item], body: 
 
 def _place_hosted(model: str, items: Sequence[Item], body: dict[str, Any]) -> list[Item]:
     """The same for Responses, where a call and its result are one item."""
-    tools, given = body.get("tools"), body.get("input")
+    tools, input_items = body.get("tools"), body.get("input")
     declared = [tool.get("type") for tool in tools if is_object(tool)] if is_list(tools) else []
-    count = len(given) if is_list(given) else 0
+    count = len(input_items) if is_list(input_items) else 0
     placed: list[Item] = []
     for item in items:
         if not isinstance(item, HostedTool):
@@ -88,19 +88,19 @@ def _place_hosted(model: str, items: Sequence[Item], body: dict[str, Any]) -> li
 
 def hosted_item(item: HostedTool) -> dict[str, Any]:
     """An item of Responses, without its id."""
-    asked, kind = _object(item.arguments), HOSTED_AS[item.name][1]
+    arguments, kind = _object(item.arguments), HOSTED_AS[item.name][1]
     made: dict[str, Any] = {"type": kind, "status": "failed" if item.error else "completed"}
     lines = [line for line in item.output.splitlines() if line]
     match kind:
         case "web_search_call":
             sources = [{"type": "url", "url": line} for line in lines]
-            return {**made, "action": {"type": "search", "query": asked.get("query", ""), "sources": sources}}
+            return {**made, "action": {"type": "search", "query": arguments.get("query", ""), "sources": sources}}
         case "file_search_call":
             results = [{"file_id": "file_1", "filename": "a.txt", "score": 0.5, "text": line} for line in lines]
-            return {**made, "queries": [asked.get("query", "")], "results": results}
+            return {**made, "queries": [arguments.get("query", "")], "results": results}
         case "code_interpreter_call":
             logs = [{"type": "logs", "logs": item.output}]
-            return {**made, "code": asked.get("command", ""), "container_id": "cntr_1", "outputs": logs}
+            return {**made, "code": arguments.get("command", ""), "container_id": "cntr_1", "outputs": logs}
         case "image_generation_call":
             return {**made, "result": base64.b64encode(draw_png(item.output.encode())).decode(), "output_format": "png"}
         case _:
@@ -171,10 +171,10 @@ def make_server_id(model: str, number: str, name: str, arguments: str) -> str:
     return f"srvtoolu_{number}_{sign(model, f'{number} {name} {canonical}')[4:28]}"
 
 
-def is_own_id(model: str, id: str, name: str, given: dict[str, Any]) -> bool:
+def is_own_id(model: str, id: str, name: str, arguments: dict[str, Any]) -> bool:
     """Whether this provider made the call with this id."""
     number = id.removeprefix("srvtoolu_").partition("_")[0]
-    return hmac.compare_digest(id, make_server_id(model, number, name, encode_canonical(given)))
+    return hmac.compare_digest(id, make_server_id(model, number, name, encode_canonical(arguments)))
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -61,16 +61,16 @@ def check_speech(request: MediaRequest) -> None:
 
 def _check_input(body: dict[str, Any]) -> None:
     """The input has text, and not too much."""
-    given = body.get("input")
+    text = body.get("input")
     if "input" not in body:
         raise _bad("missing", "input", "Field required", body)
-    if not isinstance(given, str):
-        raise _bad("string_type", "input", "Input should be a valid string", given)
-    if not given:
-        raise _bad("string_too_short", "input", "String should have at least 1 character", given, min_length=1)
-    if len(given) > _LONGEST_INPUT:
+    if not isinstance(text, str):
+        raise _bad("string_type", "input", "Input should be a valid string", text)
+    if not text:
+        raise _bad("string_too_short", "input", "String should have at least 1 character", text, min_length=1)
+    if len(text) > _LONGEST_INPUT:
         words = f"String should have at most {_LONGEST_INPUT} characters"
-        raise _bad("string_too_long", "input", words, given, max_length=_LONGEST_INPUT)
+        raise _bad("string_too_long", "input", words, text, max_length=_LONGEST_INPUT)
 
 
 def _check_voice(body: dict[str, Any]) -> None:
@@ -130,16 +130,16 @@ def _check_file(request: MediaRequest) -> None:
         raise Refused("Audio file might be corrupted or unsupported", "file", "invalid_value")
 
 
-def _check_temperature(given: Any) -> None:
-    if given is None:
+def _check_temperature(temperature: Any) -> None:
+    if temperature is None:
         return
     try:
-        value = float(given)
+        value = float(temperature)
     except (TypeError, ValueError):
         words = "Input should be a valid number, unable to parse string as a number"
-        raise _bad("float_parsing", "temperature", words, given) from None
+        raise _bad("float_parsing", "temperature", words, temperature) from None
     if not 0 <= value <= 1:
-        raise _bad("less_than_equal", "temperature", "Input should be less than or equal to 1", given)
+        raise _bad("less_than_equal", "temperature", "Input should be less than or equal to 1", temperature)
 
 
 def extension_of(file: Upload) -> str:
@@ -157,10 +157,10 @@ def is_audio(data: bytes) -> bool:
 
 
 def _not_in(field: str, value: Any, supported: Sequence[str]) -> Refused:
-    expected = ", ".join(f"'{one}'" for one in supported[:-1]) + f" or '{supported[-1]}'"
+    expected = ", ".join(f"'{name}'" for name in supported[:-1]) + f" or '{supported[-1]}'"
     return _bad("enum", field, f"Input should be {expected}", value, expected=expected)
 
 
 def _bad(kind: str, field: str, words: str, value: Any, **context: Any) -> Refused:
-    said: dict[str, Any] = {"type": kind, "loc": ("body", field), "msg": words, "input": value}
-    return Refused(str([said | {"ctx": context} if context else said]))
+    problem: dict[str, Any] = {"type": kind, "loc": ("body", field), "msg": words, "input": value}
+    return Refused(str([problem | {"ctx": context} if context else problem]))

@@ -64,8 +64,8 @@ def check_schema(path: str, schema: Json) -> None:
     check_format(path, schema)
     check_items(path, schema)
     check_properties(path, schema)
-    for i, one in enumerate(schema.get("anyOf", ())):
-        check_schema(f"{path}.any_of[{i}]", one)
+    for i, branch in enumerate(schema.get("anyOf", ())):
+        check_schema(f"{path}.any_of[{i}]", branch)
 
 
 def check_type(path: str, schema: Json) -> None:
@@ -78,8 +78,8 @@ def check_enum(path: str, schema: Json) -> None:
     """Only strings have an enum, and none of its values is empty."""
     if schema.get("enum") and schema.get("type") != "STRING":
         raise bad(f"{path}.enum", "only allowed for STRING type")
-    for i, one in enumerate(schema.get("enum", ())):
-        if not one:
+    for i, member in enumerate(schema.get("enum", ())):
+        if not member:
             raise bad(f"{path}.enum[{i}]", "cannot be empty")
 
 
@@ -88,7 +88,7 @@ def check_format(path: str, schema: Json) -> None:
     kind, wanted = schema.get("type", ""), schema.get("format")
     known = _FORMATS.get(kind)
     if wanted and known is not None and wanted not in known:
-        listed = " and ".join(f"'{one}'" for one in known)
+        listed = " and ".join(f"'{name}'" for name in known)
         raise bad(f"{path}.format", f"only {listed} are supported for {kind} type")
 
 

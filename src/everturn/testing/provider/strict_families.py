@@ -136,10 +136,10 @@ def check_reasoning_limit(body: dict[str, Any]) -> None:
 
 def check_reasoning_temperature(body: dict[str, Any]) -> None:
     """Reasoning models have one temperature."""
-    given = body.get("temperature")
-    if given is not None and given != 1:
+    temperature = body.get("temperature")
+    if temperature is not None and temperature != 1:
         text = (
-            f"Unsupported value: 'temperature' does not support {given} with this model. "
+            f"Unsupported value: 'temperature' does not support {temperature} with this model. "
             "Only the default (1) value is supported."
         )
         raise Refused(text, "temperature", "unsupported_value")

@@ -69,12 +69,12 @@ def check_parameters(schema: Any) -> None:
 def check_property(path: str, schema: Json) -> None:
     """A property has its types as a string or a list of them, and so have nested ones."""
     kinds, required, described = schema.get("type"), schema.get("required"), schema.get("description")
-    for one in kinds if is_list(kinds) else () if kinds is None else (kinds,):
-        if not isinstance(one, str):
-            raise wrong(f"{path}.type", one, "string")
+    for item in kinds if is_list(kinds) else () if kinds is None else (kinds,):
+        if not isinstance(item, str):
+            raise wrong(f"{path}.type", item, "string")
     if described is not None and not isinstance(described, str):
         raise wrong(f"{path}.description", described, "string")
-    if required is not None and not (is_list(required) and all(isinstance(one, str) for one in required)):
+    if required is not None and not (is_list(required) and all(isinstance(item, str) for item in required)):
         raise wrong(f"{path}.required", required, "[]string")
     properties, others = schema.get("properties"), schema.get("anyOf")
     if properties is not None and not is_object(properties):

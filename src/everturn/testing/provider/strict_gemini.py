@@ -133,8 +133,8 @@ def check_response(path: str, part: Json, model: str) -> None:
         raise bad(f"{path}.function_response.response", "must be specified")
     if response.get("parts") and model.startswith(("gemini-1", "gemini-2")):
         raise Refused("Multimodal function responses are not supported for this model.")
-    for k, one in enumerate(response.get("parts", ())):
-        check_file(f"{path}.function_response.parts[{k}]", one)
+    for k, nested in enumerate(response.get("parts", ())):
+        check_file(f"{path}.function_response.parts[{k}]", nested)
 
 
 # generation settings ---------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def check_answer_schema(request: Json, model: str) -> None:
     config = request.get("generationConfig", {})
     kind = config.get("responseMimeType", "text/plain")
     if kind not in _MIME_TYPES:
-        listed = ", ".join(f"`{one}`" for one in _MIME_TYPES[:-1])
+        listed = ", ".join(f"`{mime_type}`" for mime_type in _MIME_TYPES[:-1])
         raise bad("generation_config.response_mime_type", f"allowed mimetypes are {listed} and `{_MIME_TYPES[-1]}`.")
     schemas = [name for name in ("responseSchema", "responseJsonSchema") if name in config]
     if len(schemas) > 1:

@@ -168,7 +168,7 @@ def check_pictures(request: MediaRequest, family: str) -> None:
 def _check_picture(picture: Upload, at: int, kinds: tuple[str, ...]) -> None:
     kind = picture.content_type.partition(";")[0].strip().lower() or "application/octet-stream"
     if kind not in kinds:
-        listed = [f"'{one}'" for one in kinds]
+        listed = [f"'{allowed}'" for allowed in kinds]
         names = ", ".join(listed[:-1]) + f", and {listed[-1]}" if len(listed) > 1 else listed[0]
         text = f"Invalid file '{picture.param}': unsupported mimetype ('{kind}'). Supported file formats are {names}."
         raise Refused(text, picture.param, "unsupported_file_mimetype")

@@ -173,7 +173,9 @@ def check_not_empty(message: Json) -> None:
     """An assistant message has text, thinking or calls; only an assistant has calls."""
     if message["role"] != "assistant" and message.get("tool_calls"):
         raise Refused(f'calls in a message of role "{message["role"]}"{OURS}')
-    if message["role"] == "assistant" and not any(message.get(one) for one in ("content", "thinking", "tool_calls")):
+    if message["role"] == "assistant" and not any(
+        message.get(field) for field in ("content", "thinking", "tool_calls")
+    ):
         raise Refused("an assistant message without anything in it" + OURS)
 
 

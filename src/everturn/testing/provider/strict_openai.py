@@ -37,7 +37,7 @@ def wrong_type(param: str, expected: str, value: Any) -> Refused:
 
 def wrong_value(param: str, value: Any, supported: Collection[str]) -> Refused:
     """The error for a field with an unsupported value."""
-    listed = [f"'{one}'" for one in supported]
+    listed = [f"'{choice}'" for choice in supported]
     text = " and ".join(listed) if len(listed) < 3 else ", ".join(listed[:-1]) + f", and {listed[-1]}"
     return Refused(f"Invalid value: '{value}'. Supported values are: {text}.", param, "invalid_value")
 

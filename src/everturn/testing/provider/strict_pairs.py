@@ -40,7 +40,7 @@ def check_pairs(turns: list[RoleGroup]) -> None:
 
 
 def _check_results(at: int, turn: RoleGroup, open_ids: list[str]) -> None:
-    given: set[str] = set()
+    answered_ids: set[str] = set()
     in_front: set[str] = set()
     is_in_front = True
     for path, block in turn.blocks:
@@ -48,7 +48,7 @@ def _check_results(at: int, turn: RoleGroup, open_ids: list[str]) -> None:
             is_in_front = False
             continue
         id = block["tool_use_id"]
-        if id in given:
+        if id in answered_ids:
             text = f"{path}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
             raise Refused(text)
         if id not in open_ids:
@@ -56,7 +56,7 @@ def _check_results(at: int, turn: RoleGroup, open_ids: list[str]) -> None:
             raise Refused(
                 text + "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
             )
-        given.add(id)
+        answered_ids.add(id)
         if is_in_front:
             in_front.add(id)
     unanswered = [id for id in open_ids if id not in in_front]

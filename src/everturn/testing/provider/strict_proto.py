@@ -129,31 +129,31 @@ def read_proto_message(message: str, value: Any, path: str = "") -> Json:
     if path.count(".") > _MAX_DEPTH:
         raise Refused("Invalid JSON payload received. Message too deep. Max recursion depth reached.")
     found: Json = {}
-    for name, given in value.items():
+    for name, field_value in value.items():
         field = name if name in MESSAGES[message] else _camel(name)
         kind = MESSAGES[message].get(field)
         if kind is None:
             raise _no_place(name, path, "Cannot find field.")
-        if given is not None:
+        if field_value is not None:
             inner = f"{path}.{snake(field)}" if path else snake(field)
-            if is_list(given) and not kind.startswith("many_") and kind != "Value":
+            if is_list(field_value) and not kind.startswith("many_") and kind != "Value":
                 raise _no_place(name, path, "Proto field is not repeating, cannot start list.")
-            found[field] = _field(kind, given, inner)
+            found[field] = _field(kind, field_value, inner)
     return found
 
 
-def _field(kind: str, given: Any, path: str) -> Any:
+def _field(kind: str, value: Any, path: str) -> Any:
     if kind.startswith("many_"):
-        items = given if is_list(given) else [given]
-        return [_one(kind[5:], item, f"{path}[{i}]") for i, item in enumerate(items)]
+        items = value if is_list(value) else [value]
+        return [_convert(kind[5:], item, f"{path}[{i}]") for i, item in enumerate(items)]
     if kind.startswith("map_"):
-        if not is_object(given):
-            raise wrong(path, "Map", given)
-        return {key: _one(kind[4:], item, f"{path}[{i}].value") for i, (key, item) in enumerate(given.items())}
-    return _one(kind, given, path)
+        if not is_object(value):
+            raise wrong(path, "Map", value)
+        return {key: _convert(kind[4:], item, f"{path}[{i}].value") for i, (key, item) in enumerate(value.items())}
+    return _convert(kind, value, path)
 
 
-def _one(kind: str, value: Any, path: str) -> Any:
+def _convert(kind: str, value: Any, path: str) -> Any:
     if kind in MESSAGES:
         return read_proto_message(kind, value, path)
     if kind in ENUMS:

@@ -68,15 +68,15 @@ def check_openai(body: dict[str, Any], headers: Mapping[str, str]) -> None:
     check_format(body)
     check_instructions(body)
     check_memory(body)
-    given = body.get("input")
-    if given is None:
+    items = body.get("input")
+    if items is None:
         raise missing("input")
-    if isinstance(given, str):
+    if isinstance(items, str):
         return
-    if not is_list(given):
-        raise wrong_type("input", "one of a string or array of input items", given)
-    check_items(given, body["model"], is_stored=body.get("store") is not False)
-    check_hosted_declared(body, given)
+    if not is_list(items):
+        raise wrong_type("input", "one of a string or array of input items", items)
+    check_items(items, body["model"], is_stored=body.get("store") is not False)
+    check_hosted_declared(body, items)
 
 
 _DECLARED = {item: tool for tool, item in HOSTED_AS.values()} | {"mcp_list_tools": "mcp"}
@@ -136,9 +136,9 @@ def check_include(body: dict[str, Any]) -> None:
         raise Refused("Encrypted content is not supported with this model.")
     if not is_list(include):
         raise wrong_type("include", "an array of strings", include)
-    for i, one in enumerate(include):
-        if one not in INCLUDES:
-            raise wrong_value(f"include[{i}]", one, INCLUDES)
+    for i, name in enumerate(include):
+        if name not in INCLUDES:
+            raise wrong_value(f"include[{i}]", name, INCLUDES)
 
 
 def check_format(body: dict[str, Any]) -> None:
@@ -156,9 +156,9 @@ def check_format(body: dict[str, Any]) -> None:
 
 def check_instructions(body: dict[str, Any]) -> None:
     """Instructions are a string."""
-    given = body.get("instructions")
-    if given is not None and not isinstance(given, str):
-        raise wrong_type("instructions", "a string", given)
+    instructions = body.get("instructions")
+    if instructions is not None and not isinstance(instructions, str):
+        raise wrong_type("instructions", "a string", instructions)
 
 
 def check_memory(body: dict[str, Any]) -> None:

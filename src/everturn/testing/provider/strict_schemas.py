@@ -256,8 +256,8 @@ def _claude_values(root: Json, schema: Json) -> Iterator[tuple[str, str]]:
 def _claude_limits(root: Json) -> Iterator[tuple[str, str]]:
     """There is no recursion, and few properties are optional or of several types."""
     schemas = [schema for _, schema in _nodes(root)]
-    optional = sum(len(_properties(one).keys() - set(one.get("required") or ())) for one in schemas)
-    unions = sum("anyOf" in one or is_list(one.get("type")) for one in schemas)
+    optional = sum(len(_properties(node).keys() - set(node.get("required") or ())) for node in schemas)
+    unions = sum("anyOf" in node or is_list(node.get("type")) for node in schemas)
     if _reaches_itself(root):
         yield "recursion", "Circular reference detected: recursive schemas are not supported"
     if optional > _MAX_OPTIONAL:

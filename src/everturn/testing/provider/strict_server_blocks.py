@@ -63,14 +63,14 @@ def check_declaration(path: str, tool: dict[str, Any]) -> None:
 
 def check_server_call(path: str, block: dict[str, Any], model: str) -> None:
     """A call has a known name, and goes back as it came."""
-    id, name, given = block.get("id"), block.get("name"), block.get("input")
+    id, name, arguments = block.get("id"), block.get("name"), block.get("input")
     if not isinstance(id, str) or not _ID.fullmatch(id):
         raise Refused(f"{path}.server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'")
     if name not in CALL_NAMES:
         raise Refused(f"{path}.server_tool_use.name: Input should be one of {', '.join(CALL_NAMES)}")
-    if not is_object(given):
+    if not is_object(arguments):
         raise Refused(f"{path}.server_tool_use.input: Input should be a valid dictionary")
-    if not is_own_id(model, id, str(name), given):
+    if not is_own_id(model, id, str(name), arguments):
         raise Refused(f"{path}: `server_tool_use` blocks cannot be modified (our own rule: its id signs its input)")
 
 

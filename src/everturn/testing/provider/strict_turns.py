@@ -50,7 +50,7 @@ def check_count(calls: list[Json], responses: list[Json]) -> None:
 def check_match(calls: list[Json], responses: list[Json]) -> None:
     """A result matches a call: by its id where calls have ids, and by its name. The message is ours."""
     for key in ("id", "name"):
-        names, answered = ([str(one.get(key, "")) for one in side] for side in (calls, responses))
+        names, answered = ([str(part.get(key, "")) for part in side] for side in (calls, responses))
         if sorted(names) != sorted(answered):
             raise Refused(
                 f"Please ensure that the {key}s of the function response parts are those of the function call parts of "
@@ -71,7 +71,7 @@ def check_signatures(contents: list[Json], model: str) -> None:
 
 def check_signed(contents: list[Json]) -> None:
     """The first call of each step since the last message of a user is signed."""
-    is_input = [one.get("role", "user") == "user" and not is_results(one) for one in contents]
+    is_input = [entry.get("role", "user") == "user" and not is_results(entry) for entry in contents]
     begin = max((at for at, is_one in enumerate(is_input) if is_one), default=-1) + 1
     for at, content in enumerate(contents[begin:], begin):
         first = next((part for part in content["parts"] if "functionCall" in part), None)

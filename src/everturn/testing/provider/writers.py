@@ -51,10 +51,10 @@ def prepare_items(format: Format, items: Sequence[Item], options: Options) -> Se
         items = [Say(item.text, item.pieces) if isinstance(item, Cite) else item for item in items]
     if format == "ollama":
         return as_ollama(items)
-    spoken = [item for item in items if isinstance(item, Think | Redacted | Say | Call)]
-    if options != "thinking first" or not any(isinstance(item, Call) for item in spoken):
+    blocks = [item for item in items if isinstance(item, Think | Redacted | Say | Call)]
+    if options != "thinking first" or not any(isinstance(item, Call) for item in blocks):
         return items
-    return items if isinstance(spoken[0], Think | Redacted) else [THOUGHT, *items]
+    return items if isinstance(blocks[0], Think | Redacted) else [THOUGHT, *items]
 
 
 def writer_for(format: Format, model: str, ending: Ending, options: Options, seed: str) -> Writer:

@@ -88,7 +88,7 @@ class RunPython:
             functions=functions,
             now=float(int(context.began)),
             seed=context.key,
-            who=context.session,
+            owner=context.session,
             waits=lambda: context.progress("waits for a free worker"),
         )
         text, is_untrusted = self._text(result), any(output.untrusted for output in outputs)

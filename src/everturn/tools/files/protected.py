@@ -115,9 +115,9 @@ class ProtectedPaths(Struct, frozen=True):
             BadArguments: the path is protected.
         """
         if pattern := self.matching_pattern(path, writing=writing):
-            what = "written" if writing else "read"
+            verb = "written" if writing else "read"
             raise BadArguments(
-                f"{quote_path(path)} is protected ({pattern}) and is not {what} by tools, whether it is there or not; "
+                f"{quote_path(path)} is protected ({pattern}) and is not {verb} by tools, whether it is there or not; "
                 "leave it alone, or ask the person to do it"
             )
 

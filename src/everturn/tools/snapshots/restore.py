@@ -64,7 +64,7 @@ def plan_restore(walked: WalkResult, wanted: Listing, large: Collection[str] = (
             "away, then revert again; nothing was changed"
         )
     unfinished = [path for path, why in walked.skipped.items() if why == "unfinished"]
-    gone = [path for path in walked.files if path not in wanted and path not in going]
+    extra = [path for path in walked.files if path not in wanted and path not in going]
     differing = [
         (path, mode, name)
         for path, (mode, name) in wanted.items()
@@ -74,7 +74,7 @@ def plan_restore(walked: WalkResult, wanted: Listing, large: Collection[str] = (
     back = tuple((_source(walked, path, name), path, mode) for path, mode, name in differing if name in large)
     clear = (path for path in wanted if path in walked.folders)
     folders = frozenset(above for path in wanted for above in parent_folders(path))
-    remove = tuple(sorted(unfinished + gone, reverse=True))
+    remove = tuple(sorted(unfinished + extra, reverse=True))
     return RestorePlan(tuple(going.items()), remove, tuple(clear), write, back, folders)
 
 

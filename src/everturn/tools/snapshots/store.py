@@ -158,7 +158,7 @@ class FolderSnapshots:
             return ()
         pair = (self._repository.check_tree(before), self._repository.check_tree(after))
         raw = self._repository.diff("--raw", "-z", *pair).split(b"\0")[:-1]
-        kinds = {path: what[-1:] for what, path in zip(raw[::2], raw[1::2], strict=True)}
+        kinds = {path: status[-1:] for status, path in zip(raw[::2], raw[1::2], strict=True)}
         listed = sorted(kinds)[:CHANGES]
         selected = listed if len(kinds) > CHANGES else []
         while sum(map(len, selected)) > ASKED_BYTES:

@@ -143,9 +143,9 @@ def tokenize_html(source: str) -> Iterator[str | HtmlTag]:
             at = end
 
 
-def _behind(source: str, what: str, at: int) -> int:
-    position = source.find(what, at)
-    return len(source) if position < 0 else position + len(what)
+def _behind(source: str, needle: str, at: int) -> int:
+    position = source.find(needle, at)
+    return len(source) if position < 0 else position + len(needle)
 
 
 def _read_tag(source: str, at: int) -> tuple[HtmlTag | None, int]:

@@ -158,10 +158,10 @@ class MarkdownWriter:
         elif is_end and now == 1:
             self._close(mark, mark)
 
-    def _close(self, begun: str, ending: str) -> None:
+    def _close(self, opening: str, ending: str) -> None:
         """Close a mark, or drop it if it is empty."""
-        if begun in self._waiting:
-            self._waiting.remove(begun)
+        if opening in self._waiting:
+            self._waiting.remove(opening)
         else:
             self._put(ending)
 

@@ -143,9 +143,11 @@ class WebSearch:
         except (msgspec.DecodeError, RecursionError):
             raise FetchFailed(f"{self._service} did not answer with JSON{self._hint(0)}", "search") from None
         results = list(_read_results(document))[:count]
-        lines = [f"{at}. {one.title}\n   {one.url}\n   {one.text}".rstrip() for at, one in enumerate(results, 1)]
+        lines = [
+            f"{at}. {result.title}\n   {result.url}\n   {result.text}".rstrip() for at, result in enumerate(results, 1)
+        ]
         text = "\n\n".join(lines) or "Nothing was found."
-        return Output(text, title=query[:200], metadata={"query": query, "results": [one.url for one in results]})
+        return Output(text, title=query[:200], metadata={"query": query, "results": [result.url for result in results]})
 
     def _request(self, query: str, count: int) -> tuple[str, str, dict[str, str], bytes | None]:
         headers = {"Accept": "application/json"}

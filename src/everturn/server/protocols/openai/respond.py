@@ -103,8 +103,8 @@ async def _discard(message: Message) -> None:
 class _ObservedEncoder:
     """An encoder that calls back after each item."""
 
-    def __init__(self, inner: WaitingEncoder, heard: Callable[[], None]) -> None:
-        self._inner, self._on_item = inner, heard
+    def __init__(self, inner: WaitingEncoder, on_item: Callable[[], None]) -> None:
+        self._inner, self._on_item = inner, on_item
         self.is_done = inner.is_done
 
     def begin(self) -> bytes:

@@ -219,7 +219,7 @@ class _BlockWriter:
     def blocks(self, is_new: bool) -> Iterator[Block]:
         message = self.message
         if message.role == "user":
-            yield self._said()
+            yield self._text_block()
             return
         if is_new and message.role == "assistant":
             author = _author(message)
@@ -251,7 +251,7 @@ class _BlockWriter:
         block = Block(f"{self.message.id}.{index}", kind, (kind, *key), draw, self.message.id)
         return replace(block, **more) if more else block
 
-    def _said(self) -> Block:
+    def _text_block(self) -> Block:
         message = self.message
         draw = _bound(annotations.draw_user_message, message)
         is_long = (

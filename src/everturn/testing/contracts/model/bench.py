@@ -60,16 +60,16 @@ class AwaitedStep:
     """A step that signals when it is requested."""
 
     def __init__(self, items: Sequence[Item]) -> None:
-        self._items, self._asked = items, asyncio.Event()
+        self._items, self._requested = items, asyncio.Event()
 
     def __call__(self, _: JsonObject) -> Sequence[Item]:
         """Signal the request."""
-        self._asked.set()
+        self._requested.set()
         return self._items
 
     async def wait(self) -> None:
         """Wait for the request."""
-        await self._asked.wait()
+        await self._requested.wait()
 
 
 class ModelTestBench:

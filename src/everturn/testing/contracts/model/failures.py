@@ -79,9 +79,9 @@ class FailuresContract(ModelBench):
         if not self.uncounted:
             pytest.skip("there is no stream to shorten")
         before, _, after = self.uncounted.partition(b"Hello.")
-        begun = before[: before.rindex(b"\n\n") + 2]
-        said = before + b"Hello." + after[: after.index(b"\n\n") + 2]
-        chat = bench.chat([Raw(begun)], [Say("Now.")], [Raw(said)], [Say("And now.")])
+        opening = before[: before.rindex(b"\n\n") + 2]
+        partial = before + b"Hello." + after[: after.index(b"\n\n") + 2]
+        chat = bench.chat([Raw(opening)], [Say("Now.")], [Raw(partial)], [Say("And now.")])
 
         assert (await send_and_wait(chat)).text == "Now."  # nothing had been streamed yet
         assert (await send_expecting_error(chat)).kind == "truncated"
@@ -155,10 +155,10 @@ class FailuresContract(ModelBench):
         assert (await send_and_wait(chat)).text == "Again."
 
     async def test_a_model_that_never_begins_is_given_up(self, bench: ModelTestBench) -> None:
-        asked = AwaitedStep(SILENT)
-        chat, clock = bench.open_with_clock(bench.model(asked))
+        step = AwaitedStep(SILENT)
+        chat, clock = bench.open_with_clock(bench.model(step))
         turn = await chat.send("Hi.")
-        await asked.wait()
+        await step.wait()
 
         clock.advance(DEFAULT.first_chunk_timeout + 1)
 
@@ -240,10 +240,10 @@ class FailuresContract(ModelBench):
     async def test_a_cancel_before_the_first_word_closes_its_socket(
         self, bench: ModelTestBench, silence: list[Item]
     ) -> None:
-        asked = AwaitedStep(silence)
-        chat = bench.chat(asked, [Say("Fine.")])
+        step = AwaitedStep(silence)
+        chat = bench.chat(step, [Say("Fine.")])
         turn = await chat.send("Hi.")
-        await asked.wait()
+        await step.wait()
 
         await self.cancel(bench, turn)
 

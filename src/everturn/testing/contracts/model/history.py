@@ -61,31 +61,48 @@ def called(call: str, arguments: str = PATH) -> RequestCall:
 ODD_ID = "ü/ 1" * 30
 LOOK = user(TextPart("Look."))
 CHANGES: dict[str, Change] = {
-    "a result without a call": lambda said: [LOOK, results("c1"), *said],
-    "a result first of all": lambda said: [results("c1"), *said],
-    "a call without a result": lambda said: [LOOK, assistant(called("c1")), *said],
-    "a call at the end": lambda said: [*said, assistant(called("c1"))],
-    "a call twice": lambda said: [LOOK, *[assistant(called("c1")), results("c1")] * 2, *said],
-    "a call twice in one message": lambda said: [LOOK, assistant(called("c1"), called("c1")), results("c1"), *said],
-    "a result twice": lambda said: [LOOK, assistant(called("c1")), results("c1", "c1"), *said],
-    "a result twice, apart": lambda said: [LOOK, assistant(called("c1")), results("c1"), results("c1"), *said],
-    "results in another order": lambda said: [LOOK, assistant(called("c1"), called("c2")), results("c2", "c1"), *said],
-    "one result of two": lambda said: [LOOK, assistant(called("c1"), called("c2")), results("c2"), *said],
-    "a result far away": lambda said: [LOOK, assistant(called("c1")), *said, results("c1"), LOOK],
-    "a result before its call": lambda said: [LOOK, results("c1"), assistant(called("c1")), *said],
-    "a person's call": lambda said: [user(TextPart("x"), called("c1")), results("c1"), *said],
-    "a person's thought": lambda said: [user(TextPart("x"), ReasoningPart("hm")), *said],
-    "broken arguments": lambda said: [LOOK, assistant(called("c1", '{"path": ')), results("c1"), *said],
-    "an id that nobody takes": lambda said: [LOOK, assistant(called(ODD_ID)), results(ODD_ID), *said],
-    "empty messages": lambda said: [user(), assistant(), RequestMessage("tool", ()), *said, assistant(), user()],
-    "blank texts": lambda said: [user(TextPart(" ")), assistant(TextPart("")), user(TextPart("")), *said],
-    "a thought alone": lambda said: [*said, assistant(ReasoningPart("hm")), LOOK],
-    "an answer first": lambda said: [assistant(TextPart("Welcome.")), *said],
-    "an answer last": lambda said: [*said, assistant(TextPart("I was about to say "))],
-    "two answers in a row": lambda said: [*said, *[assistant(TextPart("One."))] * 2, *said],
-    "two people in a row": lambda said: [*said, *said],
-    "a notice": lambda said: [*said, user(NoticePart("info", "The battery is low."))],
-    "a file in an answer": lambda said: [LOOK, assistant(FilePart("none", "image/png", 1, "a.png")), *said],
+    "a result without a call": lambda messages: [LOOK, results("c1"), *messages],
+    "a result first of all": lambda messages: [results("c1"), *messages],
+    "a call without a result": lambda messages: [LOOK, assistant(called("c1")), *messages],
+    "a call at the end": lambda messages: [*messages, assistant(called("c1"))],
+    "a call twice": lambda messages: [LOOK, *[assistant(called("c1")), results("c1")] * 2, *messages],
+    "a call twice in one message": lambda messages: [
+        LOOK,
+        assistant(called("c1"), called("c1")),
+        results("c1"),
+        *messages,
+    ],
+    "a result twice": lambda messages: [LOOK, assistant(called("c1")), results("c1", "c1"), *messages],
+    "a result twice, apart": lambda messages: [LOOK, assistant(called("c1")), results("c1"), results("c1"), *messages],
+    "results in another order": lambda messages: [
+        LOOK,
+        assistant(called("c1"), called("c2")),
+        results("c2", "c1"),
+        *messages,
+    ],
+    "one result of two": lambda messages: [LOOK, assistant(called("c1"), called("c2")), results("c2"), *messages],
+    "a result far away": lambda messages: [LOOK, assistant(called("c1")), *messages, results("c1"), LOOK],
+    "a result before its call": lambda messages: [LOOK, results("c1"), assistant(called("c1")), *messages],
+    "a person's call": lambda messages: [user(TextPart("x"), called("c1")), results("c1"), *messages],
+    "a person's thought": lambda messages: [user(TextPart("x"), ReasoningPart("hm")), *messages],
+    "broken arguments": lambda messages: [LOOK, assistant(called("c1", '{"path": ')), results("c1"), *messages],
+    "an id that nobody takes": lambda messages: [LOOK, assistant(called(ODD_ID)), results(ODD_ID), *messages],
+    "empty messages": lambda messages: [
+        user(),
+        assistant(),
+        RequestMessage("tool", ()),
+        *messages,
+        assistant(),
+        user(),
+    ],
+    "blank texts": lambda messages: [user(TextPart(" ")), assistant(TextPart("")), user(TextPart("")), *messages],
+    "a thought alone": lambda messages: [*messages, assistant(ReasoningPart("hm")), LOOK],
+    "an answer first": lambda messages: [assistant(TextPart("Welcome.")), *messages],
+    "an answer last": lambda messages: [*messages, assistant(TextPart("I was about to say "))],
+    "two answers in a row": lambda messages: [*messages, *[assistant(TextPart("One."))] * 2, *messages],
+    "two people in a row": lambda messages: [*messages, *messages],
+    "a notice": lambda messages: [*messages, user(NoticePart("info", "The battery is low."))],
+    "a file in an answer": lambda messages: [LOOK, assistant(FilePart("none", "image/png", 1, "a.png")), *messages],
     "nothing": lambda _: [],
 }
 
@@ -248,11 +265,11 @@ class HistoryContract(ModelBench):
         assert [seen.is_closed_early for seen in bench.seen] == [False, False]
 
     async def test_another_process_asks_the_very_same(self, bench: ModelTestBench) -> None:
-        asked = AwaitedStep([Say("As far as"), Hang()])
-        model, tools = bench.model([Think("Hm."), Call("look", PATH)], asked, [Say("Done.")]), [RecordingTool()]
+        step = AwaitedStep([Say("As far as"), Hang()])
+        model, tools = bench.model([Think("Hm."), Call("look", PATH)], step, [Say("Done.")]), [RecordingTool()]
         chat = bench.open(model, tools=tools, system="Be brief.")
         turn = await chat.send("Hi.", params=self.thinking)
-        await asked.wait()
+        await step.wait()
         await chat.aclose()
 
         settings, store = TurnSettings(prompt=Prompt(agent="Be brief.")), chat.app.store

@@ -75,8 +75,8 @@ class OutputContract(ModelBench):
         assert (await send_and_wait(chat, "Are you there?")).text == ""
         assert (await send_and_wait(chat, "And now?")).text == "Here I am."
 
-        said = "\n".join(text for role, text in bench.wire_request().texts_by_role if role == "user")
-        assert said.index("Are you there?") < said.index("And now?")
+        user_text = "\n".join(text for role, text in bench.wire_request().texts_by_role if role == "user")
+        assert user_text.index("Are you there?") < user_text.index("And now?")
 
     async def test_the_pieces_of_an_answer_add_up(self, bench: ModelTestBench) -> None:
         text = "".join(f"{number} " for number in range(1_000))
@@ -178,12 +178,12 @@ class OutputContract(ModelBench):
     # Cost ---------------------------------------------------------------------------------------------------------
 
     async def test_tokens_are_counted_with_the_cache_as_a_part_of_the_input(self, bench: ModelTestBench) -> None:
-        told = {"cached": 300, "written": 100, "reasoning": 20}
-        chat = bench.chat([Say("Hello."), ScriptedUsage(input=1_000, output=50, **told)])
+        reported = {"cached": 300, "written": 100, "reasoning": 20}
+        chat = bench.chat([Say("Hello."), ScriptedUsage(input=1_000, output=50, **reported)])
 
         usage = (await send_and_wait(chat)).usage
 
-        cached, written, reasoning = (count if name in self.counts else 0 for name, count in told.items())
+        cached, written, reasoning = (count if name in self.counts else 0 for name, count in reported.items())
         assert usage == Usage(1_000, 50, cached, reasoning, written)
 
     async def test_the_tokens_of_all_steps_are_added_up(self, bench: ModelTestBench) -> None:

@@ -44,8 +44,8 @@ class ModelContract:
 
     def request(self, text: str, *before: RequestMessage, tools: Sequence[ToolSpec] = ()) -> ModelRequest:
         """A request with this message at its end."""
-        said = RequestMessage("user", (TextPart(text),))
-        return ModelRequest(self.make().name, "Be brief.", [*before, said], list(tools), {})
+        message = RequestMessage("user", (TextPart(text),))
+        return ModelRequest(self.make().name, "Be brief.", [*before, message], list(tools), {})
 
     async def _read(self, model: Model, request: ModelRequest) -> list[Chunk]:
         """Read a stream to its end, and check what holds for every stream."""

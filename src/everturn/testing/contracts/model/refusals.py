@@ -263,17 +263,17 @@ class RefusalsContract(ModelBench):
         url = dead_url().replace("//", "//ada:hunter2@")
         try:
             model = bench.connect("model", url=url, key="")
-            told = f"{model!r} {await send_expecting_error(bench.open(model))}"
+            text = f"{model!r} {await send_expecting_error(bench.open(model))}"
         except ConfigError as refused:  # which is better still
-            told = str(refused)
+            text = str(refused)
 
-        assert "hunter2" not in told
+        assert "hunter2" not in text
 
     async def test_a_wait_for_another_try_can_be_cancelled(self, bench: ModelTestBench) -> None:
-        asked = AwaitedStep([Status(503)])
-        chat = bench.open(bench.model(asked, [Say("Too late.")], retry=PATIENT))
+        step = AwaitedStep([Status(503)])
+        chat = bench.open(bench.model(step, [Say("Too late.")], retry=PATIENT))
         turn = await chat.send("Hi.")
-        await asked.wait()
+        await step.wait()
         await bench.provider.wait_idle()
 
         await turn.cancel()

@@ -49,11 +49,11 @@ class RequestsContract(ModelBench):
     # Parameters ---------------------------------------------------------------------------------------------------
 
     async def test_parameters_pass_as_they_are(self, bench: ModelTestBench) -> None:
-        given = {"temperature": 0.25, "top_p": 0.5} if self.has_temperature else {"top_p": 0.5}
+        params = {"temperature": 0.25, "top_p": 0.5} if self.has_temperature else {"top_p": 0.5}
 
-        await send_and_wait(bench.chat([Say("Fine.")]), params=given)
+        await send_and_wait(bench.chat([Say("Fine.")]), params=params)
 
-        assert {name: bench.seen[0].body[name] for name in given} == given
+        assert {name: bench.seen[0].body[name] for name in params} == params
 
     async def test_the_longest_answer_is_said_in_the_words_of_the_format(self, bench: ModelTestBench) -> None:
         await send_and_wait(bench.chat([Say("Fine.")]), params={"max_tokens": 50})
@@ -89,12 +89,12 @@ class RequestsContract(ModelBench):
         assert bench.wire_request().choice is None
 
     async def test_parameters_cannot_take_the_place_of_what_we_send(self, bench: ModelTestBench) -> None:
-        given: dict[str, Any] = {"model": "another", "messages": [], "tools": [{}]}
+        params: dict[str, Any] = {"model": "another", "messages": [], "tools": [{}]}
 
         with pytest.raises(TurnError, match="cannot be given in params") as refused:
-            await send_and_wait(bench.chat([Say("Fine.")]), params=given)
+            await send_and_wait(bench.chat([Say("Fine.")]), params=params)
 
-        assert all(f"'{name}'" in str(refused.value) for name in given)
+        assert all(f"'{name}'" in str(refused.value) for name in params)
 
     # Tools --------------------------------------------------------------------------------------------------------
 

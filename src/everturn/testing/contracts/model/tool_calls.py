@@ -68,13 +68,13 @@ class ToolCallsContract(ModelBench):
         assert sent.tools == ["look"]
 
     async def test_parallel_calls_keep_their_arguments_and_their_results(self, bench: ModelTestBench) -> None:
-        look = RecordingTool(does=lambda given: f"content of {given['path']}")
+        look = RecordingTool(does=lambda arguments: f"content of {arguments['path']}")
         made = [Call("look", f'{{"path": "{name}"}}', pieces=3) for name in "abc"]
         chat = bench.chat(made, [Say("Done.")], tools=[look])
 
         result = await send_and_wait(chat)
 
-        assert sorted(given["path"] for given in look.ran) == ["a", "b", "c"]
+        assert sorted(arguments["path"] for arguments in look.ran) == ["a", "b", "c"]
         assert [text for _, text in bench.wire_request().results] == ["content of a", "content of b", "content of c"]
         assert len({part.call for part in calls_of(result.message)}) == 3
         assert all(call == back for call, back in ids_in_order(bench.wire_request()))
@@ -88,14 +88,14 @@ class ToolCallsContract(ModelBench):
         assert len(look.ran) == len(bench.wire_request().results) == 20
 
     async def test_five_rounds_of_calls_are_one_turn(self, bench: ModelTestBench) -> None:
-        look = RecordingTool(does=lambda given: f"round {given['path']}")
+        look = RecordingTool(does=lambda arguments: f"round {arguments['path']}")
         rounds = [[Say(f"Round {at}."), Call("look", f'{{"path": "{at}"}}')] for at in range(5)]
         chat = bench.open(bench.model(*rounds, [Say("Done.")], in_order=False), tools=[look])
 
         result = await send_and_wait(chat)
 
         assert result.text == "Done."
-        assert [given["path"] for given in look.ran] == list("01234")
+        assert [arguments["path"] for arguments in look.ran] == list("01234")
         assert [text for _, text in bench.wire_request().results] == [f"round {at}" for at in range(5)]
         assert len(bench.seen) == 6
 
@@ -289,16 +289,16 @@ class ToolCallsContract(ModelBench):
         assert bench.wire_request().choice in (None, "none")
 
     async def test_a_late_result_is_told_in_the_next_turn(self, bench: ModelTestBench) -> None:
-        released, begun = asyncio.Event(), asyncio.Event()
+        released, started = asyncio.Event(), asyncio.Event()
 
         async def wait(_: JsonObject) -> str:
-            begun.set()
+            started.set()
             await released.wait()
             return "found it at last"
 
         chat = bench.chat([Call("look", PATH)], [Say("I see.")], tools=[RecordingTool(does=wait)])
         turn = await chat.send("Hi.")
-        await begun.wait()
+        await started.wait()
         await turn.cancel()
         await turn
         released.set()

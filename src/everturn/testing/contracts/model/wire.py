@@ -135,15 +135,17 @@ def read_responses(body: Json) -> WireRequest:
 
 def read_gemini(body: Json) -> WireRequest:
     """Gemini. Where calls have no ids, a call and its result are matched by position."""
-    declared = [one for tool in body.get("tools", ()) for one in tool.get("functionDeclarations", ())]
-    sent = WireRequest(tools=[one["name"] for one in declared])
-    sent.schemas = [one.get("parametersJsonSchema") or one.get("parameters") or {} for one in declared]
+    declared = [declaration for tool in body.get("tools", ()) for declaration in tool.get("functionDeclarations", ())]
+    sent = WireRequest(tools=[declaration["name"] for declaration in declared])
+    sent.schemas = [
+        declaration.get("parametersJsonSchema") or declaration.get("parameters") or {} for declaration in declared
+    ]
     sent.system = "".join(part["text"] for part in body.get("systemInstruction", {}).get("parts", ()))
     for content in body["contents"]:
         role = "assistant" if content["role"] == "model" else "user"
         parts = content["parts"]
-        said = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
-        sent.texts_by_role += [(role, "".join(said))] if said else []
+        texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
+        sent.texts_by_role += [(role, "".join(texts))] if texts else []
         for part in parts:
             _part(part, sent)
     config = body.get("generationConfig", {})
