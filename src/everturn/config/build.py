@@ -306,6 +306,7 @@ def server_options(loaded: LoadedConfig, given: CommandLineOverrides, environ: M
         fields = {name: getattr(oidc, name) for name in OidcOptions.__struct_fields__}
         fields["client_secret"] = oidc.client_secret.resolved(environ) if oidc.client_secret else ""
         options = replace(options, oidc=OidcOptions(**fields))
+    options = replace(options, passwords=loaded.config.auth.passwords)
     if given.host:
         options = replace(options, host=given.host)
     return options if given.port is None else replace(options, port=given.port)
@@ -379,6 +380,7 @@ async def _context(app: BaseApp, loaded: LoadedConfig, model: str, environ: Mapp
     await apply_webhooks(context.webhooks, loaded.config)
     context.inbound_hooks.replace_all(read_hooks(loaded.config, environ))
     context.saved_prompts = loaded.prompts
+    context.retention_days = loaded.config.store.retention_days
     return context
 
 

@@ -355,6 +355,7 @@ class AuthTable(Struct, frozen=True):
     """`[auth]`: authentication beside API keys."""
 
     oidc: OidcTable | None = None
+    passwords: bool = False  # people log in with a password that they set when they accept an invitation
     signing_keys: tuple[SecretRef, ...] = ()  # the first signs tokens, all verify; none: keys that the store makes
 
 
@@ -400,6 +401,7 @@ class Config(Struct, frozen=True):
 
 
 SET_IN_OTHER_TABLE: dict[tuple[str | int, ...], str] = {
-    ("server", "oidc"): "a provider of logins is configured under [auth.oidc]"
+    ("server", "oidc"): "a provider of logins is configured under [auth.oidc]",
+    ("server", "passwords"): "logins with passwords are configured under [auth]",
 }
 """Fields that are set from another table."""

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.signing_keys import SigningKeys
+from everturn.core.user_records import UserRecords
 
 Role = Literal["viewer", "member", "approver", "owner", "operator"]
 """Roles, each of which includes the ones before it: viewer (read), member (send and cancel), approver (resolve gates),
@@ -219,6 +220,11 @@ class Accounts(Protocol):
     @property
     def keys(self) -> SigningKeys:
         """The keys that tokens are signed with."""
+        ...
+
+    @property
+    def records(self) -> UserRecords:
+        """Passwords, budgets and invitations of users, and searches of the audit log."""
         ...
 
     async def append_audit(self, record: AuditRecord) -> AuditRecord:

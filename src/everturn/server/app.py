@@ -14,6 +14,7 @@ from starlette.responses import Response
 from everturn import api
 from everturn.access.access import Access
 from everturn.access.authentication import Authenticator
+from everturn.access.passwords import password_support
 from everturn.access.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, is_at_least
@@ -38,8 +39,9 @@ from everturn.server.protocols.openai.routes import openai_error
 from everturn.server.rate_limit import UNKNOWN_CREDENTIAL_BURST, UNKNOWN_CREDENTIAL_RATE, AnonymousRateLimit
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.router import RouteTable
-from everturn.server.routes import accounts, admin, callbacks, hooks, schedules, sharing, webhooks
+from everturn.server.routes import accounts, admin, callbacks, hooks, schedules, sharing, users, webhooks
 from everturn.server.routes import api as api_routes
+from everturn.server.routes.passwords import password_routes
 from everturn.server.routes.public import is_browser_visit, not_found_page, public_routes
 from everturn.server.streams.open import StreamEndpoints
 from everturn.server.streams.response import SlowReader
@@ -102,7 +104,10 @@ class Application:
             *webhooks.ROUTES,
             *hooks.ROUTES,
             *callbacks.ROUTES,
+            *users.ROUTES,
         ]
+        server_context.password_support = password_support(options.passwords)
+        own += password_routes(self)
         own += [*public_routes(self), *self._documents(render)]
         self.table = RouteTable([*own, *extra])
         self._document = b""  # built at the first request for it

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 from starlette.responses import Response
 
+from everturn.core.user_records import PasswordSupport
 from everturn.server.errors import RequestError
 from everturn.server.route import HttpRequestContext
 
@@ -82,11 +83,15 @@ class WebAssets:
         """Whether the web UI was built."""
         return (self._root / "index.html").is_file()
 
-    def front(self, context: HttpRequestContext, with_provider: bool) -> Response:
-        """The HTML of the web UI. `with_provider` tells it to offer login with the OpenID Connect provider."""
+    def front(self, context: HttpRequestContext, with_provider: bool, passwords: PasswordSupport = "off") -> Response:
+        """The HTML of the web UI. `with_provider` tells it to offer login with the OpenID Connect provider, `passwords`
+        with a password.
+        """
         file = self._read("index.html")
-        if with_provider:
-            data = file.data.replace(b"<head>", b'<head><meta name="everturn-oidc" content="yes">', 1)
+        if with_provider or passwords != "off":
+            tags = b'<meta name="everturn-oidc" content="yes">' if with_provider else b""
+            tags += f'<meta name="everturn-passwords" content="{passwords}">'.encode()
+            data = file.data.replace(b"<head>", b"<head>" + tags, 1)
             file = AssetFile(data, b"", file.kind)
         return _respond(context, file, {"content-security-policy": POLICY, "permissions-policy": NO_DEVICES})
 
