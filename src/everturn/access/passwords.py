@@ -101,14 +101,19 @@ class PasswordLogins:
     """Logs users in with passwords, and accepts invitations."""
 
     def __init__(
-        self, accounts: Accounts, clock: Clock, authenticator: Authenticator, support: PasswordSupport
+        self,
+        accounts: Accounts,
+        clock: Clock,
+        authenticator: Authenticator,
+        support: PasswordSupport,
+        hasher: Any = None,
     ) -> None:
         self._accounts, self._clock, self._authenticator = accounts, clock, authenticator
         self.support: PasswordSupport = support
         self._by_user = AttemptLimit(clock, USER_BURST, USER_RATE)
         self._by_address = AttemptLimit(clock, ADDRESS_BURST, ADDRESS_RATE)
         self._hashing = asyncio.Semaphore(HASHES_AT_ONCE)
-        self._hasher: Any = None  # argon2 is an extra
+        self._hasher = hasher  # an `argon2.PasswordHasher`; None: one with the defaults of the library
         self._decoy = ""  # the hash of a random password
 
     async def log_in(
