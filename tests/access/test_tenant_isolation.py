@@ -101,9 +101,11 @@ def test_every_method_takes_a_role() -> None:
         "log",
         "memory",
         "prompts",
+        "quarantine",
         "schedules",
         "sessions",
         "sharing",
+        "users",
         "webhooks",
     ]
     assert sorted(without_a_role()) == sorted(["principal", "scope", *(f"{name}.scope" for name in RESOURCES)])

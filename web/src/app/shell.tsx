@@ -10,7 +10,6 @@ import { Banners } from "./banners";
 import { ErrorBoundary } from "./errorBoundary";
 import { loadAccount } from "./auth";
 import { lazy } from "./lazy";
-import { Login } from "./login";
 import { route } from "./route";
 import { useStore } from "./store";
 import { watchVisibility } from "./visibility";
@@ -20,6 +19,7 @@ import { useTexts } from "../locales/shell.gen";
 
 const ContextPanel = lazy(async () => (await import("../conversation/contextPanel")).ContextPanel, true);
 const OpenLink = lazy(async () => (await import("../conversation/openLink")).OpenLink);
+const Login = lazy(async () => (await import("./login")).Login);
 const Invite = lazy(async () => (await import("./invite")).Invite);
 const Admin = lazy(async () => (await import("../pages/admin/admin")).Admin);
 const Compare = lazy(async () => (await import("../tree/compare")).Compare);
