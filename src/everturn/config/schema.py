@@ -401,7 +401,6 @@ class Config(Struct, frozen=True):
 
 
 SET_IN_OTHER_TABLE: dict[tuple[str | int, ...], str] = {
-    ("server", "oidc"): "a provider of logins is configured under [auth.oidc]",
-    ("server", "passwords"): "logins with passwords are configured under [auth]",
+    ("server", "oidc"): "a provider of logins is configured under [auth.oidc]"
 }
 """Fields that are set from another table."""

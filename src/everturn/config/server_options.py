@@ -17,7 +17,6 @@ class ServerOptions(Struct, frozen=True):
     origins: tuple[str, ...] = ()  # other origins that may call it with a token; never with a cookie
     token_file: str = ""  # the file of the local operator's token; "": beside the store
     oidc: OidcOptions | None = None
-    passwords: bool = False  # browsers may log in with a password
     headers: int = 64 * 1024  # bytes of a request's headers
     body: int = 8 * 1024 * 1024  # bytes of a request's body; uploads have their own limit
     connections: int = 20_000  # open at once

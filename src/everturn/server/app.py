@@ -14,7 +14,6 @@ from starlette.responses import Response
 from everturn import api
 from everturn.access.access import Access
 from everturn.access.authentication import Authenticator
-from everturn.access.passwords import password_support
 from everturn.access.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, is_at_least
@@ -106,7 +105,6 @@ class Application:
             *callbacks.ROUTES,
             *users.ROUTES,
         ]
-        server_context.password_support = password_support(options.passwords)
         own += password_routes(self)
         own += [*public_routes(self), *self._documents(render)]
         self.table = RouteTable([*own, *extra])
