@@ -30,7 +30,7 @@ export function Audit() {
     setMore(page.records.length === PAGE);
   };
   useEffect(() => void load(), []);
-  const field = (name: keyof typeof NOTHING, label: string, type: string, hint?: string) => (
+  const field = (name: keyof typeof NOTHING, label: string, type: "text" | "date", hint?: string) => (
     <Field label={label} hint={hint}><input class="input" type={type} value={where[name]} maxLength={1000} onInput={(event) => setWhere({ ...where, [name]: event.currentTarget.value })} /></Field>
   );
   return (
