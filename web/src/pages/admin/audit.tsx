@@ -30,18 +30,20 @@ export function Audit() {
     setMore(page.records.length === PAGE);
   };
   useEffect(() => void load(), []);
-  const field = (name: keyof typeof NOTHING, label: string, type: "text" | "date", hint?: string) => (
-    <Field label={label} hint={hint}><input class="input" type={type} value={where[name]} maxLength={1000} onInput={(event) => setWhere({ ...where, [name]: event.currentTarget.value })} /></Field>
+  const set = (name: keyof typeof NOTHING) => (event: { currentTarget: HTMLInputElement }) => setWhere({ ...where, [name]: event.currentTarget.value });
+  const text = (name: "by" | "did" | "on", label: string, hint?: string) => (
+    <Field label={label} hint={hint}><input class="input" type="text" value={where[name]} maxLength={1000} onInput={set(name)} /></Field>
   );
+  const day = (name: "since" | "until", label: string) => <Field label={label}><input class="input" type="date" value={where[name]} onInput={set(name)} /></Field>;
   return (
     <>
       <p class="muted">{t.about}</p>
       <form class="card fields" onSubmit={(event) => { event.preventDefault(); void load(); }}>
-        {field("by", t.by, "text")}
-        {field("did", t.did, "text", t.didHint)}
-        {field("on", t.on, "text")}
-        {field("since", t.since, "date")}
-        {field("until", t.until, "date")}
+        {text("by", t.by)}
+        {text("did", t.did, t.didHint)}
+        {text("on", t.on)}
+        {day("since", t.since)}
+        {day("until", t.until)}
         <div class="row"><Button kind="primary" type="submit" icon="search">{t.search}</Button></div>
       </form>
       {!records ? <Spinner label={a.loading} /> : records.length === 0 ? <p class="card">{t.none}</p> : (
