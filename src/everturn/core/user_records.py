@@ -6,14 +6,12 @@ A user who was removed keeps a record, so that nobody else gets the id and, with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
+from everturn.core.audit import AuditRecord, Role
 from everturn.core.options import Budget
-
-if TYPE_CHECKING:
-    from everturn.core.accounts import AuditRecord, Role
 
 INVITATION_PREFIX: Final = "evi_"
 
