@@ -116,13 +116,13 @@ async def test_a_wrong_password_an_unknown_user_and_a_disabled_one_look_the_same
             made = await owner.users.invite(api.NewInvitation(user=user))
             await logins.accept(made.secret, GOOD, None)
         await owner.accounts.put_user("carl", api.PutUser(is_active=False))
-        counted, verify = list[str](), logins._verify  # pyright: ignore[reportPrivateUsage]
+        counted, verify = list[str](), logins._verify
 
         async def counting(stored: str, password: str) -> bool:
             counted.append(stored)
             return await verify(stored, password)
 
-        logins._verify = counting  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+        logins._verify = counting
         texts: set[str] = set()
         for user, password in (("anna", NEW), ("nobody", GOOD), ("carl", GOOD), ("owner-ada", GOOD)):
             with pytest.raises(NotRecognised) as refused:
@@ -247,7 +247,7 @@ async def test_usage_is_counted_by_user_model_and_agent_and_a_budget_holds() -> 
         assert (row.user, row.model, row.agent, row.spent.steps) == ("member-ada", "scripted", "helper", 1)
         assert (await access_of(house, "owner", "bob").users.usage()).rows == []
         await owner.users.set_budget("member-ada", api.PutUserBudget(steps=1))
-        house.meter._user_readings.clear()  # pyright: ignore[reportPrivateUsage]  # a reading holds for a second
+        house.meter._user_readings.clear()  # a reading holds for a second
         with pytest.raises(TooMuch, match="your budget is used up: 1 of 1 steps"):
             await said(member, "hello", private=True)
         await over(owner, await said(owner, "hello", private=True))
@@ -255,7 +255,7 @@ async def test_usage_is_counted_by_user_model_and_agent_and_a_budget_holds() -> 
         assert budgets["member-ada"].spent.steps == budgets["member-ada"].steps == 1
         assert len(budgets) == 1
         await owner.users.set_budget("member-ada", api.PutUserBudget())
-        house.meter._user_readings.clear()  # pyright: ignore[reportPrivateUsage]
+        house.meter._user_readings.clear()
         await over(member, await said(member, "hello", private=True))
 
 

@@ -113,7 +113,7 @@ class PasswordLogins:
         self._by_user = AttemptLimit(clock, USER_BURST, USER_RATE)
         self._by_address = AttemptLimit(clock, ADDRESS_BURST, ADDRESS_RATE)
         self._hashing = asyncio.Semaphore(HASHES_AT_ONCE)
-        self._hasher = hasher  # an `argon2.PasswordHasher`; None: one with the defaults of the library
+        self._hasher: Any = hasher  # an `argon2.PasswordHasher`; None: one with the defaults of the library
         self._decoy = ""  # the hash of a random password
 
     async def log_in(
