@@ -26,6 +26,7 @@ from everturn.core.sharing import SessionLevel, ShareKind, ShareLevel
 from everturn.core.state import Phase
 from everturn.core.stats import TurnStats
 from everturn.core.titles import MAX_LABEL, MAX_LABELS, MAX_TITLE
+from everturn.core.user_records import InvitationKind, PasswordSupport
 from everturn.core.webhooks import DeliveryState, WebhookEvent
 
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -239,6 +240,56 @@ class PutUser(Body, frozen=True, kw_only=True):
     origin: Annotated[str, Meta(max_length=1000)] | None = (
         None  # the issuer whose tokens may authenticate this user; None: unchanged
     )
+
+
+Password = Annotated[str, Meta(min_length=1, max_length=1000)]
+
+
+class PutUserBudget(Body, frozen=True, kw_only=True):
+    """Limit what a user may use in a period; 0 is no limit."""
+
+    steps: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    calls: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    tokens: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    cost: Annotated[float, Meta(ge=0, le=1e12)] = 0.0  # in US dollars
+    period: Annotated[float, Meta(ge=0, le=1e10)] = 30 * 86_400.0  # seconds back from now; 0: ever
+
+
+class NewInvitation(Body, frozen=True, kw_only=True):
+    """Invite a person: the link works once, and creates this user with this role."""
+
+    user: Annotated[str, Meta(min_length=1, max_length=200)]
+    name: Name = ""
+    role: Role = "member"
+    hours: Annotated[float, Meta(gt=0, le=24 * 30)] = 72.0  # until it expires
+
+
+class OpenInvitation(Body, frozen=True, kw_only=True):
+    """Look at an invitation before it is used."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class AcceptInvitation(Body, frozen=True, kw_only=True):
+    """Use an invitation, or the link that resets a password. The password is left out where passwords are off."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=200)]
+    password: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class PasswordLogin(Body, frozen=True, kw_only=True):
+    """Log a browser in with a password."""
+
+    user: Annotated[str, Meta(min_length=1, max_length=200)]
+    password: Password
+    tenant: Annotated[str, Meta(min_length=1, max_length=200)] = "local"
+
+
+class ChangePassword(Body, frozen=True, kw_only=True):
+    """Change the caller's own password. `current` is left out by somebody who has none yet."""
+
+    new: Password
+    current: Annotated[str, Meta(max_length=1000)] = ""
 
 
 class ScheduleDefinition(Body, frozen=True, kw_only=True):
@@ -672,6 +723,7 @@ class KeyView(View, frozen=True, kw_only=True):
     created: float
     expires: float
     revoked: float
+    used: float = 0.0  # when it was last used, to a minute; 0: not yet
 
 
 class NewKeyView(KeyView, frozen=True, kw_only=True):
@@ -753,6 +805,17 @@ class NoticeList(View, frozen=True, kw_only=True):
     notices: list[NoticeView]
 
 
+class UserBudgetView(View, frozen=True, kw_only=True):
+    """What a user may use in a period, and what of it they have used; 0 is no limit."""
+
+    steps: int
+    calls: int
+    tokens: int
+    cost: float
+    period: float
+    spent: Spent
+
+
 class UserView(View, frozen=True, kw_only=True):
     """A user."""
 
@@ -761,6 +824,98 @@ class UserView(View, frozen=True, kw_only=True):
     role: Role
     is_active: bool
     origin: str = ""  # the issuer whose tokens may authenticate this user; "": none
+    created: float = 0.0
+    has_password: bool = False
+    last_used: float = 0.0  # when a key or login of theirs was last used, to a minute; 0: not yet
+    budget: UserBudgetView | None = None
+
+
+class InvitationView(View, frozen=True, kw_only=True):
+    """An invitation, or a link that resets a password, without its secret."""
+
+    id: str
+    kind: InvitationKind
+    user: str
+    name: str
+    role: Role
+    by: str
+    created: float
+    expires: float
+    used: float
+    revoked: float
+
+
+class InvitationList(View, frozen=True, kw_only=True):
+    """Invitations, newest first. `passwords`: whether people set a password when they accept one."""
+
+    invitations: list[InvitationView]
+    passwords: PasswordSupport
+
+
+class NewInvitationView(InvitationView, frozen=True, kw_only=True):
+    """A new invitation. Its secret is shown only in this response; the link is `{server}/#/invite/{secret}`."""
+
+    secret: str
+
+
+class OpenedInvitation(View, frozen=True, kw_only=True):
+    """What an invitation is for."""
+
+    kind: InvitationKind
+    tenant: str
+    user: str
+    name: str
+    passwords: PasswordSupport
+    min_length: int  # of a password
+
+
+class LoggedIn(View, frozen=True, kw_only=True):
+    """Who a browser is logged in as; the response sets its cookie."""
+
+    tenant: str
+    user: str
+
+
+class UserUsage(View, frozen=True, kw_only=True):
+    """Usage of one user with one model and one agent; "" is unknown."""
+
+    user: str
+    model: str
+    agent: str
+    spent: Spent
+
+
+class UserUsageView(View, frozen=True, kw_only=True):
+    """Usage of the tenant since a time, by user, model and agent."""
+
+    since: float
+    rows: list[UserUsage]
+
+
+class QuarantinedSession(View, frozen=True, kw_only=True):
+    """A quarantined session: no title and no text, because it may be private."""
+
+    id: str
+    by: str
+    agent: str
+    created: float
+    updated: float
+    reason: str
+    open_turns: int
+
+
+class QuarantineList(View, frozen=True, kw_only=True):
+    """Quarantined sessions, oldest first, and how long sessions are kept."""
+
+    sessions: list[QuarantinedSession]
+    retention_days: float  # days after which an idle session is erased; 0: never
+    temporary_hours: float  # after which a temporary chat is erased
+
+
+class CancelledSession(View, frozen=True, kw_only=True):
+    """How many open turns of a session are being cancelled."""
+
+    turns: int
 
 
 class UserList(View, frozen=True, kw_only=True):

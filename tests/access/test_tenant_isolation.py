@@ -102,9 +102,11 @@ def test_every_method_takes_a_role() -> None:
         "mcp",
         "memory",
         "prompts",
+        "quarantine",
         "schedules",
         "sessions",
         "sharing",
+        "users",
         "webhooks",
     ]
     assert sorted(without_a_role()) == sorted(["principal", "scope", *(f"{name}.scope" for name in RESOURCES)])
@@ -141,8 +143,9 @@ def test_the_roles_are_those_that_were_agreed() -> None:
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
             "accounts.audit accounts.create_key accounts.keys accounts.put_user accounts.revoke_key accounts.users "
-            "hooks.list memory.erase_user sharing.open_as_administrator webhooks.create webhooks.delete "
-            "webhooks.deliveries webhooks.get "
+            "hooks.list memory.erase_user quarantine.cancel quarantine.list quarantine.retry sharing.open_as_administrator "
+            "users.invitations users.invite users.remove users.reset_password users.revoke_invitation users.search_audit "
+            "users.set_budget users.usage webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
             "webhooks.list webhooks.replay webhooks.rotate_secret"
         ),
         "operator": (
@@ -253,6 +256,10 @@ async def test_lists_hold_only_what_is_of_the_tenant() -> None:
                 await access.accounts.users(),
                 await access.accounts.keys(),
                 await access.accounts.audit(),
+                await access.users.usage(),
+                await access.users.search_audit(),
+                await access.users.invitations(),
+                await access.quarantine.list(),
                 await access.gates.grants(everything[tenant].session),
             ]
             text = msgspec.json.encode(shown).decode()

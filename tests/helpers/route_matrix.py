@@ -72,6 +72,7 @@ class Things(Struct):
     webhook: str
     share: str
     notice: str
+    invitation: str
 
     def ids(self) -> dict[str, str]:
         """By the names that paths have for them."""
@@ -119,6 +120,11 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "switch_agent": {"agent": "assistant"},
         "update_session": {"title": "x"},
         "put_user": {"role": "viewer"},
+        "invite": {"user": "somebody-new"},
+        "change_password": {"new": "a long enough password"},
+        "password_login": {"user": "owner", "password": "x"},
+        "open_invitation": {"token": "x"},
+        "accept_invitation": {"token": "x"},
         "write_memory": {"path": "a", "text": "x"},
         "write_prompt": {"name": "a", "text": "x"},
         "write_instructions": {"text": "x"},
@@ -232,6 +238,7 @@ async def fill(house: ServerContext, tenant: str) -> Things:
         webhook=webhook.webhook.id,
         share=everybody.id,
         notice=notice.id,
+        invitation=(await access.users.invite(api.NewInvitation(user=f"new-{word}"))).id,
     )
 
 

@@ -16,7 +16,7 @@ from everturn.server.protocols.a2a import a2a_routes
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
 from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.route import Route
-from everturn.server.routes import accounts, admin, hooks, schedules, sharing, webhooks
+from everturn.server.routes import accounts, admin, hooks, schedules, sharing, users, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.route_matrix import CANARY, Things, World, a_world, absent, may, state_of
 from tests.helpers.server_app import Answer, ask
@@ -28,16 +28,26 @@ ROUTES: list[Route] = [
     *sharing.ROUTES,
     *schedules.ROUTES,
     *webhooks.ROUTES,
+    *users.ROUTES,
     *(route for route in hooks.ROUTES if route.needs is not None),
     *openai_routes.ROUTES,
     *ai_sdk_routes.ROUTES,
     *ag_ui.ROUTES,
     *a2a_routes(ServerOptions()),
 ]
-OTHERS = {"openapi", "metrics", "log_out"}
+OTHERS = {"openapi", "metrics", "log_out", "change_password"}
 """Routes of the application itself that take a credential."""
 
-OWN = {"put_user", "put_tenant", "erase_memory", "a2a_card", "a2a_call"}
+OWN = {
+    "put_user",
+    "put_tenant",
+    "erase_memory",
+    "a2a_card",
+    "a2a_call",
+    "remove_user",
+    "set_user_budget",
+    "reset_password",
+}
 """Routes whose ids are names that a tenant or the configuration gives, so that two may have the same."""
 
 by_name = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -57,6 +67,7 @@ ELSE: dict[str, set[int]] = {
     "switch_agent": {409},  # a turn waits
     "compact": {409},
     "trust_server": {404},  # there is none
+    "reset_password": {422},  # passwords are off
     "log_in_server": {404},
     "retry_server": {404},
     "mcp_prompt": {404},

@@ -18,7 +18,7 @@ from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
 from everturn.server.openapi import find_references
 from everturn.server.route import HttpRequestContext, Route
-from everturn.server.routes import accounts, admin, hooks, schedules, sharing, webhooks
+from everturn.server.routes import accounts, admin, hooks, schedules, sharing, users, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.access_methods import METHODS, RESOURCES
 from tests.helpers.server_app import PORT, NoStreams, PlainDoor, ask, make, make_house, word
@@ -30,6 +30,7 @@ ROUTES = [
     *schedules.ROUTES,
     *sharing.ROUTES,
     *webhooks.ROUTES,
+    *users.ROUTES,
     hooks.ROUTES[0],
 ]
 
@@ -98,6 +99,11 @@ BODIES: dict[Any, Any] = {
     api.TrustServer: {"hash": "h"},
     api.GetMcpPrompt: {"name": "review"},
     api.ReadMcpResource: {"uri": "notes://today"},
+    api.NewInvitation: {"user": "new"},
+    api.PasswordLogin: {"user": "owner", "password": "x"},
+    api.ChangePassword: {"new": "x"},
+    api.OpenInvitation: {"token": "x"},
+    api.AcceptInvitation: {"token": "x"},
     api.SwitchAgent: {"agent": "helper"},
     api.PatchSession: {"title": "x"},
     api.PutMemory: {"path": "a", "text": "x"},

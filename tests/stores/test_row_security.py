@@ -20,6 +20,7 @@ from everturn.core.schedules import Schedule
 from everturn.core.sharing import Share
 from everturn.core.store_ports import TurnSnapshot
 from everturn.core.user_memory import MemoryCreate, MemoryOrigin
+from everturn.core.user_records import Invitation
 from everturn.core.webhooks import Webhook
 from everturn.errors import UnknownSession
 from everturn.stores.memory import MemoryStore
@@ -109,6 +110,8 @@ async def fill(store: SqlStore) -> None:
         await accounts.put_fingerprint(tenant, "h", ConversationFingerprint(f"s{tenant}", "m"), NOON)
         await store.sharing.add(Share(id="h", tenant=tenant, session=f"s{tenant}", kind="link", hash=tenant))
         await store.sharing.set_temporary(tenant, f"s{tenant}", NOON)
+        await accounts.records.set_password(tenant, "u", f"hash of {tenant}", NOON)
+        await accounts.records.add_invitation(Invitation(f"i{tenant}", tenant, "invitation", "v", f"i{tenant}"))
         origin = MemoryOrigin(f"s{tenant}", "c")
         await store.user_memory.change(tenant, "u", MemoryCreate("a", tenant), at=NOON, origin=origin)
 

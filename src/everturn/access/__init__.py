@@ -11,6 +11,7 @@ Authentication:
 - `auth_options`: the configuration of OpenID Connect
 - `token_file`: the local operator's token, in a file
 - `csrf`: CSRF tokens
+- `passwords`: logins with passwords, and accepted invitations
 - `oidc`: verifies tokens of an OpenID Connect provider
 - `oidc_claims`: maps token claims to a user and a role
 - `oidc_login`: the browser login with a provider
@@ -28,6 +29,8 @@ Access, by resource:
 - `webhooks`: `access.webhooks`: URLs that are told of events
 - `hooks`: `access.hooks`: the list of inbound hooks
 - `accounts`: `access.accounts`: users, API keys, tenants, usage, the audit log
+- `users`: `access.users`: removal, budgets, invitations, usage by user, audit searches
+- `quarantine`: `access.quarantine`: quarantined sessions
 - `admin`: `access.admin`: rules, grants of the tenant, MCP servers, the model
 - `scope`: what the resources share: tenant check, redaction, idempotency keys, audit records
 - `roles`: `@needs`, the role check

@@ -21,6 +21,7 @@ from everturn.access.log import LogAccess
 from everturn.access.mcp_offers import McpOfferAccess
 from everturn.access.memory import MemoryAccess
 from everturn.access.prompts import PromptAccess
+from everturn.access.quarantine import QuarantineAccess
 from everturn.access.roles import needs
 from everturn.access.schedules import ScheduleAccess
 from everturn.access.scope import ScopedAccess
@@ -29,6 +30,7 @@ from everturn.access.sessions import MOST_LISTED, SessionAccess, session_view
 from everturn.access.sharing import SharingAccess, outside_view
 from everturn.access.titles import with_titles
 from everturn.access.turn_options import models_of
+from everturn.access.users import UserAccess
 from everturn.access.webhooks import WebhookAccess
 from everturn.agents.description import describe_agent
 from everturn.core.accounts import Principal
@@ -66,10 +68,12 @@ class Access:
         "mcp",
         "memory",
         "prompts",
+        "quarantine",
         "schedules",
         "scope",
         "sessions",
         "sharing",
+        "users",
         "webhooks",
     )
 
@@ -86,6 +90,8 @@ class Access:
         self.webhooks = WebhookAccess(scope)
         self.hooks = HookAccess(scope)
         self.accounts = AccountAccess(scope)
+        self.users = UserAccess(scope)
+        self.quarantine = QuarantineAccess(scope)
         self.admin = AdminAccess(scope, self.gates)
         self.mcp = McpOfferAccess(scope, self.files)
 

@@ -11,11 +11,15 @@ import secrets
 from datetime import UTC, datetime
 from typing import Final
 
+from msgspec.structs import replace
+
 from everturn import api
+from everturn.access.quotas import budget_start
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, check_user_id
-from everturn.core.accounts import LOCAL, Credential, Role, Tenant, User, is_at_least, is_last_owner
+from everturn.core.accounts import LOCAL, Credential, Principal, Role, Tenant, User, is_at_least, is_last_owner
 from everturn.core.options import Spent
+from everturn.core.user_records import UserBudget, UserRecord
 from everturn.errors import ConfigError, Forbidden, UnknownKey
 from everturn.stores.accounts import LAST_OWNER
 
@@ -23,6 +27,10 @@ KEY_PREFIX: Final = "evk_"
 AUDIT_PAGE_LIMIT: Final = 1000
 DAY: Final = 86_400
 LAST_DAY: Final = 2_932_896  # of the year 9999: a clock may have been wrong
+REMOVED_USER: Final = (
+    "user: this one was removed, and the id belongs to their conversations; take another id, or erase them with "
+    "`everturn admin erase --user`"
+)
 _TENANT: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
 
@@ -48,10 +56,36 @@ class AccountAccess:
     @needs("owner")
     async def users(self) -> api.UserList:
         """The users of the tenant."""
-        return api.UserList(
-            users=[
-                user_view(user) for user in await self.scope.server_context.accounts.users(self.scope.principal.tenant)
-            ]
+        accounts, tenant = self.scope.server_context.accounts, self.scope.principal.tenant
+        records, uses = await accounts.records.all_records(tenant), await accounts.records.last_uses(tenant)
+        last: dict[str, float] = {}
+        for credential in await accounts.credentials(tenant):
+            last[credential.user] = max(last.get(credential.user, 0.0), uses.get(credential.id, 0.0))
+        views: list[api.UserView] = []
+        for user in await accounts.users(tenant):
+            record = records.get(user.id, UserRecord(user.id))
+            if record.removed and not user.is_active:
+                continue
+            budget = await self._budget_view(record)
+            view = replace(user_view(user), has_password=bool(record.password), budget=budget)
+            views.append(replace(view, last_used=last.get(user.id, 0.0)))
+        return api.UserList(users=views)
+
+    async def _budget_view(self, record: UserRecord) -> api.UserBudgetView | None:
+        if record.budget == UserBudget():
+            return None
+        now, budget = self.scope.server_context.app.clock.now(), record.budget.budget
+        with self.scope.tenant_scope(whole=True):
+            spent = await self.scope.store.user_spent(
+                self.scope.principal.tenant, record.user, budget_start(record.budget, now)
+            )
+        return api.UserBudgetView(
+            steps=budget.steps,
+            calls=budget.calls,
+            tokens=budget.tokens,
+            cost=budget.cost,
+            period=record.budget.period,
+            spent=spent,
         )
 
     @needs("owner")
@@ -59,12 +93,12 @@ class AccountAccess:
         """Create or change a user."""
         accounts, tenant = self.scope.server_context.accounts, self.scope.principal.tenant
         check_user_id(user, "the id of a user")
-        self._refuse_more(put.role, "a role")
+        refuse_higher_role(self.scope.principal, put.role, "a role")
         async with self.scope.server_context.user_lock:
             users = {user_row.id: user_row for user_row in await accounts.users(tenant)}
             before = users.get(user)
             if before is not None:
-                self._refuse_more(before.role, "a user")
+                refuse_higher_role(self.scope.principal, before.role, "a user")
             after = User(
                 tenant=tenant,
                 id=user,
@@ -76,17 +110,24 @@ class AccountAccess:
             )
             if is_last_owner(users.values(), after):
                 raise Forbidden(LAST_OWNER)
+            if (await accounts.records.record(tenant, user)).removed:
+                raise ConfigError(REMOVED_USER)
             # Audited first, as everywhere here: an action without an audit record is worse than a record without an action.
             action = "user.create" if before is None else "user.change" if put.is_active else "user.deactivate"
             await self.scope.audit_action(action, user, role=put.role, is_active=put.is_active, origin=after.origin)
             await accounts.put_user(after, keeps_owner=True)
+            if not put.is_active:  # a user who is enabled again logs in again
+                now = self.scope.server_context.app.clock.now()
+                await accounts.records.revoke_credentials(tenant, user, now, with_keys=False)
         return user_view(after)
 
     @needs("owner")
     async def keys(self) -> api.KeyList:
         """The keys and logins of the tenant, without their secrets."""
         credentials = await self.scope.server_context.accounts.credentials(self.scope.principal.tenant)
-        return api.KeyList(keys=[key_view(credential) for credential in credentials if credential.kind != "link"])
+        uses = await self.scope.server_context.accounts.records.last_uses(self.scope.principal.tenant)
+        shown = [credential for credential in credentials if credential.kind != "link"]
+        return api.KeyList(keys=[replace(key_view(row), used=uses.get(row.id, 0.0)) for row in shown])
 
     @needs("owner")
     async def create_key(self, new: api.NewKey) -> api.NewKeyView:
@@ -96,11 +137,11 @@ class AccountAccess:
             self.scope.principal.tenant,
             self.scope.server_context.app.clock.now(),
         )
-        self._refuse_more(new.role, "a key with a role")
+        refuse_higher_role(self.scope.principal, new.role, "a key with a role")
         account = await accounts.user(tenant, new.user or self.scope.principal.user)
         if account is None or not account[0].is_active:
             raise ConfigError(f"there is no user {(new.user or self.scope.principal.user)[:80]!r} who could use a key")
-        self._refuse_more(account[0].role, "a key for somebody with a role")
+        refuse_higher_role(self.scope.principal, account[0].role, "a key for somebody with a role")
         if new.expires and new.expires <= now:
             raise ConfigError("expires: a time to come, in seconds since 1970; 0 is until it is revoked")
         secret, secret_hash = new_secret(KEY_PREFIX)
@@ -131,7 +172,7 @@ class AccountAccess:
             raise UnknownKey("there is no such key")
         account = await accounts.user(tenant, credential.user)
         if account is not None:
-            self._refuse_more(account[0].role, "a key of somebody with a role")
+            refuse_higher_role(self.scope.principal, account[0].role, "a key of somebody with a role")
         if not credential.revoked:
             await self.scope.audit_action("key.revoke", key, user=credential.user)
             await accounts.revoke(tenant, key, self.scope.server_context.app.clock.now())
@@ -178,14 +219,22 @@ class AccountAccess:
         days = [api.DailyUsage(day=_day(day), agent=agent, spent=spent) for day, agent, spent in used]
         return api.UsageView(since=since, total=total, days=days)
 
-    def _refuse_more(self, role: Role, subject: str) -> None:
-        if not is_at_least(self.scope.principal.role, role):
-            raise Forbidden(f"{subject} of {role!r} is above yours, which is {self.scope.principal.role!r}")
+
+def refuse_higher_role(principal: Principal, role: Role, subject: str) -> None:
+    """Refuse a principal who acts on a role above their own.
+
+    Raises:
+        Forbidden: the role is higher.
+    """
+    if not is_at_least(principal.role, role):
+        raise Forbidden(f"{subject} of {role!r} is above yours, which is {principal.role!r}")
 
 
 def user_view(user: User) -> api.UserView:
     """A user, as the API shows it."""
-    return api.UserView(id=user.id, name=user.name, role=user.role, is_active=user.is_active, origin=user.origin)
+    return api.UserView(
+        id=user.id, name=user.name, role=user.role, is_active=user.is_active, origin=user.origin, created=user.created
+    )
 
 
 def key_view(credential: Credential) -> api.KeyView:

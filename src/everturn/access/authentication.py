@@ -44,6 +44,7 @@ RECENTLY_VALID_SECONDS: Final = (
     3600.0  # seconds for which a known credential is exempt from the rate limit of its address
 )
 CACHE_LIMIT: Final = 10_000
+USE_SECONDS: Final = 60.0  # how exact the time of the last use of a credential is
 LINK_SECONDS: Final = 600.0  # seconds for which a login link can be used
 LOGIN_SECONDS: Final = 14 * 86_400.0  # seconds for which a browser stays logged in
 CLAIMED_LOGIN_SECONDS: Final = 12 * 3600.0  # the same, where the provider's claims determine the role
@@ -61,6 +62,7 @@ class Authenticator:
         self._issuer = None if oidc is None else Issuer(oidc, clock)
         self._cached: dict[str, tuple[float, KnownCredential]] = {}
         self._tokens: dict[str, tuple[float, Principal]] = {}
+        self._noted: dict[str, float] = {}  # id of a credential -> when its use was last stored
         self._last_valid: dict[str, float] = {}  # hash of a credential -> when it was last valid
 
     async def authenticate(self, authorization: str | None = None, cookie: str | None = None) -> Principal:
@@ -78,7 +80,17 @@ class Authenticator:
             raise
         for value in hashes:
             _remember(self._last_valid, value, self._clock.now())
+        if principal.kind != "token":
+            await self._note_use(principal.credential)
         return principal
+
+    async def _note_use(self, credential: str) -> None:
+        """Store when a credential was used, at most once in a minute."""
+        now = self._clock.now()
+        if 0 <= now - self._noted.get(credential, -USE_SECONDS) < USE_SECONDS:
+            return
+        _remember(self._noted, credential, now)
+        await self._accounts.records.note_uses({credential: now})
 
     async def _recognise(self, authorization: str | None, cookie: str | None) -> Principal:
         principals: list[Principal] = []
@@ -173,9 +185,14 @@ class Authenticator:
         if used is None or used.credential.kind != "link" or principal_of(used, now) is None:
             raise NotRecognised("this link was used before, or its time is over; ask for another: everturn login")
         credential = used.credential
-        return await self._log_in(credential.tenant, credential.user, credential.role, seconds)
+        return await self.create_login(credential.tenant, credential.user, credential.role, seconds)
 
-    async def _log_in(self, tenant: str, user: str, role: Role, seconds: float) -> tuple[str, Principal]:
+    async def create_login(self, tenant: str, user: str, role: Role, seconds: float) -> tuple[str, Principal]:
+        """Log a user in who was authenticated. Returns the secret of the cookie, which is always a new one, and the principal.
+
+        Raises:
+            NotRecognised: the user or the tenant is not active.
+        """
         secret = await self._create_credential("login", LOGIN_PREFIX, tenant, user, seconds, role)
         principal = await self._by_secret(secret, "login")
         await self._note(tenant, user, principal.credential, "auth.login", principal.credential)
@@ -242,7 +259,7 @@ class Authenticator:
         cap: Role = principal.role if self._issuer.options.role_claim else MAX_TOKEN_ROLE
         if self._issuer.options.role_claim:  # a role that the provider revokes takes effect with the next login
             seconds = min(seconds, CLAIMED_LOGIN_SECONDS)
-        return await self._log_in(principal.tenant, principal.user, cap, seconds)
+        return await self.create_login(principal.tenant, principal.user, cap, seconds)
 
     # The local operator, and revoked credentials -------------------------------------------------------------------
 

@@ -12,9 +12,11 @@ from typing import Final
 from msgspec import Struct
 
 from everturn.access.agents import Agents, TenantLimits
+from everturn.core.accounts import Accounts
 from everturn.core.options import Budget, Spent
 from everturn.core.ports import Clock
 from everturn.core.store_ports import Store
+from everturn.core.user_records import UserBudget
 from everturn.errors import TooMuch
 
 READING_SECONDS: Final = 1.0  # seconds for which a reading of the store is used
@@ -37,11 +39,19 @@ class _UsageReading(Struct):
     started: int = 0  # turns started since the reading, on this node
 
 
+class _UserReading(Struct):
+    at: float
+    budget: UserBudget
+    spent: Spent
+    begun: int = 0  # turns begun since the reading, on this node
+
+
 class TenantMeter:
     """Counts what each tenant uses against its limits."""
 
-    def __init__(self, store: Store, clock: Clock, agents: Agents) -> None:
-        self._store, self._clock, self._agents = store, clock, agents
+    def __init__(self, store: Store, clock: Clock, agents: Agents, accounts: Accounts | None = None) -> None:
+        self._store, self._clock, self._agents, self._accounts = store, clock, agents, accounts
+        self._user_readings: dict[tuple[str, str], _UserReading] = {}
         self._buckets: dict[str, _Bucket] = {}
         self._readings: dict[str, _UsageReading] = {}
         self._uploads: dict[str, _Bucket] = {}  # of bytes
@@ -87,12 +97,32 @@ class TenantMeter:
             raise TooMuch(f"{capacity:,} bytes of files are welcome in a day, and these are more", wait)
         bucket.level -= size
 
-    async def count_turn(self, tenant: str) -> None:
-        """Count a turn that is about to begin.
+    async def count_turn(self, tenant: str, user: str = "") -> None:
+        """Count a turn that is about to begin, also against the budget of the user who starts it.
 
         Raises:
-            TooMuch: too many turns are running, or the budget is used up.
+            TooMuch: too many turns are running, or a budget is used up.
         """
+        await self._count_tenant_turn(tenant)
+        if user and self._accounts is not None:
+            await self._count_user_turn(self._accounts, tenant, user)
+
+    async def _count_user_turn(self, accounts: Accounts, tenant: str, user: str) -> None:
+        look = self._user_readings.get((tenant, user))
+        if look is None or not 0 <= self._clock.now() - look.at < READING_SECONDS:
+            if len(self._user_readings) >= TENANT_LIMIT:
+                self._user_readings.clear()
+            now, record = self._clock.now(), await accounts.records.record(tenant, user)
+            spent = Spent()
+            if record.budget.budget != Budget():
+                spent = await self._store.user_spent(tenant, user, budget_start(record.budget, now))
+            look = self._user_readings[tenant, user] = _UserReading(now, record.budget, spent)
+        if over := _over(look.budget.budget, look.spent + Spent(look.begun)):
+            wait = look.budget.period / 10 or BUDGET_RETRY_AFTER
+            raise TooMuch(f"your budget is used up: {over}; an administrator can raise it", wait)
+        look.begun += 1
+
+    async def _count_tenant_turn(self, tenant: str) -> None:
         limits = self._agents.limits(tenant)
         if not limits.turns and limits.budget == Budget():
             return
@@ -116,6 +146,11 @@ class TenantMeter:
             since = now - limits.period if limits.period else 0.0
             spent = await self._store.spent(tenant=tenant, since=since)
         return _UsageReading(now, turns, spent)
+
+
+def budget_start(budget: UserBudget, now: float) -> float:
+    """Since when usage counts against a budget."""
+    return now - budget.period if budget.period else 0.0
 
 
 def _over(budget: Budget, spent: Spent) -> str:

@@ -113,7 +113,7 @@ class ScheduleAccess:
     async def run_now(self, schedule: str) -> api.ScheduleRunView:
         """Start a run now."""
         await self._own(schedule)
-        await self.scope.server_context.meter.count_turn(self._tenant)
+        await self.scope.server_context.meter.count_turn(self._tenant, self.scope.principal.user)
         return run_view(await self._schedules.run_now(schedule, tenant=self._tenant))
 
     @needs("member")

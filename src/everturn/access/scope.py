@@ -133,11 +133,11 @@ class ScopedAccess:
         except UnknownSession:
             if not self.is_approver or not is_id(session):
                 raise
-            await self._tenant_session(session)
+            await self.tenant_session(session)
             return False
         return True
 
-    async def _tenant_session(self, session: str) -> SessionInfo:
+    async def tenant_session(self, session: str) -> SessionInfo:
         """A session of the tenant, private or not."""
         with self.tenant_scope(whole=True):
             info = await self.store.info(session)
@@ -157,7 +157,7 @@ class ScopedAccess:
             return await self.own_root_session(session, "manage")
         if not is_id(session):
             raise UnknownSession("there is no such session")
-        info = await self._tenant_session(session)
+        info = await self.tenant_session(session)
         if info.parent:
             raise Forbidden(SUBAGENT_SESSION)
         return info

@@ -15,6 +15,7 @@ from everturn.app import App
 from everturn.base_app import BaseApp
 from everturn.core.accounts import Accounts
 from everturn.core.saved_prompts import SavedPrompt
+from everturn.core.user_records import PasswordSupport
 from everturn.inbound_hooks.inbound_hooks import InboundHooks
 from everturn.schedules.schedules import Schedules
 from everturn.webhooks.webhooks import Webhooks
@@ -35,10 +36,12 @@ class ServerContext(Struct, dict=True):
     agents: Agents
 
     def __post_init__(self) -> None:
-        self.meter = TenantMeter(self.app.store, self.app.clock, self.agents)
+        self.meter = TenantMeter(self.app.store, self.app.clock, self.agents, self.accounts)
         # Changes of users are serialized: of two owners who demote each other one stays.
         self.user_lock = asyncio.Lock()
         self.folder = ""  # that its tools work in; grants may be for one folder
+        self.password_support: PasswordSupport = "off"
+        self.retention_days = 0.0  # after which an idle session is erased; 0: never
         self.saved_prompts: tuple[SavedPrompt, ...] = ()  # those of the configuration
         self._secrets: dict[str, bytes] = {}
         # Set by the code that loaded the configuration, which knows how to change it.

@@ -237,7 +237,7 @@ class SessionAccess:
         has_choice = has_choice or mode == "auto_edit"  # it widens what one agent may do
         chat = await (self._chat(session, agent, mode) if has_choice else self._chat_of_session(session, agent, mode))
         after = None if after is None else _checked_message(after)
-        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
+        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         beside = await self._running_turn(session) if request.busy == "fork" and after is None else None
         try:
             with self.scope.key_conflicts(key):
@@ -302,7 +302,7 @@ class SessionAccess:
             is_agent_model = message_row.role == "assistant" and message_row.by in models_of(agent)
             model = message_row.by if is_agent_model else agent.options.model
         params = check_params(request.params) if request.params else await self._params_of(session, message_row, model)
-        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
+        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         chat = await self._chat(session, agent, check_mode(agent, request.mode))
         with self.scope.key_conflicts(key):
             return _sent(await chat.rerun(message_row.id, model=model, params=params, key=self.scope.stored_key(key)))
@@ -312,7 +312,7 @@ class SessionAccess:
         """Summarise the earlier part of the selected branch; the turn of the receipt has no answer."""
         info = await self.scope.own_root_session(session)
         chat = await self._chat(session, self.scope.server_context.agents.get(info.agent))
-        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
+        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         with self.scope.key_conflicts(key):
             return _sent(await chat.compact(focus=request.focus, key=self.scope.stored_key(key)))
 
@@ -363,7 +363,7 @@ class SessionAccess:
                 (before,) = await self.scope.store.path(session, _checked_message(message), 1)
             parts += [part for part in before.parts if isinstance(part, ContextPart)]
         chat = await self._chat(session, agent, check_mode(agent, edited.mode))
-        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
+        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         with self.scope.key_conflicts(key):
             return _sent(await chat.edit(_checked_message(message), parts, model=model, key=self.scope.stored_key(key)))
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from everturn.access.agents import Agents
 from everturn.access.auth_options import OidcOptions
+from everturn.access.passwords import password_support
 from everturn.access.server_context import ServerContext
 from everturn.agents.definition import AgentDefinition
 from everturn.app import App
@@ -404,6 +405,8 @@ async def _context(app: BaseApp, loaded: LoadedConfig, model: str, environ: Mapp
     await apply_webhooks(context.webhooks, loaded.config)
     context.inbound_hooks.replace_all(read_hooks(loaded.config, environ))
     context.saved_prompts = loaded.prompts
+    context.password_support = password_support(loaded.config.auth.passwords)
+    context.retention_days = loaded.config.store.retention_days
     return context
 
 

@@ -374,6 +374,7 @@ class AuthTable(Struct, frozen=True):
     """`[auth]`: authentication beside API keys."""
 
     oidc: OidcTable | None = None
+    passwords: bool = False  # people log in with a password that they set when they accept an invitation
     signing_keys: tuple[SecretRef, ...] = ()  # the first signs tokens, all verify; none: keys that the store makes
 
 

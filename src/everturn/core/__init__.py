@@ -45,5 +45,7 @@ Modules, in reading order:
 - `schedules`: schedules, which of their planned times are due, and their port
 - `webhooks`: which events are told to whom, signatures, and the port of the outbox
 - `accounts`: tenants, users, credentials and audit records, and their port
+- `audit`: roles of users, and records of the audit log
+- `user_records`: passwords, budgets and invitations of users, and their port
 - `sandbox`: the port for sandboxed code execution
 """

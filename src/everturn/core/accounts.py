@@ -14,11 +14,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn.core.audit import AuditRecord, Role
 from everturn.core.signing_keys import SigningKeys
-
-Role = Literal["viewer", "member", "approver", "owner", "operator"]
-"""Roles, each of which includes the ones before it: viewer (read), member (send and cancel), approver (resolve gates),
-owner (manage users, keys and tenant-wide grants), operator (manage the processes of the whole installation)."""
+from everturn.core.user_records import UserRecords
 
 ROLES: Final[tuple[Role, ...]] = ("viewer", "member", "approver", "owner", "operator")
 
@@ -99,23 +97,6 @@ class Principal(Struct, frozen=True, omit_defaults=True):
     credential: str = ""  # its id; for a token of an external issuer, a hash of the token
     kind: Literal["key", "login", "token"] = "key"
     expires: float = 0.0  # 0: until it is revoked
-
-
-class AuditRecord(Struct, frozen=True, omit_defaults=True):
-    """An audit log record: an action, done or refused.
-
-    `hash` covers it and the record before, so removing one shows.
-    """
-
-    tenant: str
-    at: float
-    by: str  # the user
-    credential: str
-    did: str  # "session.erase", "gate.answer", "key.create", "auth.refused", …
-    on: str = ""  # the id it was done to
-    detail: str = ""  # JSON; never a secret, never the content of a conversation
-    n: int = 0  # its number in the tenant, from 1
-    hash: str = ""
 
 
 def append_to_chain(record: AuditRecord, before: AuditRecord | None) -> AuditRecord:
@@ -219,6 +200,11 @@ class Accounts(Protocol):
     @property
     def keys(self) -> SigningKeys:
         """The keys that tokens are signed with."""
+        ...
+
+    @property
+    def records(self) -> UserRecords:
+        """Passwords, budgets and invitations of users, and searches of the audit log."""
         ...
 
     async def append_audit(self, record: AuditRecord) -> AuditRecord:

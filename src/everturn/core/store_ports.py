@@ -397,6 +397,21 @@ class SessionDirectory(Protocol):
         """Usage of a tenant's turns by day (since 1970, UTC) and agent, oldest first."""
         ...
 
+    async def usage_by_user(self, tenant: str, since: float = 0.0) -> list[tuple[str, str, str, Spent]]:
+        """Usage of a tenant's turns by the user who started them, model and agent; "" is an unknown user or model.
+
+        A turn counts for its last model.
+        """
+        ...
+
+    async def user_spent(self, tenant: str, user: str, since: float = 0.0) -> Spent:
+        """Usage of the turns that a user started, and of their sub-agent runs."""
+        ...
+
+    async def retry(self, session: str) -> bool:
+        """Let a quarantined session be claimed again at once; False if it was not quarantined, and had no failed tries."""
+        ...
+
     async def search(
         self,
         text: str,

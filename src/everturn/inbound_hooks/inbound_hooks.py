@@ -67,7 +67,7 @@ class InboundHooks:
         self._app = app
         self._hooks: dict[str, InboundHook] = {}
         # Called before a turn is started; a server counts turns against the limits of the tenant here.
-        self.count_turn: Callable[[str], Awaitable[None]] | None = None
+        self.count_turn: Callable[[str, str], Awaitable[None]] | None = None
 
     def add(self, hook: InboundHook) -> None:
         """Add a hook, or replace the one with this name.
@@ -147,7 +147,7 @@ class InboundHooks:
         session = await self._session(hook, fill_key(hook.session, payload, name) if hook.session else f"\0{id}")
         key = f"hook.{hash_values(name, id)[:40]}"
         if self.count_turn is not None and not await self._turn_of(session, key):
-            await self.count_turn(hook.tenant)
+            await self.count_turn(hook.tenant, hook.by)
         shown = context_text(payload, hook.fields, name)
         options = TurnOptions(by=hook.by, priority=hook.priority)
         chat = unattended_chat(app, hook.agent, session, hook.tenant, options)

@@ -38,8 +38,9 @@ from everturn.server.protocols.openai.routes import openai_error
 from everturn.server.rate_limit import UNKNOWN_CREDENTIAL_BURST, UNKNOWN_CREDENTIAL_RATE, AnonymousRateLimit
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.router import RouteTable
-from everturn.server.routes import accounts, admin, callbacks, hooks, schedules, sharing, webhooks
+from everturn.server.routes import accounts, admin, callbacks, hooks, schedules, sharing, users, webhooks
 from everturn.server.routes import api as api_routes
+from everturn.server.routes.passwords import password_routes
 from everturn.server.routes.public import is_browser_visit, not_found_page, public_routes
 from everturn.server.streams.open import StreamEndpoints
 from everturn.server.streams.response import SlowReader
@@ -102,7 +103,9 @@ class Application:
             *webhooks.ROUTES,
             *hooks.ROUTES,
             *callbacks.ROUTES,
+            *users.ROUTES,
         ]
+        own += password_routes(self)
         own += [*public_routes(self), *self._documents(render)]
         self.table = RouteTable([*own, *extra])
         self._document = b""  # built at the first request for it

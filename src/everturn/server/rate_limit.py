@@ -37,7 +37,7 @@ class AnonymousRateLimit:
         Raises:
             TooMuch: the bucket is empty.
         """
-        address, now = _address(scope), self._now()
+        address, now = client_address(scope), self._now()
         left, then = self._buckets.pop(address, (self._burst, now))
         left = min(self._burst, left + (now - then) * self._rate)
         self._buckets[address] = (max(left - 1.0, 0.0), now)
@@ -49,13 +49,13 @@ class AnonymousRateLimit:
 
     def refund(self, scope: Scope) -> None:
         """Return the token: the credential was known after all."""
-        address = _address(scope)
+        address = client_address(scope)
         if address in self._buckets:
             left, then = self._buckets[address]
             self._buckets[address] = (min(self._burst, left + 1.0), then)
 
 
-def _address(scope: Scope) -> str:
+def client_address(scope: Scope) -> str:
     """The client's address; of IPv6 the /64 network, because every client has a whole one."""
     client = scope.get("client")
     if not client:

@@ -8,6 +8,7 @@ matches the same terms in every store.
     memory           the reference store, in dictionaries
     memory_usage     grants and usage totals of the reference store
     accounts         tenants, users, credentials and audit log of the reference store
+    user_records     passwords, budgets and invitations of the reference store
     user_memory      memory files of users in the reference store
     schedules        schedules of the reference store
     webhooks         webhooks and outbox of the reference store

@@ -22,6 +22,7 @@ from everturn.core.accounts import (
 )
 from everturn.errors import Forbidden, KeyConflict
 from everturn.stores.signing_keys import CachedSigningKeys, MemoryKeyTable
+from everturn.stores.user_records import MemoryUserRecords
 
 LAST_OWNER = "this is the last owner of the tenant; make somebody else one first"
 CREDENTIAL_TAKEN = "there is a credential of this id or hash already; make a new secret"
@@ -44,6 +45,7 @@ class MemoryAccounts:
         self.keys = CachedSigningKeys(MemoryKeyTable())
         self._audit: dict[str, list[AuditRecord]] = {}
         self._fingerprints: dict[tuple[str, str], ConversationFingerprint] = {}
+        self.records = MemoryUserRecords(self._credentials, self._audit)
 
     async def put_tenant(self, tenant: Tenant) -> None:
         """Create or replace a tenant."""

@@ -450,6 +450,14 @@ class MemoryStore:
         commands = list(row.inbox.values())
         return SessionClaim(row.epoch, len(row.log), _info(session, row), commands, turns, row.tries, folded)
 
+    async def retry(self, session: str) -> bool:
+        """Let a quarantined session be claimed again at once."""
+        row = self._session(session)
+        if not row.tries and not row.quarantined:
+            return False
+        row.tries, row.quarantined = 0, ""
+        return True
+
     async def release(self, session: str, epoch: int, tries: int = 0, awaited_agent: str = "") -> None:
         """Record that a driver which wrote nothing has ended normally."""
         row = self._session(session)
@@ -670,6 +678,14 @@ class MemoryStore:
     async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
         """Return the usage of a tenant's turns by day and agent."""
         return self._totals.usage_by_day(tenant, since)
+
+    async def usage_by_user(self, tenant: str, since: float = 0.0) -> list[tuple[str, str, str, Spent]]:
+        """Return the usage of a tenant's turns by user, model and agent."""
+        return self._totals.usage_by_user(tenant, since)
+
+    async def user_spent(self, tenant: str, user: str, since: float = 0.0) -> Spent:
+        """Return the usage of the turns that a user started."""
+        return self._totals.user_spent(tenant, user, since)
 
     async def refers_to_blob(self, session: str, blob: str) -> bool:
         """Return whether a session, or a session of its sub-agent runs, references a blob."""

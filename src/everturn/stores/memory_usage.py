@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from everturn.core.events import (
+    AnswerStarted,
     CallStarted,
     CompactionFailed,
     CompactionFinished,
@@ -33,6 +34,7 @@ from everturn.errors import UnknownGrant
 USAGE_EVENTS: frozenset[type[Event]] = frozenset(
     (
         TurnStarted,
+        AnswerStarted,
         StepFinished,
         StepInterrupted,
         CompactionFinished,
@@ -58,6 +60,8 @@ class TurnUsage(Struct):
     at: float = 0.0  # when its last step, or the turn itself, ended
     spent: Spent = Spent()
     agent: str = ""
+    by: str = ""  # the user who started it
+    model: str = ""  # of its last step
 
 
 class UsageTotals:
@@ -146,14 +150,34 @@ class UsageTotals:
                 totals[key] = totals.get(key, Spent()) + row.spent
         return [(day, agent, spent) for (day, agent), spent in sorted(totals.items()) if spent != Spent()]
 
+    def usage_by_user(self, tenant: str, since: float) -> list[tuple[str, str, str, Spent]]:
+        """Return the usage of a tenant by user, model and agent."""
+        totals: dict[tuple[str, str, str], Spent] = {}
+        for row in self._used.values():
+            if row.tenant == tenant and row.at >= since:
+                key = (row.by, row.model, row.agent)
+                totals[key] = totals.get(key, Spent()) + row.spent
+        return [(*key, spent) for key, spent in sorted(totals.items()) if spent != Spent()]
+
+    def user_spent(self, tenant: str, user: str, since: float) -> Spent:
+        """Return the usage of the turns that a user started."""
+        used = (
+            row for row in self._used.values() if user and (row.tenant, row.by) == (tenant, user) and row.at >= since
+        )
+        return sum((row.spent for row in used), Spent())
+
     def _count(self, session: str, tenant: str, event: Any, is_restored: bool) -> None:
         if type(event) is TurnStarted:
             parent = None if is_restored else event.options.lineage
             home, top = (session, "") if parent is None else (parent.session, parent.turn)
-            self._used[session, event.turn] = TurnUsage(tenant, home, top, event.at, agent=event.options.agent)
+            by = "" if is_restored else event.options.by
+            self._used[session, event.turn] = TurnUsage(tenant, home, top, event.at, agent=event.options.agent, by=by)
             return
         used = self._used.get((session, event.turn))
         if used is None or is_restored:  # an imported log is untrusted: it could claim negative usage
+            return
+        if type(event) is AnswerStarted:
+            used.model = event.message.by
             return
         if type(event) is CallStarted:
             used.spent = Spent(used.spent.steps, used.spent.calls + 1, used.spent.usage)
@@ -163,6 +187,7 @@ class UsageTotals:
         used.at = event.at
         if type(event) in (StepFinished, StepInterrupted):
             used.spent += Spent(steps=1, usage=event.usage)
+            used.model = getattr(event, "model", "") or used.model  # a fallback
         elif type(event) in (CompactionFinished, CompactionFailed, TitleSet):
             used.spent += Spent(usage=event.usage)
 

@@ -1,5 +1,11 @@
 // Made by scripts/web_types.py from the types in everturn.api and everturn.core. Do not edit.
 
+/** Use an invitation, or the link that resets a password. The password is left out where passwords are off. */
+export interface AcceptInvitation {
+  readonly token: string;
+  readonly password?: string;
+}
+
 /** What an agent is made of, under the keys of `[agents.NAME]` in everturn.toml; code is named as `module:name`. */
 export interface AgentDetails {
   readonly model: string;
@@ -227,12 +233,23 @@ export interface CancelTurn {
   readonly hard?: boolean;
 }
 
+/** How many open turns of a session are being cancelled. */
+export interface CancelledSession {
+  readonly turns: number;
+}
+
 /** The decision about one case of a call. */
 export interface CaseView {
   readonly case: Readonly<Record<string, string>>;
   readonly action: "allow" | "ask" | "deny";
   readonly rule: RuleView | null;
   readonly reason: string;
+}
+
+/** Change the caller's own password. `current` is left out by somebody who has none yet. */
+export interface ChangePassword {
+  readonly new: string;
+  readonly current?: string;
 }
 
 /** A source that a model names for the characters from `start` to `end` of a text part. */
@@ -729,6 +746,26 @@ export interface InstructionsView {
   readonly layers: readonly (InstructionLayer)[];
 }
 
+/** Invitations, newest first. `passwords`: whether people set a password when they accept one. */
+export interface InvitationList {
+  readonly invitations: readonly (InvitationView)[];
+  readonly passwords: "missing" | "off" | "on";
+}
+
+/** An invitation, or a link that resets a password, without its secret. */
+export interface InvitationView {
+  readonly id: string;
+  readonly kind: "invitation" | "reset";
+  readonly user: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly by: string;
+  readonly created: number;
+  readonly expires: number;
+  readonly used: number;
+  readonly revoked: number;
+}
+
 /** Credentials, oldest first. */
 export interface KeyList {
   readonly keys: readonly (KeyView)[];
@@ -744,6 +781,7 @@ export interface KeyView {
   readonly created: number;
   readonly expires: number;
   readonly revoked: number;
+  readonly used: number;
 }
 
 /** A tool finished after its call was cancelled; the result is kept beside the call. */
@@ -822,6 +860,12 @@ export interface LogTail {
   readonly leaf: string | null;
   readonly title: string;
   readonly cost: number | null;
+}
+
+/** Who a browser is logged in as; the response sets its cookie. */
+export interface LoggedIn {
+  readonly tenant: string;
+  readonly user: string;
 }
 
 /** The URL at which a person logs in, in a browser on the server's machine. */
@@ -1031,6 +1075,29 @@ export interface NestedCallRequested {
   readonly identity?: string;
 }
 
+/** Invite a person: the link works once, and creates this user with this role. */
+export interface NewInvitation {
+  readonly user: string;
+  readonly name?: string;
+  readonly role?: Role;
+  readonly hours?: number;
+}
+
+/** A new invitation. Its secret is shown only in this response; the link is `{server}/#/invite/{secret}`. */
+export interface NewInvitationView {
+  readonly id: string;
+  readonly kind: "invitation" | "reset";
+  readonly user: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly by: string;
+  readonly created: number;
+  readonly expires: number;
+  readonly used: number;
+  readonly revoked: number;
+  readonly secret: string;
+}
+
 /** Create an API key for a user of the tenant, limited to this role. */
 export interface NewKey {
   readonly name?: string;
@@ -1049,6 +1116,7 @@ export interface NewKeyView {
   readonly created: number;
   readonly expires: number;
   readonly revoked: number;
+  readonly used: number;
   readonly secret: string;
 }
 
@@ -1173,9 +1241,24 @@ export interface OpenFolder {
   readonly key?: string;
 }
 
+/** Look at an invitation before it is used. */
+export interface OpenInvitation {
+  readonly token: string;
+}
+
 /** Open a link. */
 export interface OpenLink {
   readonly link: string;
+}
+
+/** What an invitation is for. */
+export interface OpenedInvitation {
+  readonly kind: "invitation" | "reset";
+  readonly tenant: string;
+  readonly user: string;
+  readonly name: string;
+  readonly passwords: "missing" | "off" | "on";
+  readonly min_length: number;
 }
 
 /** The session that a link leads to. */
@@ -1206,6 +1289,13 @@ export interface OutputRejected {
   readonly step: number;
   readonly parts: readonly (StreamedPart)[];
   readonly problem: string;
+}
+
+/** Log a browser in with a password. */
+export interface PasswordLogin {
+  readonly user: string;
+  readonly password: string;
+  readonly tenant?: string;
 }
 
 /** Rename, pin, archive or label a session. A field that is left out stays as it is. */
@@ -1339,6 +1429,33 @@ export interface PutUser {
   readonly role?: Role;
   readonly is_active?: boolean;
   readonly origin?: string | null;
+}
+
+/** Limit what a user may use in a period; 0 is no limit. */
+export interface PutUserBudget {
+  readonly steps?: number;
+  readonly calls?: number;
+  readonly tokens?: number;
+  readonly cost?: number;
+  readonly period?: number;
+}
+
+/** Quarantined sessions, oldest first, and how long sessions are kept. */
+export interface QuarantineList {
+  readonly sessions: readonly (QuarantinedSession)[];
+  readonly retention_days: number;
+  readonly temporary_hours: number;
+}
+
+/** A quarantined session: no title and no text, because it may be private. */
+export interface QuarantinedSession {
+  readonly id: string;
+  readonly by: string;
+  readonly agent: string;
+  readonly created: number;
+  readonly updated: number;
+  readonly reason: string;
+  readonly open_turns: number;
 }
 
 /** The queued messages, in the order in which they will be sent. */
@@ -1997,9 +2114,33 @@ export interface UsageView {
   readonly days: readonly (DailyUsage)[];
 }
 
+/** What a user may use in a period, and what of it they have used; 0 is no limit. */
+export interface UserBudgetView {
+  readonly steps: number;
+  readonly calls: number;
+  readonly tokens: number;
+  readonly cost: number;
+  readonly period: number;
+  readonly spent: Spent;
+}
+
 /** Users, by id. */
 export interface UserList {
   readonly users: readonly (UserView)[];
+}
+
+/** Usage of one user with one model and one agent; "" is unknown. */
+export interface UserUsage {
+  readonly user: string;
+  readonly model: string;
+  readonly agent: string;
+  readonly spent: Spent;
+}
+
+/** Usage of the tenant since a time, by user, model and agent. */
+export interface UserUsageView {
+  readonly since: number;
+  readonly rows: readonly (UserUsage)[];
 }
 
 /** A user. */
@@ -2009,6 +2150,10 @@ export interface UserView {
   readonly role: Role;
   readonly is_active: boolean;
   readonly origin: string;
+  readonly created: number;
+  readonly has_password: boolean;
+  readonly last_used: number;
+  readonly budget: UserBudgetView | null;
 }
 
 /** The timer fired, the external system delivered this JSON value, or its time is over. */

@@ -1,6 +1,8 @@
 /** Login page. */
 import { useEffect, useState } from "preact/hooks";
-import { Button } from "../ui/components";
+import { ServerError } from "@everturn/client";
+import { Button, Disclosure, ErrorLine, Field } from "../ui/components";
+import { client, errorMessage } from "./app";
 import { recheckLogin } from "./auth";
 import { Brand } from "./branding";
 import { updateSettings, settings } from "./settings";
@@ -27,9 +29,12 @@ export function Login() {
         {hasProvider() && (
           <>
             <a class="button primary" href="/oidc/login">{t.provider}</a>
-            <p class="or small muted">{t.or}</p>
+            {passwordSupport() === "off" && <p class="or small muted">{t.or}</p>}
           </>
         )}
+        {passwordSupport() === "on" && <PasswordForm />}
+        {passwordSupport() === "missing" && <><p>{t.missing}</p><pre><code>pip install 'everturn[passwords]'</code></pre></>}
+        {passwordSupport() !== "off" && <p class="or small muted">{t.orLink}</p>}
         <p>{t.how}</p>
         <pre><code>everturn login</code></pre>
         <p>{t.then}</p>
@@ -41,6 +46,43 @@ export function Login() {
       </div>
     </main>
   );
+}
+
+function PasswordForm() {
+  const t = useTexts();
+  const [user, setUser] = useState("");
+  const [tenant, setTenant] = useState("local");
+  const [password, setPassword] = useState("");
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const logIn = async () => {
+    setBusy(true);
+    setProblem("");
+    try {
+      await client.send("POST", "/api/login", { tenant: tenant.trim(), user: user.trim(), password });
+      location.reload(); // the page starts anew, as this user
+    } catch (error) {
+      const status = error instanceof ServerError ? error.status : 0;
+      setProblem(status === 401 ? t.wrong : status === 429 ? t.tooMany : errorMessage(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <form class="box-form" onSubmit={(event) => { event.preventDefault(); void logIn(); }}>
+      <Field label={t.user}><input class="input" required autoFocus autoComplete="username" maxLength={200} value={user} onInput={(event) => setUser(event.currentTarget.value)} /></Field>
+      <Field label={t.password}><input class="input" type="password" required autoComplete="current-password" maxLength={1000} value={password} onInput={(event) => setPassword(event.currentTarget.value)} /></Field>
+      <Disclosure summary={<span class="small muted">{t.tenant}: {tenant}</span>}>
+        <Field label={t.tenant}><input class="input" required maxLength={200} value={tenant} onInput={(event) => setTenant(event.currentTarget.value)} /></Field>
+      </Disclosure>
+      {problem && <ErrorLine>{problem}</ErrorLine>}
+      <div class="row"><Button kind="primary" type="submit" disabled={isBusy}>{t.signIn}</Button></div>
+    </form>
+  );
+}
+
+/** Whether people log in with passwords: a meta tag of the page says so. */
+export function passwordSupport(): string {
+  return document.querySelector<HTMLMetaElement>('meta[name="everturn-passwords"]')?.content || "off";
 }
 
 /** Whether the server offers OpenID Connect: a meta tag of the page says so. */

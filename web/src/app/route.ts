@@ -4,6 +4,8 @@ import { Store } from "./store";
 export type Route =
   | { page: "new" }
   | { page: "link"; link: string }
+  | { page: "invite"; token: string }
+  | { page: "admin"; section: string }
   | { page: "session"; session: string; message?: string }
   | { page: "compare"; session: string; left: string; right: string }
   | { page: "inbox" | "permissions" | "mcp" | "memory" | "prompts" | "usage" | "settings" };
@@ -18,6 +20,8 @@ export function parseRoute(hash: string): Route {
     return kind === "m" && left ? { page: "session", session, message: left } : { page: "session", session };
   }
   if (page === "link" && rest[0]) return { page, link: rest[0] };
+  if (page === "invite" && rest[0]) return { page, token: rest[0] };
+  if (page === "admin") return { page, section: rest[0] ?? "" };
   const known = PAGES.find((known) => known === page);
   return known ? { page: known } : { page: "new" };
 }
@@ -28,6 +32,10 @@ export function hrefFor(route: Route): string {
       return "#/";
     case "link":
       return `#/link/${encodeURIComponent(route.link)}`;
+    case "invite":
+      return `#/invite/${encodeURIComponent(route.token)}`;
+    case "admin":
+      return route.section ? `#/admin/${encodeURIComponent(route.section)}` : "#/admin";
     case "session":
       return `#/s/${encodeURIComponent(route.session)}${route.message ? `/m/${encodeURIComponent(route.message)}` : ""}`;
     case "compare":

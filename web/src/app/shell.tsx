@@ -10,7 +10,6 @@ import { Banners } from "./banners";
 import { ErrorBoundary } from "./errorBoundary";
 import { loadAccount } from "./auth";
 import { lazy } from "./lazy";
-import { Login } from "./login";
 import { route } from "./route";
 import { useStore } from "./store";
 import { watchVisibility } from "./visibility";
@@ -20,6 +19,9 @@ import { useTexts } from "../locales/shell.gen";
 
 const ContextPanel = lazy(async () => (await import("../conversation/contextPanel")).ContextPanel, true);
 const OpenLink = lazy(async () => (await import("../conversation/openLink")).OpenLink);
+const Login = lazy(async () => (await import("./login")).Login);
+const Invite = lazy(async () => (await import("./invite")).Invite);
+const Admin = lazy(async () => (await import("../pages/admin/admin")).Admin);
 const Compare = lazy(async () => (await import("../tree/compare")).Compare);
 const Inbox = lazy(async () => (await import("../gates/inbox")).Inbox);
 const Permissions = lazy(async () => (await import("../pages/permissions")).Permissions);
@@ -31,9 +33,11 @@ const SettingsPage = lazy(async () => (await import("../pages/settings")).Settin
 
 export function Shell() {
   const user = useStore(me);
+  const currentRoute = useStore(route);
   useEffect(() => void loadAccount(), []);
   useEffect(watchVisibility, []);
   if (user === null) return null;
+  if (currentRoute.page === "invite") return <Invite key={currentRoute.token} token={currentRoute.token} />;
   return user === "anonymous" ? <Login /> : <SignedInShell />;
 }
 
@@ -75,6 +79,10 @@ function MainPage() {
       return <NewConversation />;
     case "link":
       return <OpenLink key={currentRoute.link} link={currentRoute.link} />;
+    case "admin":
+      return <Admin section={currentRoute.section} />;
+    case "invite":
+      return null; // the shell shows it without the sidebar
     case "session":
       return <Conversation key={currentRoute.session} session={currentRoute.session} message={currentRoute.message} />;
     case "compare":

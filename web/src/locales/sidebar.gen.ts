@@ -17,6 +17,7 @@ export const useTexts = defineTexts({
   bring: "Import a conversation…",
   account: "You",
   pages: "Pages",
+  admin: "Administration",
 }, {
   label: "对话与页面",
   create: "新对话",
@@ -33,4 +34,5 @@ export const useTexts = defineTexts({
   bring: "导入对话…",
   account: "账户",
   pages: "页面",
+  admin: "管理",
 });

@@ -3,11 +3,13 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { me } from "../app/app";
 import { logOut } from "../app/auth";
+import { passwordSupport } from "../app/login";
 import { updateSettings, settings, type Settings } from "../app/settings";
 import { useStore } from "../app/store";
 import { language } from "../app/texts";
 import { BROWSER_TOOLS, type BrowserTool } from "../sandbox/tools";
 import { Button, Field } from "../ui/components";
+import { ChangePassword } from "./changePassword";
 import "./settings.css";
 import { useTexts } from "../locales/settings.gen";
 import { useTexts as useKeys } from "../locales/settingsKeys.gen";
@@ -31,6 +33,7 @@ export function SettingsPage() {
         <Section title={t.prompts} hint={t.promptsHint}><a class="button" href="#/prompts">{t.open}</a></Section>
         <Section title={t.memory} hint={t.memoryHint}><a class="button" href="#/memory">{t.open}</a></Section>
         <Section title={t.keys}><Keys /></Section>
+        {passwordSupport() === "on" && <ChangePassword />}
         <About />
       </div>
     </div>

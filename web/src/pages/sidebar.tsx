@@ -47,7 +47,7 @@ function InboxLink() {
   );
 }
 
-type PlainPage = Exclude<Route["page"], "new" | "link" | "session" | "compare">;
+type PlainPage = Exclude<Route["page"], "new" | "link" | "invite" | "admin" | "session" | "compare">;
 
 function PageLink({ page, icon, text, children }: { page: PlainPage; icon: IconName; text: string; children?: ComponentChildren }) {
   const isCurrent = useStore(route).page === page;
@@ -56,6 +56,16 @@ function PageLink({ page, icon, text, children }: { page: PlainPage; icon: IconN
       <Icon name={icon} />
       <span class="grow ellipsis">{text}</span>
       {children}
+    </a>
+  );
+}
+
+function AdminLink({ text }: { text: string }) {
+  const isCurrent = useStore(route).page === "admin";
+  return (
+    <a class="page-link" href={hrefFor({ page: "admin", section: "" })} aria-current={isCurrent ? "page" : undefined}>
+      <Icon name="people" />
+      <span class="grow ellipsis">{text}</span>
     </a>
   );
 }
@@ -74,6 +84,7 @@ function SidebarFooter() {
       <PageLink page="permissions" icon="lock" text={t.permissions} />
       <PageLink page="mcp" icon="plug" text={t.mcp} />
       <PageLink page="usage" icon="chart" text={t.usage} />
+      {hasRole("owner") && <AdminLink text={t.admin} />}
       <PageLink page="settings" icon="settings" text={t.settings} />
       <div class="account">
         <span class="grow ellipsis" title={`${user.user} · ${user.tenant} · ${user.role}`}>

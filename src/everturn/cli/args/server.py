@@ -230,12 +230,41 @@ def _add_keys(commands: Any) -> list[argparse.ArgumentParser]:
 
 
 def _add_users(commands: Any) -> list[argparse.ArgumentParser]:
-    lines = ("everturn users add anna --role approver", "everturn users list")
-    users = add_command(commands, "users", "create and list the users of a tenant", examples=lines, codes=DONE)
-    kinds = users.add_subparsers(dest="about", metavar="add|list", required=True)
+    lines = (
+        "everturn users add anna --role approver",
+        "everturn users list",
+        "everturn users invite ben --role member",
+        "everturn users reset-password ben",
+        "everturn users invitations",
+        "everturn users disable ben",
+        "everturn users enable ben",
+        "everturn users remove ben",
+    )
+    about = "create, invite, list, disable and remove the users of a tenant"
+    users = add_command(commands, "users", about, examples=lines, codes=DONE)
+    names = "add|list|invite|reset-password|invitations|disable|enable|remove"
+    kinds = users.add_subparsers(dest="about", metavar=names, required=True)
     create = add_command(kinds, "add", "create a user, or change the role of one", examples=lines[:1], codes=DONE)
     create.add_argument("user", metavar="ID", help="user id, such as anna")
     create.add_argument("--name", metavar="TEXT", default="", help="display name")
     create.add_argument("--role", choices=ROLES, help="role of the user (default: unchanged; member for a new user)")
     create.add_argument("--origin", metavar="ISSUER", help="OIDC issuer of the user's tokens (default: unchanged)")
-    return [create, add_command(kinds, "list", "list the users of a tenant", examples=lines[1:])]
+    listing = add_command(kinds, "list", "list the users of a tenant", examples=lines[1:2])
+    invite = add_command(
+        kinds, "invite", "print a link that works once, and creates a user", examples=lines[2:3], codes=DONE
+    )
+    invite.add_argument("--name", metavar="TEXT", default="", help="display name")
+    invite.add_argument("--role", choices=ROLES, default="member", help="role of the user (default: member)")
+    invite.add_argument("--hours", metavar="N", type=float, default=72.0, help="hours until it expires (default: 72)")
+    reset = add_command(
+        kinds, "reset-password", "print a link that sets a new password, once", examples=lines[3:4], codes=DONE
+    )
+    for command in (invite, reset):
+        command.add_argument("--url", metavar="URL", default="", help="URL of the server (default: the configured one)")
+    invitations = add_command(kinds, "invitations", "list the open invitations of a tenant", examples=lines[4:5])
+    disable = add_command(kinds, "disable", "end the logins of a user, and refuse their keys", examples=lines[5:6])
+    enable = add_command(kinds, "enable", "let a disabled user log in again", examples=lines[6:7])
+    remove = add_command(kinds, "remove", "remove a user; their conversations stay", examples=lines[7:])
+    for command in (invite, reset, disable, enable, remove):
+        command.add_argument("user", metavar="ID", help="user id, such as anna")
+    return [create, listing, invite, reset, invitations, disable, enable, remove]

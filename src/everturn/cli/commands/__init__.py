@@ -14,6 +14,7 @@ to these functions. The options are declared in `cli.args`.
 - `schedules`: `everturn schedules`
 - `replay`: `everturn replay`
 - `accounts`: `everturn login`, `keys` and `users`
+- `user_links`: `everturn users invite|reset-password|invitations|disable|enable|remove`
 - `permissions`: `everturn permissions explain|check`
 - `config`: `everturn config check|show`
 - `config_change`: `everturn config path|edit|set`

@@ -17,6 +17,7 @@ from shlex import quote
 from typing import Any
 from urllib.parse import urlsplit
 
+from everturn.cli.commands import user_links
 from everturn.cli.commands.serve import address_file
 from everturn.cli.config_options import OPERATOR, config_file, require_existing_store, resolve_store
 from everturn.cli.output import show_slow_operation
@@ -42,6 +43,9 @@ def run_account_command(options: argparse.Namespace) -> int:
     if options.command == "login":
         url = (options.url or _server_url(options)).rstrip("/")
         lines = [f"{url}/login?token={link}" for link in lines]
+    elif getattr(options, "about", "") in ("invite", "reset-password"):
+        url = (options.url or _server_url(options)).rstrip("/")
+        lines = [f"{url}/#/invite/{secret}" for secret in lines]
     for line in lines:
         print(line)
     return 0
@@ -172,6 +176,12 @@ _HANDLERS = {
     "keys revoke": _revoke_key,
     "users add": _add_user,
     "users list": _list_users,
+    "users invite": user_links.invite_user,
+    "users reset-password": user_links.reset_user_password,
+    "users invitations": user_links.list_invitations,
+    "users disable": user_links.set_user_active,
+    "users enable": user_links.set_user_active,
+    "users remove": user_links.remove_user,
 }
 
 

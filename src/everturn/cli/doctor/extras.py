@@ -37,6 +37,7 @@ EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "prices": ("what requests cost", {"genai-prices": "genai_prices"}),
     "postgres": ("sessions in PostgreSQL", {"asyncpg": "asyncpg"}),
     "encryption": ("encryption of stored content", {"cryptography": "cryptography"}),
+    "passwords": ("logins with passwords", {"argon2-cffi": "argon2"}),
     "cluster": (
         "many workers",
         {"asyncpg": "asyncpg", "granian": "granian", "nats-py": "nats", "restate-sdk": "restate"},
@@ -102,6 +103,7 @@ def find_required_extras(loaded: LoadedConfig) -> dict[str, str]:
         "shell": "[tools] shell" if config.tools.shell else "",
         "postgres": "[store] url" if url.startswith(("postgres:", "postgresql:")) else "",
         "temporal": "[cluster] temporal" if config.cluster.temporal else "",
+        "passwords": "[auth] passwords" if config.auth.passwords else "",
         "otel": "[telemetry] otlp" if config.telemetry.otlp else "",
     }
     return {extra: key for extra, key in keys.items() if key}

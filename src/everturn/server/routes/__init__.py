@@ -6,6 +6,8 @@ Most routes are one line each: method, path, the method of `Access` they call, a
 - `api`: sessions, messages, turns, gates, files and event streams, for members and viewers
 - `admin`: rules, grants, MCP servers and the model, for operators
 - `accounts`: users, API keys, tenants and the audit log, for owners
+- `users`: removal, budgets, invitations, usage by user, audit searches and quarantined sessions, for owners
+- `passwords`: logins with passwords, and accepted invitations
 - `sharing`: who may see a conversation
 - `schedules`: messages that start turns at planned times
 - `webhooks`: URLs that are told of events, for owners

@@ -134,7 +134,7 @@ def _curl(origin: str) -> str:
 
 
 @contextmanager
-def _counted(carrier: str) -> Generator[None]:
+def count_login(carrier: str) -> Generator[None]:
     """Count whether the login succeeded."""
     try:
         yield
@@ -172,7 +172,8 @@ class _PublicHandlers:
     async def start_page(self, context: HttpRequestContext) -> Response:
         if self.pages.is_built:
             oidc = self._site.options.oidc
-            return self.pages.front(context, oidc is not None and bool(oidc.client_id))
+            has_provider = oidc is not None and bool(oidc.client_id)
+            return self.pages.front(context, has_provider, self._site.server_context.password_support)
         try:
             principal = await self._site.authenticate(context.request.scope)
         except NotRecognised:
@@ -215,7 +216,7 @@ class _PublicHandlers:
             raise RequestError("unfit", "this form has a token", "token") from None
         seconds = self._site.options.login
         try:
-            with _counted("link"):
+            with count_login("link"):
                 secret, _ = await self._site.authenticator.log_in(token[:1000], seconds)
         except NotRecognised:
             text = (
@@ -252,7 +253,7 @@ class _PublicHandlers:
         code, state = context.query.get("code", ""), context.query.get("state", "")
         if len(flow_cookies) != 1 or not code or not state:
             raise NotRecognised("this login was not begun here")
-        with _counted("oidc"):
+        with count_login("oidc"):
             secret, _ = await self._site.authenticator.finish_oidc(
                 code, state, flow_cookies[0], self._callback_url(context), seconds
             )

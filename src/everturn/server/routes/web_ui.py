@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 from starlette.responses import Response
 
+from everturn.core.user_records import PasswordSupport
 from everturn.server.branding import Branding
 from everturn.server.errors import RequestError
 from everturn.server.route import HttpRequestContext
@@ -85,12 +86,16 @@ class WebAssets:
         """Whether the web UI was built."""
         return (self._root / "index.html").is_file()
 
-    def front(self, context: HttpRequestContext, with_provider: bool) -> Response:
-        """The HTML of the web UI. `with_provider` tells it to offer login with the OpenID Connect provider."""
+    def front(self, context: HttpRequestContext, with_provider: bool, passwords: PasswordSupport = "off") -> Response:
+        """The HTML of the web UI. `with_provider` tells it to offer login with the OpenID Connect provider, `passwords`
+        with a password.
+        """
         file = self._read("index.html")
-        provider = '<meta name="everturn-oidc" content="yes">' if with_provider else ""
+        tags = '<meta name="everturn-oidc" content="yes">' if with_provider else ""
+        if passwords != "off":
+            tags += f'<meta name="everturn-passwords" content="{passwords}">'
         title = f"<title>{escape(self._branding.title)}</title>"
-        data = file.data.replace(b"<title>Everturn</title>", f"{provider}{title}{self._branding.head()}".encode(), 1)
+        data = file.data.replace(b"<title>Everturn</title>", f"{tags}{title}{self._branding.head()}".encode(), 1)
         return _respond(
             context,
             AssetFile(data, b"", file.kind),

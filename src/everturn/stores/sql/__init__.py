@@ -16,6 +16,7 @@ thread on SQLite and on the event loop on PostgreSQL, and can be run again when 
     blobs             blobs, in rows or files
     blob_folder       a folder of blob files
     accounts          tenants, users, credentials and audit log
+    user_records      passwords, budgets and invitations of users, and audit searches
     user_memory       memory files of users
     webhooks          webhooks, and the outbox that appends write
     schedules         schedules, and the claim of those that are due

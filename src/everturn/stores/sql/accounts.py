@@ -23,6 +23,7 @@ from everturn.core.signing_keys import SigningKeys
 from everturn.errors import ConfigError, Forbidden, KeyConflict
 from everturn.stores.accounts import CREDENTIAL_TAKEN, LAST_OWNER
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
+from everturn.stores.sql.user_records import SqlUserRecords
 
 T = TypeVar("T")
 
@@ -225,6 +226,11 @@ class SqlAccounts:
     def keys(self) -> SigningKeys:
         """The keys that tokens are signed with."""
         return self._keys
+
+    @property
+    def records(self) -> SqlUserRecords:
+        """Passwords, budgets and invitations of users."""
+        return SqlUserRecords(self._database)
 
     def use_database(self, database: Database) -> None:
         """Read and write through another database, such as one that encrypts."""

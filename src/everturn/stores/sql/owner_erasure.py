@@ -105,6 +105,7 @@ _MEMORY_FILES = _deleted("memory_files", "owner")
 _MEMORY_WRITES = _deleted("memory_writes", "owner")
 _CREDENTIALS = _deleted("credentials", "whose")
 _USERS = _deleted("users", "id")
+_RECORDS = [_deleted("user_records", "whose"), _deleted("invitations", "whose")]
 _TENANT_ROWS = [
     Statement(
         f"erase_tenant_{table}",
@@ -189,7 +190,7 @@ def _erase_blob(name: str, before: float) -> Operation[list[Row]]:
 
 def _erase_account(tenant: str, user: str | None) -> Operation[tuple[int, int, int]]:
     counts = list[int]()
-    for statement in (_MEMORY_FILES, _MEMORY_WRITES, _CREDENTIALS, _USERS):
+    for statement in (_MEMORY_FILES, _MEMORY_WRITES, _CREDENTIALS, _USERS, *_RECORDS):
         counts.append(len((yield Query(statement, (tenant, user)))))
     if user is None:
         yield from erase_tenant_work(tenant)

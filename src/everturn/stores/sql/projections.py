@@ -91,6 +91,8 @@ class LiveTurn(Struct):
     moved: float = 0.0  # when its last step, or the turn itself, ended
     outcome: str = ""
     agent: str = ""
+    by: str = ""  # the user who started it
+    model: str = ""  # of its last step
     has_snapshot: bool = False  # the database has one, to be dropped when the turn ends
 
     @property
@@ -277,6 +279,11 @@ def _joins(live: LiveTurn, event: Any, rows: ProjectionRows) -> None:
     live.messages[event.message.id] = event.message
 
 
+def _answers_with(live: LiveTurn, event: AnswerStarted, rows: ProjectionRows) -> None:
+    live.model = event.message.by
+    _joins(live, event, rows)
+
+
 def _refuses(live: LiveTurn, event: InputRefused, rows: ProjectionRows) -> None:
     if (message := live.messages.get(event.message)) is not None:
         # Written at once, and its terms are taken out of the search index; see `append`.
@@ -286,13 +293,14 @@ def _refuses(live: LiveTurn, event: InputRefused, rows: ProjectionRows) -> None:
 def _starts(live: LiveTurn, event: TurnStarted, rows: ProjectionRows) -> None:
     options = event.options
     live.deadline, live.last_deadline = options.due(event.at, False), options.due(event.at, True)
-    live.lineage, live.agent, live.moved = options.lineage, options.agent, event.at
+    live.lineage, live.agent, live.by, live.moved = options.lineage, options.agent, options.by, event.at
     if event.input is not None:
         live.messages[event.input.id] = event.input
 
 
 def _steps(live: LiveTurn, event: StepFinished | StepInterrupted, rows: ProjectionRows) -> None:
     live.steps, live.usage, live.moved = live.steps + 1, live.usage + event.usage, event.at
+    live.model = getattr(event, "model", "") or live.model  # a fallback
     rows.used[event.turn] = live
 
 
@@ -375,7 +383,7 @@ def _close(live: LiveTurn, gates: list[str], rows: ProjectionRows) -> None:
 
 _TURN_HANDLERS: dict[type[Event], Callable[[LiveTurn, Any, ProjectionRows], None]] = {
     TurnStarted: _starts,
-    AnswerStarted: _joins,
+    AnswerStarted: _answers_with,
     MessageAdded: _joins,
     InputRefused: _refuses,
     StepFinished: _steps,

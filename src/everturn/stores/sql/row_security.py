@@ -97,7 +97,7 @@ TABLES = (
     ),
     *("tenants", "users", "credentials", "audit", "marks", "memory_files", "memory_writes"),
     *("schedules", "webhooks", "webhook_deliveries"),
-    *("session_shares", "temporary_sessions"),
+    *("session_shares", "temporary_sessions", "user_records", "invitations"),
     *("blobs", "chunks"),  # without a tenant: a reader who knows a blob's hash has the blob, or a reference to it
 )
 

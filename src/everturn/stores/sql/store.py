@@ -377,6 +377,14 @@ class SqlStore:
         """Return the usage of a tenant's turns by day (since 1970, UTC) and agent, oldest first."""
         return await self._database.read(lambda: usage.usage_by_day(tenant, since), is_long=True)
 
+    async def usage_by_user(self, tenant: str, since: float = 0.0) -> list[tuple[str, str, str, Spent]]:
+        """Return the usage of a tenant's turns by user, model and agent."""
+        return await self._database.read(lambda: usage.usage_by_user(tenant, since), is_long=True)
+
+    async def user_spent(self, tenant: str, user: str, since: float = 0.0) -> Spent:
+        """Return the usage of the turns that a user started."""
+        return await self._database.read(lambda: usage.user_spent(tenant, user, since))
+
     async def refers_to_blob(self, session: str, blob: str) -> bool:
         """Return whether a session, or a session of its sub-agent runs, references a blob."""
         return await self._database.read(lambda: queries.references_blob(session, blob))

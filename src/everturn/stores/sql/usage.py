@@ -20,18 +20,20 @@ END = 2**62  # a day after every other
 LATEST_TIME = 1e15  # a time after every other
 
 _COLUMNS = """session, turn, tenant, at, outcome, input, output, cached, reasoning, written, cost, steps, calls,
-    top, home, agent"""
+    top, home, agent, who, model"""
+_MARKS = ", ".join("?" * 18)
 # The account of a turn is fixed when its row is created.
 _AGAIN = "ON CONFLICT (session, turn) DO UPDATE SET " + ", ".join(
-    f"{name} = excluded.{name}" for name in "at outcome input output cached reasoning written cost steps calls".split()
+    f"{name} = excluded.{name}"
+    for name in "at outcome input output cached reasoning written cost steps calls model".split()
 )
 _COUNT = Statement(
     "count usage",
-    f"INSERT INTO usage ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {_AGAIN}",
+    f"INSERT INTO usage ({_COLUMNS}) VALUES ({_MARKS}) {_AGAIN}",
     f"""INSERT INTO usage ({_COLUMNS})
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[], $6::bigint[], $7::bigint[],
         $8::bigint[], $9::bigint[], $10::bigint[], $11::float8[], $12::integer[], $13::integer[], $14::text[],
-        $15::text[], $16::text[]) {_AGAIN}""",
+        $15::text[], $16::text[], $17::text[], $18::text[]) {_AGAIN}""",
 )
 
 _SUMS = """sum(u.steps), sum(u.calls), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.written),
@@ -79,6 +81,22 @@ BY_DAY = Statement(
     f"SELECT p.n, u.day, u.agent, {_TOTALS} FROM {_GIVEN} CROSS JOIN LATERAL {_TOTALS_PG} u GROUP BY 1, 2, 3",
     returns=True,
 )
+BY_USER = Statement(
+    "usage by user",
+    f"""SELECT u.who, u.model, u.agent, {_SUMS} FROM usage u WHERE u.tenant = ? AND u.at >= ?
+    GROUP BY u.who, u.model, u.agent""",
+    f"""SELECT p.n, u.who, u.model, u.agent, {_SUMS} FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY
+        AS p(tenant, since, n) JOIN usage u ON u.tenant = p.tenant AND u.at >= p.since GROUP BY 1, 2, 3, 4""",
+    returns=True,
+)
+OF_USER = Statement(
+    "usage of user",
+    f"SELECT {_SUMS} FROM usage u WHERE u.tenant = ? AND u.who = ? AND u.who != '' AND u.at >= ?",
+    f"""SELECT p.n, {_SUMS} FROM unnest($1::text[], $2::text[], $3::float8[]) WITH ORDINALITY
+        AS p(tenant, who, since, n)
+    LEFT JOIN usage u ON u.tenant = p.tenant AND u.who = p.who AND u.who != '' AND u.at >= p.since GROUP BY p.n""",
+    returns=True,
+)
 _BY = {column: _sums(column) for column in ("session", "home", "top")}
 
 
@@ -91,7 +109,8 @@ def write_usage(session: str, tenant: str, turns: Mapping[str, LiveTurn], is_res
         u = live.usage
         counts = (u.input, u.output, u.cached, u.reasoning, u.written, u.cost, live.steps, live.calls)
         counts = (0, 0, 0, 0, 0, None, 0, 0) if is_restored else counts
-        rows.append((session, turn, tenant, live.moved, live.outcome, *counts, top, home, remove_nul(live.agent)))
+        names = (remove_nul(live.agent), "" if is_restored else remove_nul(live.by), remove_nul(live.model))
+        rows.append((session, turn, tenant, live.moved, live.outcome, *counts, top, home, *names))
     yield Query(_COUNT, rows, many=True)
 
 
@@ -111,6 +130,18 @@ def usage_by_day(tenant: str, since: float) -> Operation[list[tuple[int, str, Sp
     rows = yield Query(BY_DAY, _since(tenant, since))
     usages = [(int(day), str(agent), _spent(sums)) for day, agent, *sums in rows]
     return [row for row in sorted(usages, key=lambda row: row[:2]) if row[2] != Spent()]
+
+
+def usage_by_user(tenant: str, since: float) -> Operation[list[tuple[str, str, str, Spent]]]:
+    """Return the usage of a tenant by user, model and agent."""
+    rows = yield Query(BY_USER, (tenant, max(since, 0.0)))
+    usages = [(str(user), str(model), str(agent), _spent(sums)) for user, model, agent, *sums in rows]
+    return [row for row in sorted(usages, key=lambda row: row[:3]) if row[3] != Spent()]
+
+
+def user_spent(tenant: str, user: str, since: float) -> Operation[Spent]:
+    """Return the usage of the turns that a user started."""
+    return _spent((yield Query(OF_USER, (tenant, user, max(since, 0.0))))[0])
 
 
 def _sum(column: str, name: str, since: float) -> Operation[Spent]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from itertools import count
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -19,6 +20,8 @@ from everturn.core.accounts import (
     User,
     check_chain,
 )
+from everturn.core.options import Budget
+from everturn.core.user_records import AuditFilter, Invitation, UserBudget, UserRecord
 from everturn.errors import ConfigError, Forbidden, KeyConflict
 from everturn.testing.contracts.samples import NOON
 
@@ -226,6 +229,94 @@ class AccountsContract:
         assert await accounts.use_link(LINK.hash, NOON + 60) is await accounts.use_link("f" * 64, NOON) is None
         assert sorted(await accounts.credentials("acme"), key=lambda credential: credential.id) == [revoked, KEY, LINK]
         assert await accounts.use_link(LINK.hash, NOON + 59) is not None
+
+    # User records ------------------------------------------------------------------------------------------------
+
+    async def test_password_budget_and_removal_are_stored_beside_the_user(self) -> None:
+        accounts = await self.make_with_users()
+        records = accounts.records
+        assert await records.record("acme", "ada") == UserRecord("ada")
+        await records.set_password("acme", "ada", "$argon2id$1", NOON)
+        budget = UserBudget(Budget(tokens=1000, cost=0.5), 3600.0)
+        await records.set_budget("acme", "ada", budget)
+        await records.set_password("evil", "ada", "other", NOON)
+        assert await records.record("acme", "ada") == UserRecord("ada", "$argon2id$1", NOON, budget)
+        assert await records.all_records("acme") == {"ada": UserRecord("ada", "$argon2id$1", NOON, budget)}
+        await records.set_budget("acme", "ada", UserBudget())
+        assert (await records.record("acme", "ada")).budget == UserBudget()
+        await records.remove_user("acme", "ada", NOON + 1)
+        assert await records.record("acme", "ada") == UserRecord("ada", removed=NOON + 1)
+        assert (await records.record("evil", "ada")).password == "other"
+
+    async def test_all_logins_of_a_user_are_revoked_but_one_and_the_keys(self) -> None:
+        accounts = await self.make_with_users()
+        login = replace(KEY, id="login1", kind="login", hash="c" * 64)
+        other, foreign = (
+            replace(login, id="login2", hash="d" * 64),
+            replace(login, id="f", hash="e" * 64, tenant="evil", user="eve"),
+        )
+        for each in (KEY, LINK, login, other, foreign):
+            await accounts.put_credential(each)
+        records = accounts.records
+        assert await records.revoke_credentials("acme", "ada", NOON + 1, with_keys=False, but="login2") == 2
+        assert {row.id for row in await accounts.credentials("acme") if row.revoked} == {"login1", "link1"}
+        assert await records.revoke_credentials("acme", "ada", NOON + 2, with_keys=True) == 2
+        assert {row.revoked for row in await accounts.credentials("acme")} == {NOON + 1, NOON + 2}
+        assert not (await accounts.credentials("evil"))[0].revoked
+
+    async def test_of_many_who_use_an_invitation_at_once_one_has_it(self) -> None:
+        one, two = await self.make_two()
+        await _furnish(one)
+        new = Invitation("i1", "acme", "invitation", "bob", "f" * 64, created=NOON, expires=NOON + 60)
+        await one.records.add_invitation(new)
+        assert await two.records.find_invitation(new.hash) == new
+        came = await asyncio.gather(*(each.records.use_invitation(new.hash, NOON + 1) for each in (one, two) * 10))
+        assert sum(each is not None for each in came) == 1
+        assert await one.records.invitations("acme") == [replace(new, used=NOON + 1)]
+        assert await one.records.use_invitation(new.hash, NOON + 2) is None
+        assert not await one.records.revoke_invitation("acme", "i1", NOON + 2)
+
+    async def test_an_invitation_that_was_revoked_or_has_expired_cannot_be_used(self) -> None:
+        accounts = await self.make_with_users()
+        records = accounts.records
+        for n, expires in ((1, NOON + 60), (2, NOON + 5)):
+            made = Invitation(f"i{n}", "acme", "reset", "ada", str(n) * 64, created=NOON + n, expires=expires)
+            await records.add_invitation(made)
+        assert not await records.revoke_invitation("evil", "i1", NOON)
+        assert await records.revoke_invitation("acme", "i1", NOON)
+        assert await records.use_invitation("1" * 64, NOON) is None
+        assert await records.use_invitation("2" * 64, NOON + 5) is None
+        assert [row.id for row in await records.invitations("acme")] == ["i2", "i1"]
+        assert await records.invitations("evil") == []
+        assert await records.find_invitation("9" * 64) is None
+
+    async def test_the_last_use_of_a_credential_is_the_latest(self) -> None:
+        accounts = await self.make_with_users()
+        await accounts.put_credential(KEY)
+        assert await accounts.records.last_uses("acme") == {}
+        for at in (NOON + 5, NOON + 2):
+            await accounts.records.note_uses({KEY.id: at, "unknown": at})
+        assert await accounts.records.last_uses("acme") == {KEY.id: NOON + 5}
+        assert await accounts.records.last_uses("evil") == {}
+
+    async def test_the_audit_log_is_searched_backwards(self) -> None:
+        accounts = await self.make_with_users()
+        for n, did in enumerate(("key.create", "key.revoke", "keys", "user.invite")):
+            await accounts.append_audit(audit_record(did, at=NOON + n))
+        await accounts.append_audit(audit_record("key.create", "evil"))
+
+        async def found(before: int = 0, limit: int = 100, **where: Any) -> list[str]:
+            rows = await accounts.records.search_audit("acme", AuditFilter(**where), before, limit)
+            return [row.did for row in rows]
+
+        assert await found() == ["user.invite", "keys", "key.revoke", "key.create"]
+        assert await found(did="key") == ["key.revoke", "key.create"]
+        assert await found(did="key.create") == ["key.create"]
+        assert await found(by="ada", limit=1) == ["user.invite"]
+        assert await found(by="bob") == await found(on="x") == await found(did="%") == []
+        assert await found(before=3) == ["key.revoke", "key.create"]
+        assert await found(since=NOON + 1, until=NOON + 3) == ["keys", "key.revoke"]
+        assert await found(on="key2", did="user") == ["user.invite"]
 
     # Secrets -----------------------------------------------------------------------------------------------------
 

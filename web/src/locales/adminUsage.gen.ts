@@ -1,0 +1,36 @@
+// Made by scripts/web_texts.py from src/everturn/locales. Do not edit.
+import { defineTexts } from "../app/texts";
+
+export const useTexts = defineTexts({
+  about: "Usage by user, model and agent. A turn counts for the user who started it and for its last model.",
+  range: "Time range",
+  days: (days: string | number) => `${days} days`,
+  by: "Group by",
+  byUser: "User",
+  byModel: "Model",
+  byAgent: "Agent",
+  byAll: "All",
+  unknown: "unknown",
+  tokens: "Tokens",
+  steps: "Steps",
+  calls: "Calls",
+  cost: "Cost",
+  none: "Nothing was used in this time.",
+  total: "Total",
+}, {
+  about: "按用户、模型和智能体统计的用量。一轮对话计入发起它的用户和其最后使用的模型。",
+  range: "时间范围",
+  days: (days: string | number) => `${days} 天`,
+  by: "分组",
+  byUser: "用户",
+  byModel: "模型",
+  byAgent: "智能体",
+  byAll: "全部",
+  unknown: "未知",
+  tokens: "Token 数",
+  steps: "步骤",
+  calls: "调用",
+  cost: "费用",
+  none: "此期间没有用量。",
+  total: "合计",
+});

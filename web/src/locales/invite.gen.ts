@@ -1,0 +1,38 @@
+// Made by scripts/web_texts.py from src/everturn/locales. Do not edit.
+import { defineTexts } from "../app/texts";
+
+export const useTexts = defineTexts({
+  title: "Welcome",
+  titleReset: "Set a new password",
+  opening: "Opening the link",
+  about: (tenant: string | number, user: string | number) => `You were invited to ${tenant} as ${user}.`,
+  aboutReset: (user: string | number, tenant: string | number) => `This link sets a new password for ${user} in ${tenant}. It works once, and ends all other logins.`,
+  password: "New password",
+  again: "New password, again",
+  hint: (length: string | number) => `At least ${length} characters. A few unrelated words are a good choice.`,
+  differ: "The two passwords differ.",
+  accept: "Create account",
+  reset: "Set password",
+  enter: "Accept and log in",
+  failed: "This link does not work",
+  what: "It was used before, was revoked, or has expired. Ask an administrator for another one.",
+  missing: "This server lacks a package that passwords need. Ask its administrator to install it:",
+  home: "Go to the login",
+}, {
+  title: "欢迎",
+  titleReset: "设置新密码",
+  opening: "正在打开链接",
+  about: (tenant: string | number, user: string | number) => `您受邀以 ${user} 的身份加入 ${tenant}。`,
+  aboutReset: (user: string | number, tenant: string | number) => `此链接为 ${tenant} 中的 ${user} 设置新密码。它只能使用一次，并会结束所有其他登录。`,
+  password: "新密码",
+  again: "再次输入新密码",
+  hint: (length: string | number) => `至少 ${length} 个字符。几个不相关的词是不错的选择。`,
+  differ: "两次输入的密码不一致。",
+  accept: "创建账户",
+  reset: "设置密码",
+  enter: "接受并登录",
+  failed: "此链接无效",
+  what: "它已被使用、已被撤销或已过期。请向管理员索取新的链接。",
+  missing: "此服务器缺少密码所需的软件包。请让管理员安装：",
+  home: "前往登录",
+});
