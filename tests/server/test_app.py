@@ -18,7 +18,7 @@ from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
 from everturn.server.openapi import find_references
 from everturn.server.route import HttpRequestContext, Route
-from everturn.server.routes import accounts, admin, hooks, schedules, sharing, webhooks
+from everturn.server.routes import accounts, admin, hooks, schedules, settings, sharing, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.access_methods import METHODS, RESOURCES
 from tests.helpers.server_app import PORT, NoStreams, PlainDoor, ask, make, make_house, word
@@ -30,6 +30,7 @@ ROUTES = [
     *schedules.ROUTES,
     *sharing.ROUTES,
     *webhooks.ROUTES,
+    *settings.ROUTES,
     hooks.ROUTES[0],
 ]
 

@@ -1,5 +1,5 @@
 """Access: what one principal may see and do, by resource: sessions and their shares, the log, gates, files, memory,
-prompts, schedules, webhooks, inbound hooks, accounts and administration.
+prompts, schedules, webhooks, settings, inbound hooks, accounts and administration.
 
 Every id from outside is checked in this package, and only here.
 """
@@ -25,6 +25,7 @@ from everturn.access.schedules import ScheduleAccess
 from everturn.access.scope import ScopedAccess
 from everturn.access.server_context import ServerContext
 from everturn.access.sessions import MOST_LISTED, SessionAccess, session_view
+from everturn.access.settings import SettingsAccess
 from everturn.access.sharing import SharingAccess, outside_view
 from everturn.access.titles import with_titles
 from everturn.access.turn_options import models_of
@@ -67,6 +68,7 @@ class Access:
         "schedules",
         "scope",
         "sessions",
+        "settings",
         "sharing",
         "webhooks",
     )
@@ -82,6 +84,7 @@ class Access:
         self.memory = MemoryAccess(scope)
         self.schedules = ScheduleAccess(scope)
         self.webhooks = WebhookAccess(scope)
+        self.settings = SettingsAccess(scope)
         self.hooks = HookAccess(scope)
         self.accounts = AccountAccess(scope)
         self.admin = AdminAccess(scope, self.gates)

@@ -1,4 +1,4 @@
-"""Settings that administrators change at run time: models and their keys, agents, MCP servers and permission rules. Pure.
+"""Settings that administrators change at run time: models and their keys, agents and permission rules. Pure.
 
 Each change is a new version; the newest one counts, and none is changed later. What a version says is limited to the
 types here: it can name no module, no file and no variable of the environment, because whoever changes a setting is not
@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from everturn.core.options import Budget, Review, ToolHistory
 from everturn.errors import ConfigError
 
-SettingKind = Literal["key", "model", "agent", "mcp", "mcp_trust", "rules"]
+SettingKind = Literal["key", "model", "agent", "rules"]
 SETTING_KINDS: Final[tuple[SettingKind, ...]] = get_args(SettingKind)
 INSTALLATION: Final = "*"
 """The scope of settings that all tenants share. No tenant has this id."""
@@ -51,7 +51,7 @@ class KeySettings(Struct, frozen=True, forbid_unknown_fields=True):
     fingerprint: str = ""
 
 
-class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A model that is offered. With a `base_url`, a server that is compatible with OpenAI, with a key of its own."""
 
     model: Annotated[str, Meta(min_length=1, max_length=200)]  # vendor:model
@@ -62,7 +62,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     key: KeySettings | None = None  # that of `base_url`, as it is shown
 
 
-class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """An agent. The fields are those of `[agents.NAME]` that load no code and read no file."""
 
     description: Line = ""
@@ -85,24 +85,6 @@ class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     reasoning: Annotated[str, Meta(max_length=40)] = ""
 
 
-class McpSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An MCP server. The values of its headers or variables are a secret; their names are shown."""
-
-    url: Line = ""
-    command: Line = ""  # a program on the machine of the server
-    args: Annotated[tuple[Line, ...], Meta(max_length=100)] = ()
-    auth: Literal["none", "oauth"] = "none"
-    timeout: Annotated[float, Meta(gt=0, le=3600)] = 60.0
-    variables: Words = ()  # names of headers, or of variables of the program
-
-
-class McpTrustSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """That a server was trusted: how it is started or reached, and its tools at that time, as hashes."""
-
-    launch: str
-    tools: dict[str, str] = {}
-
-
 class RuleSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A permission rule, as in `[[permissions]]`."""
 
@@ -117,13 +99,11 @@ class RuleListSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_def
     rules: Annotated[tuple[RuleSettings, ...], Meta(max_length=MAX_RULES)] = ()
 
 
-SettingBody = KeySettings | ModelSettings | AgentSettings | McpSettings | McpTrustSettings | RuleListSettings
+SettingBody = KeySettings | ModelSettings | AgentSettings | RuleListSettings
 BODIES: Final[dict[SettingKind, type[SettingBody]]] = {
     "key": KeySettings,
     "model": ModelSettings,
     "agent": AgentSettings,
-    "mcp": McpSettings,
-    "mcp_trust": McpTrustSettings,
     "rules": RuleListSettings,
 }
 RULES_NAME: Final = "rules"
