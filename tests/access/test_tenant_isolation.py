@@ -103,6 +103,7 @@ def test_every_method_takes_a_role() -> None:
         "prompts",
         "schedules",
         "sessions",
+        "settings",
         "sharing",
         "webhooks",
     ]
@@ -140,7 +141,10 @@ def test_the_roles_are_those_that_were_agreed() -> None:
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
             "accounts.audit accounts.create_key accounts.keys accounts.put_user accounts.revoke_key accounts.users "
-            "hooks.list memory.erase_user sharing.open_as_administrator webhooks.create webhooks.delete "
+            "hooks.list memory.erase_user settings.agent_versions settings.delete_agent settings.delete_key "
+            "settings.delete_model settings.list settings.put_agent settings.put_key settings.put_model "
+            "settings.restore_agent settings.test_key "
+            "sharing.open_as_administrator webhooks.create webhooks.delete "
             "webhooks.deliveries webhooks.get "
             "webhooks.list webhooks.replay webhooks.rotate_secret"
         ),

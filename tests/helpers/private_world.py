@@ -76,6 +76,8 @@ OTHER: Final = set(
     "rules tenant_grants revoke_tenant_grant servers trust_server retry_server log_in_server setup "
     "users put_user keys make_key revoke_key audit tenants put_tenant erase_memory "
     "schedules create_schedule schedule replace_schedule delete_schedule pause_schedule resume_schedule run_schedule "
+    "settings put_model_key delete_model_key test_model_key put_model delete_model put_agent delete_agent "
+    "agent_versions restore_agent "
     "webhooks create_webhook webhook delete_webhook rotate_webhook_secret webhook_deliveries replay_webhook hooks "
     "openai_models openai_chat ai_sdk_chat ai_sdk_resume ai_sdk_stop ai_sdk_answer ag_ui_run "
     "a2a_default_card a2a_card "

@@ -38,7 +38,11 @@ ROUTES: list[Route] = [
 OTHERS = {"openapi", "metrics", "log_out"}
 """Routes of the application itself that take a credential."""
 
-OWN = {"put_user", "put_tenant", "erase_memory", "a2a_card", "a2a_call"}
+OWN = {
+    *("put_model_key", "delete_model_key", "test_model_key", "put_model", "delete_model"),
+    *("put_agent", "delete_agent", "agent_versions", "restore_agent"),
+    *("put_user", "put_tenant", "erase_memory", "a2a_card", "a2a_call"),
+}
 """Routes whose ids are names that a tenant or the configuration gives, so that two may have the same."""
 
 by_name = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -72,6 +76,12 @@ ELSE: dict[str, set[int]] = {
     "revoke_share": {204, 403},
     "open_link": {404},  # that was no link
     "dismiss_notice": {204, 404},  # only the author has it
+    "settings": {200, 403},  # with several tenants only an operator; and this server changes none
+    **{
+        name: {403, 422}
+        for name in ("put_model_key", "delete_model_key", "test_model_key", "put_model", "delete_model")
+    },
+    **{name: {403, 422} for name in ("put_agent", "delete_agent", "agent_versions", "restore_agent")},
 }
 """What else may come of being let in, where it is not just as the route says."""
 

@@ -106,6 +106,10 @@ BODIES: dict[Any, Any] = {
     api.PutPrompt: {"name": "a", "text": "x"},
     api.PutInstructions: {"text": "x"},
     api.PutSessionInstructions: {"text": "x"},
+    api.NewModelKey: {"key": "sk-something-long"},
+    api.NewModelSettings: {"settings": {"model": "openai:m"}},
+    api.NewAgentSettings: {"settings": {}},
+    api.RestoreVersion: {"version": 1},
     api.OpenLink: {"link": "x"},
     api.OpenAsAdministrator: {"reason": "x"},
 }

@@ -17,6 +17,8 @@ export const useTexts = defineTexts({
   bring: "Import a conversation…",
   account: "You",
   pages: "Pages",
+  models: "Models",
+  agents: "Agents",
 }, {
   label: "对话与页面",
   create: "新对话",
@@ -33,4 +35,6 @@ export const useTexts = defineTexts({
   bring: "导入对话…",
   account: "账户",
   pages: "页面",
+  models: "模型",
+  agents: "智能体",
 });
