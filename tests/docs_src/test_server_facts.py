@@ -43,6 +43,7 @@ from everturn.config.schema import (
     RuleTable,
     SavedPromptTable,
     ScheduleTable,
+    SettingsTable,
     StoreTable,
     TelemetryTable,
     TenantTable,
@@ -87,6 +88,7 @@ TABLES: dict[str, Any] = {
     "limits": TenantLimits,
     "auth": AuthTable,
     "telemetry": TelemetryTable,
+    "settings": SettingsTable,
 }
 
 
