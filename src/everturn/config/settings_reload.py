@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -32,11 +32,23 @@ from everturn.errors import ConfigError, ModelError
 from everturn.models.registry import find_key, get_model
 from everturn.models.vendors import VENDORS
 
-if TYPE_CHECKING:
-    from everturn.config.reload import ConfigReloader
-
 SIGNAL: Final = "everturn.settings"
 """The topic of the bus by which processes tell each other that a setting has changed; no session has this id."""
+
+
+class SettingsHost(Protocol):
+    """What applies a configuration in this process: the `ConfigReloader`."""
+
+    files: LoadedConfig  # without the settings
+
+    @property
+    def default_model(self) -> str:
+        """The model of agents that name none."""
+        ...
+
+    async def apply_settings(self) -> None:
+        """Apply the stored settings as they are now."""
+        ...
 
 
 class UnavailableModel:
@@ -59,9 +71,7 @@ class UnavailableModel:
 class StoredSettings:
     """The settings of a process: reads, checks and applies them through its `ConfigReloader`."""
 
-    def __init__(
-        self, reloader: ConfigReloader, app: BaseApp, environ: Mapping[str, str], key_file: Path | None
-    ) -> None:
+    def __init__(self, reloader: SettingsHost, app: BaseApp, environ: Mapping[str, str], key_file: Path | None) -> None:
         self._reloader, self._app, self._environ, self._key_file = reloader, app, environ, key_file
         self._box: SecretBox | None = None
         self.secret_problem = "the settings are not read yet"
@@ -90,11 +100,7 @@ class StoredSettings:
         return await self._app.store.settings.revision() != self._revision
 
     def add_to(self, loaded: LoadedConfig, rows: Sequence[Setting] | None = None) -> AppliedSettings:
-        """Return a configuration of files with the settings.
-
-        Raises:
-            ConfigError: the stored rules are invalid.
-        """
+        """Return a configuration of files with the settings."""
         return add_settings(loaded, self.rows if rows is None else rows, self._box)
 
     def install_models(self, applied: AppliedSettings) -> None:

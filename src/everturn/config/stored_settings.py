@@ -1,9 +1,8 @@
 """Stored settings as a layer of the configuration: beneath the files, which win.
 
-A model or an agent of a file is fixed: a stored one of the same name is left out. Rules of both apply together, and the
-strictest decides, so no stored rule allows what a file denies or asks about. Each stored setting has a type of its own
-(core/settings.py), which names no module, no file and no variable; a secret gets into a table by reference, to a variable
-that exists in `StoredEnvironment` alone and in no process.
+A model or an agent of a file is fixed: a stored one of the same name is left out. Rules are in files alone. Each stored
+setting has a type of its own (core/settings.py), which names no module, no file and no variable; a secret gets into a table
+by reference, to a variable that exists in `StoredEnvironment` alone and in no process.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from everturn.config.layers import ConfigLayer, merge
 from everturn.config.load import LoadedConfig
 from everturn.config.schema import Config
 from everturn.config.secret_box import SecretBox
-from everturn.core.settings import AgentSettings, ModelSettings, RuleListSettings, Setting, decode_body
+from everturn.core.settings import AgentSettings, ModelSettings, Setting, decode_body
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError
 from everturn.models.vendors import VENDORS
@@ -63,26 +62,20 @@ class AppliedSettings(Struct, frozen=True):
 
 
 def add_settings(loaded: LoadedConfig, rows: Sequence[Setting], box: SecretBox | None) -> AppliedSettings:
-    """Return a configuration with the settings that are valid; one that is not is left out, and the reason is told.
-
-    Raises:
-        ConfigError: the stored rules are invalid: without them more would be allowed.
-    """
+    """Return a configuration with the settings that are valid; one that is not is left out, and the reason is told."""
     keys, problems = open_secrets(rows, box)
     usable = [row for row in rows if (row.kind, row.name) not in problems and not is_fixed(loaded, row)]
     try:
         return AppliedSettings(merge_settings(loaded, usable), tuple(usable), problems, keys)
     except ConfigError:
         pass
-    order = {"rules": 0, "key": 1, "model": 2, "agent": 3}
+    order = {"key": 0, "model": 1, "agent": 2}
     valid: list[Setting] = []
     for row in sorted(usable, key=lambda row: order[row.kind]):
         try:
             merge_settings(loaded, [*valid, row])
             valid.append(row)
         except ConfigError as error:
-            if row.kind == "rules":
-                raise
             problems[row.kind, row.name] = str(error)
     return AppliedSettings(merge_settings(loaded, valid), tuple(valid), problems, keys)
 
@@ -143,12 +136,10 @@ def _tree(loaded: LoadedConfig, rows: Sequence[Setting]) -> dict[str, Any]:
     models = {row.name: _model(row, body, loaded) for row, body in bodies if isinstance(body, ModelSettings)}
     offered = [row.name for row, body in bodies if isinstance(body, ModelSettings) and body.offered]
     agents = {row.name: _agent(body, offered) for row, body in bodies if isinstance(body, AgentSettings)}
-    rules = [rule for _, body in bodies if isinstance(body, RuleListSettings) for rule in body.rules]
     if (agents or offered) and not loaded.config.agents and ASSISTANT not in agents:
         # Without an agent in a file there is an assistant, and conversations with it must go on.
         agents = {ASSISTANT: {"description": "a plain assistant", "models": offered}, **agents}
     tree: dict[str, Any] = {"models": models, "agents": agents}
-    tree["permissions"] = [{"tool": rule.tool, "action": rule.action, "match": dict(rule.match)} for rule in rules]
     return {name: table for name, table in tree.items() if table}
 
 

@@ -1,4 +1,4 @@
-"""Settings that administrators change at run time: models and their keys, agents and permission rules. Pure.
+"""Settings that administrators change at run time: models and their keys, and agents. Pure.
 
 Each change is a new version; the newest one counts, and none is changed later. What a version says is limited to the
 types here: it can name no module, no file and no variable of the environment, because whoever changes a setting is not
@@ -16,14 +16,13 @@ from msgspec import Meta, Struct
 from everturn.core.options import Budget, Review, ToolHistory
 from everturn.errors import ConfigError
 
-SettingKind = Literal["key", "model", "agent", "rules"]
+SettingKind = Literal["key", "model", "agent"]
 SETTING_KINDS: Final[tuple[SettingKind, ...]] = get_args(SettingKind)
 INSTALLATION: Final = "*"
 """The scope of settings that all tenants share. No tenant has this id."""
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_TEXT: Final = 200_000  # characters of instructions
-MAX_RULES: Final = 500
 _REFERENCE: Final = re.compile(r"\$\{")
 
 Words = Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=200)]
@@ -85,29 +84,12 @@ class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     reasoning: Annotated[str, Meta(max_length=40)] = ""
 
 
-class RuleSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A permission rule, as in `[[permissions]]`."""
-
-    tool: Annotated[str, Meta(min_length=1, max_length=200)]
-    action: Literal["allow", "ask", "deny"]
-    match: dict[str, Line] = {}
-
-
-class RuleListSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All stored rules, in the order in which they are shown."""
-
-    rules: Annotated[tuple[RuleSettings, ...], Meta(max_length=MAX_RULES)] = ()
-
-
-SettingBody = KeySettings | ModelSettings | AgentSettings | RuleListSettings
+SettingBody = KeySettings | ModelSettings | AgentSettings
 BODIES: Final[dict[SettingKind, type[SettingBody]]] = {
     "key": KeySettings,
     "model": ModelSettings,
     "agent": AgentSettings,
-    "rules": RuleListSettings,
 }
-RULES_NAME: Final = "rules"
-"""The one setting of kind `rules`."""
 
 
 def check_setting_name(name: str) -> str:
@@ -130,7 +112,7 @@ def encode_body(body: SettingBody) -> bytes:
         ConfigError: it has a reference to a variable or a file: those of the server are not for settings.
     """
     data = msgspec.json.encode(body)
-    if not isinstance(body, AgentSettings | RuleListSettings) and _REFERENCE.search(data.decode()):
+    if not isinstance(body, AgentSettings) and _REFERENCE.search(data.decode()):
         raise ConfigError("a setting cannot refer to variables or files of the server (${…}); enter the value itself")
     return data
 

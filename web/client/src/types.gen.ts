@@ -537,7 +537,7 @@ export interface FilesReverted {
 
 /** A model, agent or key that a file or the environment defines; it cannot be changed on the page. */
 export interface FixedSettingView {
-  readonly kind: "agent" | "key" | "model" | "rules";
+  readonly kind: "agent" | "key" | "model";
   readonly name: string;
   readonly value: string;
   readonly where: string;
