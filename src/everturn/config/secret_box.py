@@ -14,6 +14,7 @@ from __future__ import annotations
 import hmac
 import os
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,10 +80,8 @@ async def open_secret_box(
     Raises:
         ConfigError: there is no key; the text names the setting.
     """
-    try:
-        import cryptography  # noqa: F401
-    except ModuleNotFoundError:
-        raise ConfigError("cryptography is not installed; `pip install 'everturn[encryption]'`") from None
+    if find_spec("cryptography") is None:
+        raise ConfigError("cryptography is not installed; `pip install 'everturn[encryption]'`")
     provider = getattr(store, "key_provider", None)
     if provider is not None:
         return SecretBox([await provider.data_key(INSTALLATION)])

@@ -8,7 +8,7 @@ by reference, to a variable that exists in `StoredEnvironment` alone and in no p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -170,6 +170,9 @@ def _agent(body: AgentSettings, offered: Sequence[str]) -> dict[str, Any]:
 def _paths(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
     if path:
         yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from _paths(item, (*path, key))
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
+            yield from _paths(item, (*path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(cast("list[Any]", value)):
+            yield from _paths(item, (*path, at))
