@@ -22,6 +22,7 @@ from everturn.core.rate_limits import Priority
 from everturn.core.rules.policy import Rule, RuleAction
 from everturn.core.saved_prompts import MAX_PROMPT_ARGUMENTS, MAX_PROMPT_CHARS, PROMPT_NAME_PATTERN
 from everturn.core.schedules import CatchUp, Origin, Overlap, RunOutcome
+from everturn.core.settings import AgentSettings, ModelSettings, SettingKind
 from everturn.core.sharing import SessionLevel, ShareKind, ShareLevel
 from everturn.core.state import Phase
 from everturn.core.stats import TurnStats
@@ -1025,6 +1026,103 @@ class InstructionsView(View, frozen=True, kw_only=True):
     """The parts of the system prompt of the next turn that are not empty, in the order in which they are sent."""
 
     layers: list[InstructionLayer]
+
+
+class FixedSettingView(View, frozen=True, kw_only=True):
+    """A model, agent or key that a file or the environment defines; it cannot be changed on the page."""
+
+    kind: SettingKind
+    name: str
+    value: str
+    where: str
+
+
+class ModelKeyView(View, frozen=True, kw_only=True):
+    """The API key of a vendor, without the key: its last four characters, a fingerprint, who stored it and when."""
+
+    vendor: str
+    last_four: str
+    fingerprint: str
+    by: str
+    at: float
+    problem: str = ""
+
+
+class ModelSettingsView(View, frozen=True, kw_only=True):
+    """A model that an administrator offers; `problem` says why it is not in use."""
+
+    name: str
+    version: int
+    by: str
+    at: float
+    problem: str = ""
+    settings: ModelSettings
+
+
+class AgentSettingsView(View, frozen=True, kw_only=True):
+    """One version of an agent that an administrator made; `problem` says why it is not in use."""
+
+    name: str
+    version: int
+    by: str
+    at: float
+    problem: str = ""
+    is_deleted: bool = False
+    settings: AgentSettings
+
+
+class AgentVersionList(View, frozen=True, kw_only=True):
+    """The versions of an agent, newest first."""
+
+    versions: list[AgentSettingsView]
+
+
+class SettingsView(View, frozen=True, kw_only=True):
+    """What administrators have set. `problem`: why nothing can be changed; `secret_problem`: why no key can be stored."""
+
+    is_editable: bool
+    problem: str = ""
+    secret_problem: str = ""
+    vendors: list[str] = []
+    fixed: list[FixedSettingView] = []
+    keys: list[ModelKeyView] = []
+    models: list[ModelSettingsView] = []
+    agents: list[AgentSettingsView] = []
+
+
+class NewModelKey(Body, frozen=True, kw_only=True):
+    """The API key of a vendor."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=4096)]
+
+
+class NewModelSettings(Body, frozen=True, kw_only=True):
+    """A model. `version` is the one that was seen, 0 for a new model; `key` is that of its base_url, "" keeps the one stored."""
+
+    settings: ModelSettings
+    version: int | None = None
+    key: str = ""
+
+
+class NewAgentSettings(Body, frozen=True, kw_only=True):
+    """An agent. `version` is the one that was seen, 0 for a new agent."""
+
+    settings: AgentSettings
+    version: int | None = None
+
+
+class RestoreVersion(Body, frozen=True, kw_only=True):
+    """The version to restore."""
+
+    version: int
+
+
+class KeyTestView(View, frozen=True, kw_only=True):
+    """What a vendor said to a key: its models, or what went wrong."""
+
+    models: list[str]
+    problem: str
+    is_refused: bool
 
 
 class WebhookView(View, frozen=True, kw_only=True):

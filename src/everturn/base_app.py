@@ -358,6 +358,11 @@ class BaseApp:
         self._models[model.name] = model
         return model.name
 
+    def remove_model(self, name: str) -> None:
+        """Forget a model, such as one whose key was deleted; a turn that asks for it looks for it by its name again."""
+        self._models.pop(name, None)
+        self._loaded.discard(name)
+
     # Agents -------------------------------------------------------------------------------------------------------
 
     @property

@@ -189,6 +189,10 @@ class UnknownWebhook(EverturnError):
     """There is no such webhook or delivery (or it belongs to another tenant, which looks the same)."""
 
 
+class UnknownSetting(EverturnError):
+    """There is no such setting, or version of one."""
+
+
 class UnknownShare(EverturnError):
     """There is no such share of a conversation, or notice of one."""
 

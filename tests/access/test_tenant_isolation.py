@@ -105,6 +105,7 @@ def test_every_method_takes_a_role() -> None:
         "quarantine",
         "schedules",
         "sessions",
+        "settings",
         "sharing",
         "users",
         "webhooks",
@@ -143,9 +144,12 @@ def test_the_roles_are_those_that_were_agreed() -> None:
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
             "accounts.audit accounts.create_key accounts.keys accounts.put_user accounts.revoke_key accounts.users "
-            "hooks.list memory.erase_user quarantine.cancel quarantine.list quarantine.retry sharing.open_as_administrator "
-            "users.invitations users.invite users.remove users.reset_password users.revoke_invitation users.search_audit "
-            "users.set_budget users.usage webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
+            "hooks.list memory.erase_user quarantine.cancel quarantine.list quarantine.retry "
+            "settings.agent_versions settings.delete_agent settings.delete_key settings.delete_model "
+            "settings.list settings.put_agent settings.put_key settings.put_model settings.restore_agent "
+            "settings.test_key sharing.open_as_administrator users.invitations users.invite users.remove "
+            "users.reset_password users.revoke_invitation users.search_audit users.set_budget users.usage "
+            "webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
             "webhooks.list webhooks.replay webhooks.rotate_secret"
         ),
         "operator": (

@@ -45,6 +45,7 @@ from everturn.config.schema import (
     RuleTable,
     SavedPromptTable,
     ScheduleTable,
+    SettingsTable,
     StoreTable,
     TelemetryTable,
     TenantTable,
@@ -91,6 +92,7 @@ TABLES: dict[str, Any] = {
     "limits": TenantLimits,
     "auth": AuthTable,
     "telemetry": TelemetryTable,
+    "settings": SettingsTable,
 }
 
 

@@ -77,6 +77,7 @@ class Things(Struct):
     def ids(self) -> dict[str, str]:
         """By the names that paths have for them."""
         named = {"id": self.response, "chat": self.session, "user": "viewer", "tenant": "ours", "server": "files"}
+        named |= {"vendor": "openai", "model": "fast"}
         return {**msgspec.to_builtins(self), **named, "agent": "assistant"}
 
 
@@ -129,6 +130,10 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "write_prompt": {"name": "a", "text": "x"},
         "write_instructions": {"text": "x"},
         "write_session_instructions": {"text": "x"},
+        "put_model_key": {"key": "sk-something-long"},
+        "put_model": {"settings": {"model": "openai:m"}},
+        "put_agent": {"settings": {}},
+        "restore_agent": {"version": 1},
         "create_webhook": {"url": "https://example.com/hook"},
         "share": {"user": "viewer"},
         "open_link": {"link": ids["share"]},

@@ -16,7 +16,7 @@ from everturn.server.protocols.a2a import a2a_routes
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
 from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.route import Route
-from everturn.server.routes import accounts, admin, hooks, schedules, sharing, users, webhooks
+from everturn.server.routes import accounts, admin, hooks, schedules, settings, sharing, users, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.route_matrix import CANARY, Things, World, a_world, absent, may, state_of
 from tests.helpers.server_app import Answer, ask
@@ -29,6 +29,7 @@ ROUTES: list[Route] = [
     *schedules.ROUTES,
     *webhooks.ROUTES,
     *users.ROUTES,
+    *settings.ROUTES,
     *(route for route in hooks.ROUTES if route.needs is not None),
     *openai_routes.ROUTES,
     *ai_sdk_routes.ROUTES,
@@ -39,14 +40,10 @@ OTHERS = {"openapi", "metrics", "log_out", "change_password"}
 """Routes of the application itself that take a credential."""
 
 OWN = {
-    "put_user",
-    "put_tenant",
-    "erase_memory",
-    "a2a_card",
-    "a2a_call",
-    "remove_user",
-    "set_user_budget",
-    "reset_password",
+    *("put_model_key", "delete_model_key", "test_model_key", "put_model", "delete_model"),
+    *("put_agent", "delete_agent", "agent_versions", "restore_agent"),
+    *("put_user", "put_tenant", "erase_memory", "a2a_card", "a2a_call"),
+    *("remove_user", "set_user_budget", "reset_password"),
 }
 """Routes whose ids are names that a tenant or the configuration gives, so that two may have the same."""
 
@@ -84,6 +81,12 @@ ELSE: dict[str, set[int]] = {
     "revoke_share": {204, 403},
     "open_link": {404},  # that was no link
     "dismiss_notice": {204, 404},  # only the author has it
+    "settings": {200, 403},  # with several tenants only an operator; and this server changes none
+    **{
+        name: {403, 422}
+        for name in ("put_model_key", "delete_model_key", "test_model_key", "put_model", "delete_model")
+    },
+    **{name: {403, 422} for name in ("put_agent", "delete_agent", "agent_versions", "restore_agent")},
 }
 """What else may come of being let in, where it is not just as the route says."""
 

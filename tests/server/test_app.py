@@ -18,7 +18,7 @@ from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
 from everturn.server.openapi import find_references
 from everturn.server.route import HttpRequestContext, Route
-from everturn.server.routes import accounts, admin, hooks, schedules, sharing, users, webhooks
+from everturn.server.routes import accounts, admin, hooks, schedules, settings, sharing, users, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.access_methods import METHODS, RESOURCES
 from tests.helpers.server_app import PORT, NoStreams, PlainDoor, ask, make, make_house, word
@@ -31,6 +31,7 @@ ROUTES = [
     *sharing.ROUTES,
     *webhooks.ROUTES,
     *users.ROUTES,
+    *settings.ROUTES,
     hooks.ROUTES[0],
 ]
 
@@ -113,6 +114,10 @@ BODIES: dict[Any, Any] = {
     api.PutPrompt: {"name": "a", "text": "x"},
     api.PutInstructions: {"text": "x"},
     api.PutSessionInstructions: {"text": "x"},
+    api.NewModelKey: {"key": "sk-something-long"},
+    api.NewModelSettings: {"settings": {"model": "openai:m"}},
+    api.NewAgentSettings: {"settings": {}},
+    api.RestoreVersion: {"version": 1},
     api.OpenLink: {"link": "x"},
     api.OpenAsAdministrator: {"reason": "x"},
 }

@@ -17,6 +17,7 @@ from everturn.core.events import FilesChanged
 from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, Usage
 from everturn.core.schedules import Schedule
+from everturn.core.settings import Setting
 from everturn.core.sharing import Share
 from everturn.core.store_ports import TurnSnapshot
 from everturn.core.user_memory import MemoryCreate, MemoryOrigin
@@ -92,6 +93,7 @@ async def fill(store: SqlStore) -> None:
         first = replace(send_to_agent(f"s{tenant}", f"t{tenant}", tenant), parts=(FilePart(blob, "text/plain", 1),))
         await store.admit(first)
         await store.webhooks.put(Webhook(id="w", tenant=tenant, url="https://example.com", events=("gate.opened",)))
+        await store.settings.add(Setting(scope=tenant, kind="agent", name="a", version=1))
         await store.schedules.add(Schedule(id="d", tenant=tenant, text="apple", cron="0 9 * * *"))
         events = [
             *turn_started_events(f"t{tenant}", text="apple", command=f"t{tenant}.k"),

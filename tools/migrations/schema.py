@@ -325,6 +325,21 @@ schedules = sa.Table(
 _is_waiting = schedules.c.wake_at.is_not(None)
 sa.Index("schedules_wake", schedules.c.wake_at, sqlite_where=_is_waiting, postgresql_where=_is_waiting)
 
+# Settings that administrators change at run time (core/settings.py): a row per version.
+settings = sa.Table(
+    "settings",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),  # "*": of the installation
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("version", sa.BigInteger, primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("secret", sa.LargeBinary, nullable=False),  # encrypted; of the newest version only
+    sa.Column("is_deleted", sa.Boolean, nullable=False),
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+)
+
 # Outbound webhooks (core/webhooks.py): who is told of which events, and the outbox, which an append writes.
 webhooks = sa.Table(
     "webhooks",

@@ -27,6 +27,8 @@ Access, by resource:
 - `memory`: `access.memory`: the caller's memory files
 - `schedules`: `access.schedules`: messages that start turns at planned times
 - `webhooks`: `access.webhooks`: URLs that are told of events
+- `settings`: `access.settings`: models and their keys, and agents, changed at run time
+- `settings_backend`: the port by which settings are checked, encrypted and applied
 - `hooks`: `access.hooks`: the list of inbound hooks
 - `accounts`: `access.accounts`: users, API keys, tenants, usage, the audit log
 - `users`: `access.users`: removal, budgets, invitations, usage by user, audit searches

@@ -1,5 +1,5 @@
 """Access: what one principal may see and do, by resource: sessions and their shares, the log, gates, files, memory,
-prompts, schedules, webhooks, inbound hooks, accounts, MCP prompts and resources, and administration.
+prompts, schedules, webhooks, settings, inbound hooks, accounts, MCP prompts and resources, and administration.
 
 Every id from outside is checked in this package, and only here.
 """
@@ -27,6 +27,7 @@ from everturn.access.schedules import ScheduleAccess
 from everturn.access.scope import ScopedAccess
 from everturn.access.server_context import ServerContext
 from everturn.access.sessions import MOST_LISTED, SessionAccess, session_view
+from everturn.access.settings import SettingsAccess
 from everturn.access.sharing import SharingAccess, outside_view
 from everturn.access.titles import with_titles
 from everturn.access.turn_options import models_of
@@ -72,6 +73,7 @@ class Access:
         "schedules",
         "scope",
         "sessions",
+        "settings",
         "sharing",
         "users",
         "webhooks",
@@ -88,6 +90,7 @@ class Access:
         self.memory = MemoryAccess(scope)
         self.schedules = ScheduleAccess(scope)
         self.webhooks = WebhookAccess(scope)
+        self.settings = SettingsAccess(scope)
         self.hooks = HookAccess(scope)
         self.accounts = AccountAccess(scope)
         self.users = UserAccess(scope)

@@ -22,6 +22,7 @@ from everturn.errors import (
     UnknownSchedule,
     UnknownServer,
     UnknownSession,
+    UnknownSetting,
     UnknownShare,
     UnknownTurn,
     UnknownWebhook,
@@ -41,6 +42,7 @@ UNKNOWN_TEXTS: Final[dict[type[EverturnError], str]] = {
     UnknownServer: "there is no such server",
     UnknownSchedule: "there is no such schedule",
     UnknownWebhook: "there is no such webhook",
+    UnknownSetting: "there is no such setting",
     UnknownShare: "there is no such share",
     UnknownLink: "there is no such link, or it has expired or was revoked",
 }

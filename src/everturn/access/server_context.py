@@ -11,6 +11,7 @@ from msgspec import Struct
 from everturn import api
 from everturn.access.agents import Agents, AgentSpec
 from everturn.access.quotas import TenantMeter
+from everturn.access.settings_backend import SettingsBackend
 from everturn.app import App
 from everturn.base_app import BaseApp
 from everturn.core.accounts import Accounts
@@ -46,6 +47,8 @@ class ServerContext(Struct, dict=True):
         self._secrets: dict[str, bytes] = {}
         # Set by the code that loaded the configuration, which knows how to change it.
         self.setup_survey: SetupSurvey | None = None
+        # Set by the same code: what administrators change at run time. None: nothing can be changed.
+        self.settings: SettingsBackend | None = None
         # Only the server of a terminal opens folders: all its users are the user of this machine.
         self.open_folder: OpenFolderFunction | None = None
 

@@ -23,6 +23,9 @@ Every value has a source position, so that all problems are reported at once, ea
     demo_tools      tools for the offline demo
     worker          the runtime of a cluster's worker
     reload          reloads a file that changes while a server runs
+    stored_settings  settings of administrators, as a layer beneath the files
+    settings_reload  applies stored settings while a server runs
+    secret_box      encryption of the secrets in settings
     retention_job   runs the store's maintenance job daily
     discovery       finds the models that this machine could use
     available_models  lists the models that can be used, with prices; guesses the vendor of a name

@@ -18,6 +18,7 @@ from everturn.models.offline import OFFLINE
 from everturn.models.prices import ModelFacts, facts_of
 from everturn.models.registry import find_key, get_model
 from everturn.models.retry import FallbackModel
+from everturn.transport import Transport
 
 DEFAULT_MODELS: Final[Mapping[str, str]] = {
     "ANTHROPIC_API_KEY": "anthropic:claude-opus-5",
@@ -69,8 +70,11 @@ def make_model(
     environ: Mapping[str, str],
     tables: Mapping[str, ModelTable] | None = None,
     rate_limits: Mapping[str, RateLimit] | None = None,
+    transport: Transport | None = None,
 ) -> Model:
     """Create a model of `[models]`; `tables` are all of them, among which its fallbacks are looked up.
+
+    `transport` sends its requests, instead of one without an egress policy.
 
     Raises:
         ConfigError: its key cannot be resolved.
@@ -97,6 +101,7 @@ def make_model(
             )
             for place in table.deployments
         ],
+        transport=transport,
         environ=environ,
     )
     configured = ConfiguredModel(name, model, table.params)

@@ -22,11 +22,13 @@ from everturn.config.hooks import read_hooks
 from everturn.config.layers import SYSTEM_FILE, user_file
 from everturn.config.load import LoadedConfig, load_config
 from everturn.config.schedules import apply_schedules
+from everturn.config.settings_reload import SIGNAL, StoredSettings
 from everturn.errors import ConfigError, StoreUnavailable
 from everturn.running.permissions import Permissions
 
 log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two checks
+SETTINGS_PAUSE = 5.0  # seconds between two looks at the stored settings; a signal comes before
 LIVE = ("agents", "hooks", "limits", "permissions", "prompts", "schedules", "tenants")
 """Tables that are reloaded. A tenant or user that is no longer named stays as it is."""
 
@@ -45,10 +47,67 @@ class ConfigReloader:
         system: Path = SYSTEM_FILE,
     ) -> None:
         self.loaded, self._app, self._context, self._model = loaded, app, context, model
+        self.files = loaded  # without the stored settings
+        self.settings: StoredSettings | None = None
+        self._lock = asyncio.Lock()
         self._named, self._system = named, system
         self._environ = os.environ if environ is None else environ
         self._seen = self._file_states()
         self._signalled = asyncio.Event()
+
+    @property
+    def default_model(self) -> str:
+        """The model of agents that name none."""
+        return self._model
+
+    async def open_settings(self, key_file: Path | None = None) -> None:
+        """Apply what administrators have stored, now and whenever it changes; `key_file` has the key of its secrets."""
+        if not self.files.config.settings.editable:
+            return
+        settings = StoredSettings(self, self._app, self._environ, key_file)
+        await settings.open()
+        self.settings = settings
+        await self.apply_settings()
+        if self._context is not None:
+            self._context.settings = settings
+
+    async def apply_settings(self) -> None:
+        """Apply the stored settings as they are now. Invalid ones are left out, and logged."""
+        if self.settings is None:
+            return
+        async with self._lock:
+            try:
+                await self.settings.read()
+                self._apply(await self._with_settings(self.files))
+            except (ConfigError, StoreUnavailable) as error:
+                log.error("the settings are left as they were: %s", error)
+
+    async def _with_settings(self, files: LoadedConfig) -> LoadedConfig:
+        if self.settings is None:
+            return files
+        applied = await asyncio.to_thread(self.settings.add_to, files)
+        for (kind, name), reason in applied.problems.items():
+            if self.settings.problems.get((kind, name)) != reason:
+                log.warning("the stored %s %r is not used: %s", kind, name, reason)
+        self.settings.problems = applied.problems
+        self.settings.install_models(applied)
+        return applied.loaded
+
+    async def watch_settings(self, pause: float = SETTINGS_PAUSE) -> None:
+        """Apply changes of other processes: at once when they signal, and otherwise after a pause; until cancelled."""
+        if self.settings is None:
+            return
+        signals = self._app.bus.listen(SIGNAL)
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await signals.wait()
+                with suppress(StoreUnavailable):
+                    if await self.settings.has_changed():
+                        await self.apply_settings()
+        finally:
+            signals.close()
 
     async def watch(self, pause: float = PAUSE) -> None:
         """Check periodically, and at once on SIGHUP, until cancelled."""
@@ -74,9 +133,11 @@ class ConfigReloader:
         """Read everything again, and apply what can change at run time. False: it is invalid, and nothing changed."""
         try:
             new = await asyncio.to_thread(load_config, self._named, self._environ, self._system)
-            _check_files(self.loaded, new)
-            old, hooks = self.loaded, read_hooks(new.config, self._environ)
-            self._apply(new)
+            _check_files(self.files, new)
+            old, hooks = self.files, read_hooks(new.config, self._environ)
+            async with self._lock:
+                self._apply(await self._with_settings(new))
+                self.files = new
             if self._context is not None:
                 self._context.inbound_hooks.replace_all(hooks)
             if self._context is not None:

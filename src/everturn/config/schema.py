@@ -378,6 +378,13 @@ class AuthTable(Struct, frozen=True):
     signing_keys: tuple[SecretRef, ...] = ()  # the first signs tokens, all verify; none: keys that the store makes
 
 
+class SettingsTable(Struct, frozen=True):
+    """`[settings]`: what administrators may change on the page."""
+
+    editable: bool = True  # false: nothing that is stored applies, and nothing can be changed
+    allow: tuple[str, ...] = ()  # model servers that the egress policy would refuse: host:port
+
+
 class TelemetryTable(Struct, frozen=True):
     """`[telemetry]`: traces, metrics and logs, and where they are sent."""
 
@@ -419,6 +426,7 @@ class Config(Struct, frozen=True):
     limits: TenantLimits = TenantLimits()
     auth: AuthTable = AuthTable()
     telemetry: TelemetryTable = TelemetryTable()
+    settings: SettingsTable = SettingsTable()
 
 
 SET_IN_OTHER_TABLE: dict[tuple[str | int, ...], str] = {

@@ -35,8 +35,14 @@ def make(**ports: Any) -> App:
     app = app_factory(loaded, model, os.environ, configured_telemetry(loaded, os.environ))(**ports)
     reloading = ConfigReloader(loaded, app, None, model, named)
     loop = asyncio.get_running_loop()
+
+    async def follow_settings() -> None:
+        await reloading.open_settings()
+        await reloading.watch_settings()
+
     for work in (
         reloading.watch(),
+        follow_settings(),
         run_maintenance(app, loaded.config.store.retention_days),
         erase_temporary_sessions(app),
         watch_services(app),

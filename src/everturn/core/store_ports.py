@@ -35,6 +35,7 @@ from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.schedules import ScheduleStore
+from everturn.core.settings import SettingStore
 from everturn.core.sharing import Reader, SharingStore
 from everturn.core.state import TurnState, fold
 from everturn.core.tree import MessageTree
@@ -477,7 +478,7 @@ class TurnStore(EventLog, CommandInbox, Protocol):
 
 
 class Store(TurnStore, SessionDirectory, BlobStore, Protocol):
-    """A whole store: the log, the inbox, the directory, the blobs, and the accounts, memory files, schedules and webhooks beside them."""
+    """A whole store: the log, the inbox, the directory, the blobs, and the accounts, memory files, schedules, webhooks and settings beside them."""
 
     @property
     def accounts(self) -> Accounts:
@@ -497,6 +498,11 @@ class Store(TurnStore, SessionDirectory, BlobStore, Protocol):
     @property
     def sharing(self) -> SharingStore:
         """With whom conversations are shared, stored beside the sessions."""
+        ...
+
+    @property
+    def settings(self) -> SettingStore:
+        """The settings that administrators change at run time."""
         ...
 
     @property

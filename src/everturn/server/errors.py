@@ -80,6 +80,7 @@ ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
     errors.UnknownKey: ErrorRow(404, "unknown_key", "there is no such key"),
     errors.UnknownServer: ErrorRow(404, "unknown_server", "there is no such server"),
     errors.UnknownSchedule: ErrorRow(404, "unknown_schedule", "there is no such schedule"),
+    errors.UnknownSetting: ErrorRow(404, "unknown_setting", "there is no such setting"),
     errors.UnknownWebhook: ErrorRow(404, "unknown_webhook", "there is no such webhook"),
     errors.UnknownShare: ErrorRow(404, "unknown_share", "there is no such share"),
     errors.UnknownLink: ErrorRow(404, "unknown_link", "there is no such link, or it has expired or was revoked"),

@@ -115,6 +115,7 @@ from everturn.stores.import_check import (
 from everturn.stores.memory_usage import UsageTotals
 from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.stores.schedules import DictSchedules
+from everturn.stores.settings import DictSettings
 from everturn.stores.sharing import DictSharing
 from everturn.stores.user_memory import DictUserMemory
 from everturn.stores.webhooks import DictWebhooks
@@ -334,6 +335,7 @@ class MemoryStore:
         self._sharing = DictSharing(self._author_of)
         self.rate_limits = MemoryRateLimits()
         self._webhooks = DictWebhooks()
+        self._settings = DictSettings()
 
     def _session(self, session: str) -> _MemorySession:
         if session in self._erased:
@@ -808,6 +810,11 @@ class MemoryStore:
     def schedules(self) -> DictSchedules:
         """The schedules of this store."""
         return self._schedules
+
+    @property
+    def settings(self) -> DictSettings:
+        """The settings that administrators change."""
+        return self._settings
 
     @property
     def webhooks(self) -> DictWebhooks:

@@ -20,6 +20,7 @@ OPTIONAL_METHODS = {name: port.__name__ for port in (SessionDirectory, BlobStore
     "accounts": "Accounts",
     "user_memory": "UserMemory",
     "schedules": "ScheduleStore",
+    "settings": "SettingStore",
     "sharing": "SharingStore",
     "webhooks": "WebhookStore",
 }

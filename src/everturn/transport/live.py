@@ -23,7 +23,7 @@ from everturn.errors import ModelError
 from everturn.transport import HttpRequest, url_origin
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession, StreamReader
+    from aiohttp import ClientResponse, ClientSession, StreamReader, TCPConnector
     from yarl import URL
 
 CONNECT = 10.0  # seconds to connect to a server; the reader of the stream limits the time of the response
@@ -39,13 +39,7 @@ async def _open() -> _Pool:
     """Hold a pool open. It is a generator because an event loop closes its async generators when it shuts down."""
     import aiohttp
 
-    session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        read_bufsize=READ_BUFFER,
-        skip_auto_headers=("User-Agent",),
-    )
+    session = open_pool(aiohttp.TCPConnector(limit=0))
     try:
         async with session:
             yield session
@@ -53,6 +47,19 @@ async def _open() -> _Pool:
         _pools.pop(
             asyncio.get_running_loop(), None
         )  # the session refers to its loop, so neither would ever be collected
+
+
+def open_pool(connector: TCPConnector) -> ClientSession:
+    """Return a session with connections of its own."""
+    import aiohttp
+
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        read_bufsize=READ_BUFFER,
+        skip_auto_headers=("User-Agent",),
+    )
 
 
 async def _session() -> ClientSession:
@@ -91,18 +98,20 @@ def _advice(error: Exception) -> str:
     return "is the server running, and the base URL right?"
 
 
-class _LiveResponse:
+class LiveResponse:
+    """A response, as it arrives."""
+
     def __init__(self, response: ClientResponse) -> None:
         self._content = response.content
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
-    def read(self) -> _LiveResponse:
+    def read(self) -> LiveResponse:
         """The body, in chunks as they arrive."""
         return self
 
     # Not a generator: one that is left in the middle is closed by a task of its own, which costs more than the reading.
-    def __aiter__(self) -> _LiveResponse:
+    def __aiter__(self) -> LiveResponse:
         return self
 
     async def __anext__(self) -> bytes:
@@ -144,41 +153,47 @@ class HttpTransport:
         _imported.add("aiohttp")
 
     @asynccontextmanager
-    async def post(self, post: HttpRequest) -> AsyncGenerator[_LiveResponse]:
+    async def post(self, post: HttpRequest) -> AsyncGenerator[LiveResponse]:
         """Send a request; the socket is closed when the context is left before the end of the response."""
         if not _imported:  # `sys.modules` has it before it can be used
             await asyncio.to_thread(self.load)
-        import aiohttp
-
-        session = await _session()
         proxy, login = _proxy(*urlsplit(post.url)[:2])
-        try:
-            response = await session.post(
-                _url(post.url),
-                data=post.body,
-                headers=post.headers,
-                allow_redirects=False,
-                proxy=proxy,
-                proxy_auth=aiohttp.BasicAuth(*login) if login else None,
-            )
-        except aiohttp.ClientHttpProxyError as error:
-            raise ModelError(
-                f"the proxy at {url_origin(proxy or '')} refused: {error.status}", kind="network"
-            ) from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            reason = replace_surrogates(str(getattr(error, "strerror", None) or error or type(error).__name__))
-            raise ModelError(
-                f"nobody answers at {url_origin(post.url)}: {reason}; {_advice(error)}",
-                kind="network",
-                retryable=not isinstance(error, ValueError),
-            ) from error
-        try:
-            yield _LiveResponse(response)
-        finally:
-            if response.content.at_eof():
-                response.release()  # the connection can be reused
-            else:
-                response.close()
+        async with send_request(await _session(), post, proxy, login) as response:
+            yield response
+
+
+@asynccontextmanager
+async def send_request(
+    session: ClientSession, post: HttpRequest, proxy: str | None = None, login: tuple[str, str] | None = None
+) -> AsyncGenerator[LiveResponse]:
+    """Send a request over a session, and close its socket when the context is left before the end of the response."""
+    import aiohttp
+
+    try:
+        response = await session.post(
+            _url(post.url),
+            data=post.body,
+            headers=post.headers,
+            allow_redirects=False,
+            proxy=proxy,
+            proxy_auth=aiohttp.BasicAuth(*login) if login else None,
+        )
+    except aiohttp.ClientHttpProxyError as error:
+        raise ModelError(f"the proxy at {url_origin(proxy or '')} refused: {error.status}", kind="network") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        reason = replace_surrogates(str(getattr(error, "strerror", None) or error or type(error).__name__))
+        raise ModelError(
+            f"nobody answers at {url_origin(post.url)}: {reason}; {_advice(error)}",
+            kind="network",
+            retryable=not isinstance(error, ValueError),
+        ) from error
+    try:
+        yield LiveResponse(response)
+    finally:
+        if response.content.at_eof():
+            response.release()  # the connection can be reused
+        else:
+            response.close()
 
 
 @lru_cache

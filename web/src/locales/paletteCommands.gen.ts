@@ -20,6 +20,8 @@ export const useTexts = defineTexts({
   compact: "Compact this conversation…",
   stop: "Stop the running turn",
   out: "Log out",
+  models: "Models",
+  agents: "Agents",
 }, {
   create: "新对话",
   inbox: "打开待办",
@@ -39,4 +41,6 @@ export const useTexts = defineTexts({
   compact: "压缩此对话…",
   stop: "停止当前运行",
   out: "退出登录",
+  models: "模型",
+  agents: "智能体",
 });

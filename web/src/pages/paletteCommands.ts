@@ -36,6 +36,10 @@ export function usePaletteCommands(): Command[] {
     for (const name of agent ? modelsOf(agent) : []) if (name !== model) add(`model ${name}`, t.model(name), "server", () => setChoice({ model: name }, session));
     add("permissions", t.permissions, "lock", () => navigate({ page: "permissions" }));
     add("mcp", t.mcp, "plug", () => navigate({ page: "mcp" }));
+    if (hasRole("owner")) {
+      add("models", t.models, "server", () => navigate({ page: "models" }));
+      add("agents", t.agents, "branch", () => navigate({ page: "agents" }));
+    }
     add("prompts", t.prompts, "edit", () => navigate({ page: "prompts" }));
     add("memory", t.memory, "file", () => navigate({ page: "memory" }));
     add("usage", t.usage, "chart", () => navigate({ page: "usage" }));

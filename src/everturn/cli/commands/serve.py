@@ -106,7 +106,10 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
         link = "" if _is_output_logged(options, loaded) else await authenticator.login_link(LOCAL, "local")
         model = overrides.model or default_model(os.environ)
         reloading = ConfigReloader(loaded, context.app, context, model, config_file(options))
+        is_file = store not in ("", "memory") and "://" not in store
+        await reloading.open_settings(Path(f"{store}.settings-key") if is_file else None)
         tasks = [asyncio.create_task(reloading.watch(FOREVER if options.no_reload else 1.0))]
+        tasks.append(asyncio.create_task(reloading.watch_settings()))
         if not options.cluster:  # in a cluster the workers do this
             tasks.append(asyncio.create_task(run_maintenance(context.app, loaded.config.store.retention_days)))
             tasks.append(asyncio.create_task(erase_temporary_sessions(context.app)))

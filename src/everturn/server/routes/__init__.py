@@ -10,6 +10,7 @@ Most routes are one line each: method, path, the method of `Access` they call, a
 - `passwords`: logins with passwords, and accepted invitations
 - `sharing`: who may see a conversation
 - `schedules`: messages that start turns at planned times
+- `settings`: models, keys and agents that administrators change, for owners
 - `webhooks`: URLs that are told of events, for owners
 - `hooks`: signed deliveries to inbound hooks, and their list
 - `callbacks`: results that external systems deliver to waiting calls

@@ -96,7 +96,7 @@ TABLES = (
         "lookup",
     ),
     *("tenants", "users", "credentials", "audit", "marks", "memory_files", "memory_writes"),
-    *("schedules", "webhooks", "webhook_deliveries"),
+    *("schedules", "webhooks", "webhook_deliveries", "settings"),
     *("session_shares", "temporary_sessions", "user_records", "invitations"),
     *("blobs", "chunks"),  # without a tenant: a reader who knows a blob's hash has the blob, or a reference to it
 )

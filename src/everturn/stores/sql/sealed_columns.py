@@ -213,6 +213,12 @@ SEALED: Final[dict[str, SealedStatement]] = {
     "due schedules": SealedStatement(
         tenant=Ref("r", 1), reads=(SealedColumn(0, "schedules", "body", _r(2)),), skips=True
     ),
+    # Settings: a secret is encrypted before it gets here, with the same keys or others (decision 0219)
+    "add setting": SealedStatement(tenant=_P0, writes=(SealedColumn(4, "settings", "body", _p(1, 2, 3)),)),
+    **dict.fromkeys(
+        ("current settings", "setting versions"),
+        SealedStatement(tenant=Ref("r", 0), reads=(SealedColumn(4, "settings", "body", _r(1, 2, 3)),)),
+    ),
     "put webhook": SealedStatement(tenant=_P0, writes=(SealedColumn(3, "webhooks", "body", _p(1)),)),
     "webhook": SealedStatement(tenant=_P0, reads=(SealedColumn(0, "webhooks", "body", _p(1)),)),
     "webhooks": SealedStatement(tenant=_P0, reads=(SealedColumn(0, "webhooks", "body", _r(1)),)),

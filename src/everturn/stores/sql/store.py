@@ -47,6 +47,7 @@ from everturn.stores.sql.database import Database, Operation
 from everturn.stores.sql.projections import SessionProjection
 from everturn.stores.sql.rate_limits import SqlRateLimits
 from everturn.stores.sql.schedules import SqlSchedules
+from everturn.stores.sql.settings import SqlSettings
 from everturn.stores.sql.sharing import SqlSharing
 from everturn.stores.sql.signing_keys import SqlKeyTable
 from everturn.stores.sql.user_memory import SqlUserMemory
@@ -88,6 +89,7 @@ class SqlStore:
         self._schedules = SqlSchedules(database)
         self._sharing = SqlSharing(database)
         self._webhooks = SqlWebhooks(database)
+        self._settings = SqlSettings(database)
         self._projections: dict[str, SessionProjection] = {}  # least recently used first
         self._snapshots: dict[str, list[TurnSnapshot]] = {}  # to be written with the next append
         self._recent: dict[str, _Recent] = {}
@@ -130,7 +132,7 @@ class SqlStore:
         database = EncryptedDatabase(self._database, keys, allow_plaintext=allow_plaintext)
         self._encrypted, self._blobs = database, EncryptedBlobs(database, self._blob_rows)
         self._database = database
-        for part in (self._accounts, self._user_memory, self._schedules, self._webhooks):
+        for part in (self._accounts, self._user_memory, self._schedules, self._webhooks, self._settings):
             part.use_database(database)  # in place: others may have them already
         return self
 
@@ -479,6 +481,11 @@ class SqlStore:
     def webhooks(self) -> SqlWebhooks:
         """The webhooks and their outbox in the same database."""
         return self._webhooks
+
+    @property
+    def settings(self) -> SqlSettings:
+        """The settings that administrators change, in the same database."""
+        return self._settings
 
     @property
     def sharing(self) -> SqlSharing:

@@ -30,6 +30,7 @@ pytest-asyncio in auto mode, or mark your class. For readable failures call
 - `user_memory`: memory files of users
 - `schedules`: schedules
 - `sharing`: shares of conversations
+- `settings`: settings with their versions
 - `webhooks`: webhooks and their outbox
 - `bus`: bus
 - `engine`: engine
@@ -51,6 +52,7 @@ from everturn.testing.contracts.model import ModelContract, ProviderModelContrac
 from everturn.testing.contracts.pagination import PaginationContract
 from everturn.testing.contracts.schedules import ScheduleStoreContract
 from everturn.testing.contracts.session_updates import OrganizingContract
+from everturn.testing.contracts.settings import SettingStoreContract
 from everturn.testing.contracts.sharing import SharingStoreContract
 from everturn.testing.contracts.usage import UsageContract, UsageDirectoryContract
 from everturn.testing.contracts.user_memory import UserMemoryContract
@@ -85,7 +87,7 @@ class TurnStoreContract(EventLogContract, CommandInboxContract):
 
 
 class StoreContract(TurnStoreContract, SessionDirectoryContract, BlobStoreContract):
-    """`Store`: all of its ports but the accounts, the memory files, the schedules and the webhooks."""
+    """`Store`: all of its ports but the accounts, the memory files, the schedules, the webhooks and the settings."""
 
 
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "ProviderModelContract",
     "ScheduleStoreContract",
     "SessionDirectoryContract",
+    "SettingStoreContract",
     "SharingStoreContract",
     "StoreContract",
     "TurnStoreContract",

@@ -1,0 +1,326 @@
+"""Settings access: models and their keys, and agents that an administrator changes at run time.
+
+All tenants of an installation share models and agents. With one tenant, its owners change them; with several, only an
+operator does. What a file defines is fixed. Every change is a version with its author, and is audited; a secret is in no
+answer, no audit record and no error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from everturn import api
+from everturn.access.roles import needs
+from everturn.access.scope import ScopedAccess
+from everturn.access.settings_backend import SettingsBackend
+from everturn.core.settings import (
+    AgentSettings,
+    KeySettings,
+    ModelSettings,
+    Setting,
+    SettingBody,
+    SettingKind,
+    SettingStore,
+    check_setting_name,
+    decode_body,
+    encode_body,
+)
+from everturn.errors import ConfigError, HashMismatch, UnknownSetting
+
+MAX_SETTINGS: Final = 200  # of one kind
+MAX_SECRET: Final = 4096  # characters
+SHOWN_FROM: Final = 16  # characters of a key of which the last four are shown
+NOT_HERE: Final = (
+    "settings cannot be changed here: `editable` under [settings] is false, or this server has no store for them"
+)
+
+
+class SettingsAccess:
+    """Access to settings."""
+
+    __slots__ = ("scope",)
+
+    def __init__(self, scope: ScopedAccess) -> None:
+        self.scope = scope
+
+    @needs("owner")
+    async def list(self) -> api.SettingsView:
+        """All settings, and what files and the environment define. Never a secret."""
+        await self._require_administrator()
+        backend = self.scope.server_context.settings
+        if backend is None or not backend.is_editable:
+            return api.SettingsView(is_editable=False, problem=NOT_HERE)
+        rows = await self._store.current()
+        return api.SettingsView(
+            is_editable=True,
+            secret_problem=backend.secret_problem,
+            vendors=backend.vendors(),
+            fixed=[
+                api.FixedSettingView(kind=row.kind, name=row.name, value=row.value, where=row.where)
+                for row in backend.fixed()
+            ],
+            keys=[_key_view(row, backend) for row in rows if row.kind == "key"],
+            models=[_model_view(row, backend) for row in rows if row.kind == "model"],
+            agents=[_agent_view(row, backend) for row in rows if row.kind == "agent"],
+        )
+
+    # Keys --------------------------------------------------------------------------------------------------------------
+
+    @needs("owner")
+    async def put_key(self, vendor: str, request: api.NewModelKey) -> api.ModelKeyView:
+        """Store the API key of a vendor, instead of the one before. No answer ever contains it.
+
+        Raises:
+            ConfigError: the vendor has no keys, the environment has one already, or it cannot be encrypted.
+        """
+        backend = await self._backend()
+        if vendor not in backend.vendors():
+            raise ConfigError(
+                f"there is no vendor {vendor[:40]!r} with a key; there are {', '.join(backend.vendors())}"
+            )
+        self._require_free(backend, "key", vendor)
+        shown = _shown_key(request.key)
+        setting = await self._save(backend, "key", vendor, shown, secret=request.key, fingerprint=shown.fingerprint)
+        return _key_view(setting, backend)
+
+    @needs("owner")
+    async def delete_key(self, vendor: str) -> None:
+        """Delete a key, from all versions. Models that need it fail from the next request on."""
+        await self._delete("key", vendor)
+
+    @needs("owner")
+    async def test_key(self, vendor: str) -> api.KeyTestView:
+        """Ask a vendor for its models with the stored key."""
+        backend = await self._backend()
+        setting = await self._get("key", vendor)
+        tested = await backend.test_key(setting)
+        await self.scope.audit_action("setting.test", f"key:{vendor}", version=setting.version)
+        return api.KeyTestView(models=list(tested.models), problem=tested.problem, is_refused=tested.is_refused)
+
+    # Models ------------------------------------------------------------------------------------------------------------
+
+    @needs("owner")
+    async def put_model(self, model: str, request: api.NewModelSettings) -> api.ModelSettingsView:
+        """Offer a model, or change one.
+
+        Raises:
+            ConfigError: it is invalid, its key is missing, or a file has a model of this name.
+            HashMismatch: another person has changed it meanwhile.
+        """
+        backend = await self._backend()
+        self._require_free(backend, "model", model)
+        settings = request.settings
+        if request.key and not settings.base_url:
+            raise ConfigError("a key of its own is for a model with a base_url; the key of a vendor is stored as such")
+        before = await self._find("model", model)
+        known: ModelSettings | None = decode_body(before) if before is not None else None
+        keeps_secret = known is not None and known.base_url == settings.base_url and not request.key
+        shown = _shown_key(request.key) if request.key else known.key if known is not None and keeps_secret else None
+        body = ModelSettings(
+            settings.model, settings.base_url, settings.window, settings.tool_format, settings.offered, shown
+        )
+        sealed = before.secret if before is not None and keeps_secret else b""
+        detail = {"model": body.model, "base_url": body.base_url}
+        saved = await self._save(
+            backend, "model", model, body, request.version, secret=request.key, sealed=sealed, **detail
+        )
+        return _model_view(saved, backend)
+
+    @needs("owner")
+    async def delete_model(self, model: str) -> None:
+        """Delete a model.
+
+        Raises:
+            ConfigError: an agent uses it.
+        """
+        await self._delete("model", model)
+
+    # Agents ------------------------------------------------------------------------------------------------------------
+
+    @needs("owner")
+    async def put_agent(self, agent: str, request: api.NewAgentSettings) -> api.AgentSettingsView:
+        """Create an agent, or change one: turns that start later have the new version.
+
+        Raises:
+            ConfigError: it is invalid, or a file has an agent of this name.
+            HashMismatch: another person has changed it meanwhile.
+        """
+        backend = await self._backend()
+        self._require_free(backend, "agent", agent)
+        return _agent_view(await self._save(backend, "agent", agent, request.settings, request.version), backend)
+
+    @needs("owner")
+    async def agent_versions(self, agent: str) -> api.AgentVersionList:
+        """All versions of an agent, newest first."""
+        backend = await self._backend()
+        rows = await self._store.versions("agent", agent)
+        if not rows:
+            raise UnknownSetting("there is no such setting")
+        return api.AgentVersionList(versions=[_agent_view(row, backend) for row in rows])
+
+    @needs("owner")
+    async def restore_agent(self, agent: str, request: api.RestoreVersion) -> api.AgentSettingsView:
+        """Make an older version of an agent the newest one; a deleted agent comes back."""
+        backend = await self._backend()
+        self._require_free(backend, "agent", agent)
+        rows = await self._store.versions("agent", agent)
+        old = next((row for row in rows if row.version == request.version and not row.is_deleted), None)
+        if old is None:
+            raise UnknownSetting("there is no such setting")
+        body: AgentSettings = decode_body(old)
+        saved = await self._save(backend, "agent", agent, body, rows[0].version, restored=request.version)
+        return _agent_view(saved, backend)
+
+    @needs("owner")
+    async def delete_agent(self, agent: str) -> None:
+        """Delete an agent; its versions stay, and it can be restored.
+
+        Raises:
+            ConfigError: another agent needs it.
+        """
+        await self._delete("agent", agent)
+
+    # What they share ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _store(self) -> SettingStore:
+        return self.scope.store.settings
+
+    async def _require_administrator(self) -> None:
+        """With several tenants, settings of the installation take an operator."""
+        tenants = await self.scope.server_context.accounts.tenants()
+        if sum(tenant.is_active for tenant in tenants) > 1:
+            self.scope.require_role("operator", "what all tenants share")
+
+    async def _backend(self) -> SettingsBackend:
+        await self._require_administrator()
+        backend = self.scope.server_context.settings
+        if backend is None or not backend.is_editable:
+            raise ConfigError(NOT_HERE)
+        return backend
+
+    def _require_free(self, backend: SettingsBackend, kind: SettingKind, name: str) -> None:
+        fixed = next((row for row in backend.fixed() if (row.kind, row.name) == (kind, name)), None)
+        if fixed is not None:
+            raise ConfigError(
+                f"{kind} {name!r} is set in {fixed.where}, which wins; change it there, or choose another name"
+            )
+
+    async def _find(self, kind: SettingKind, name: str) -> Setting | None:
+        rows = await self._store.versions(kind, name)
+        return rows[0] if rows and not rows[0].is_deleted else None
+
+    async def _get(self, kind: SettingKind, name: str) -> Setting:
+        found = await self._find(kind, name)
+        if found is None:
+            raise UnknownSetting("there is no such setting")
+        return found
+
+    async def _save(
+        self,
+        backend: SettingsBackend,
+        kind: SettingKind,
+        name: str,
+        body: SettingBody,
+        expected: int | None = None,
+        *,
+        secret: str = "",
+        sealed: bytes = b"",
+        **detail: Any,
+    ) -> Setting:
+        """Check, audit, store and apply a new version. `expected` is the version that the caller has seen."""
+        check_setting_name(name)
+        rows = await self._store.versions(kind, name)
+        number = rows[0].version if rows else 0
+        if expected is not None and expected != (0 if not rows or (rows[0].is_deleted and not detail) else number):
+            raise HashMismatch("this was changed meanwhile; look at it again")
+        if len(secret) > MAX_SECRET:
+            raise ConfigError(f"a key has at most {MAX_SECRET} characters")
+        setting = self._version(kind, name, number + 1, encode_body(body), sealed)
+        if secret:
+            setting = backend.seal(setting, secret)
+        current = await self._store.current()
+        if number == 0 and sum(row.kind == kind for row in current) >= MAX_SETTINGS:
+            raise ConfigError(f"there are at most {MAX_SETTINGS} settings of this kind; delete one")
+        await backend.check(_with(current, setting))
+        await self._add(setting, detail)
+        await backend.changed()
+        return setting
+
+    async def _delete(self, kind: SettingKind, name: str) -> None:
+        backend = await self._backend()
+        before = await self._get(kind, name)
+        setting = self._version(kind, name, before.version + 1, before.body, b"", is_deleted=True)
+        if kind != "key":  # a key that leaked is deleted, whatever needs it
+            await backend.check([row for row in await self._store.current() if (row.kind, row.name) != (kind, name)])
+        await self._add(setting, {})
+        await backend.changed()
+
+    def _version(
+        self, kind: SettingKind, name: str, version: int, body: bytes, secret: bytes, is_deleted: bool = False
+    ) -> Setting:
+        return Setting(
+            kind=kind,
+            name=name,
+            version=version,
+            body=body,
+            secret=secret,
+            is_deleted=is_deleted,
+            by=self.scope.principal.user,
+            at=self.scope.server_context.app.clock.now(),
+        )
+
+    async def _add(self, setting: Setting, detail: dict[str, Any]) -> None:
+        did = "setting.delete" if setting.is_deleted else "setting.put"
+        await self.scope.audit_action(did, f"{setting.kind}:{setting.name}", version=setting.version, **detail)
+        if not await self._store.add(setting):
+            raise HashMismatch("this was changed meanwhile; look at it again")
+
+
+def _with(rows: Sequence[Setting], setting: Setting) -> list[Setting]:
+    is_new = all((row.kind, row.name) != (setting.kind, setting.name) for row in rows)
+    changed = [setting if (row.kind, row.name) == (setting.kind, setting.name) else row for row in rows]
+    return [*changed, setting] if is_new else changed
+
+
+def _shown_key(key: str) -> KeySettings:
+    """What of a key is shown: a fingerprint, and its last four characters if it has many more."""
+    key = key.strip()
+    return KeySettings(key[-4:] if len(key) >= SHOWN_FROM else "", hashlib.sha256(key.encode()).hexdigest()[:12])
+
+
+def _key_view(row: Setting, backend: SettingsBackend) -> api.ModelKeyView:
+    shown: KeySettings = decode_body(row)
+    return api.ModelKeyView(
+        vendor=row.name,
+        last_four=shown.last_four,
+        fingerprint=shown.fingerprint,
+        by=row.by,
+        at=row.at,
+        problem=backend.problems.get(("key", row.name), ""),
+    )
+
+
+def _model_view(row: Setting, backend: SettingsBackend) -> api.ModelSettingsView:
+    return api.ModelSettingsView(
+        name=row.name,
+        version=row.version,
+        by=row.by,
+        at=row.at,
+        problem=backend.problems.get(("model", row.name), ""),
+        settings=decode_body(row),
+    )
+
+
+def _agent_view(row: Setting, backend: SettingsBackend) -> api.AgentSettingsView:
+    return api.AgentSettingsView(
+        name=row.name,
+        version=row.version,
+        by=row.by,
+        at=row.at,
+        problem=backend.problems.get(("agent", row.name), ""),
+        is_deleted=row.is_deleted,
+        settings=decode_body(row),
+    )

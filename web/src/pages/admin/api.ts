@@ -1,0 +1,17 @@
+/** API requests of the pages for administrators: models and their keys, and agents. */
+import type { AgentSettings, AgentSettingsView, AgentVersionList, KeyTestView, ModelKeyView, ModelSettings, ModelSettingsView, SettingsView } from "@everturn/client";
+import { client } from "../../app/app";
+
+const path = (kind: "keys" | "models" | "agents", name: string) => `/api/settings/${kind}/${encodeURIComponent(name)}`;
+
+export const fetchSettings = () => client.get<SettingsView>("/api/settings");
+export const putKey = (vendor: string, key: string) => client.send<ModelKeyView>("PUT", path("keys", vendor), { key });
+export const deleteKey = (vendor: string) => client.send<void>("DELETE", path("keys", vendor));
+export const testKey = (vendor: string) => client.send<KeyTestView>("POST", `${path("keys", vendor)}/test`);
+export const putModel = (name: string, settings: ModelSettings, version: number, key: string) =>
+  client.send<ModelSettingsView>("PUT", path("models", name), { settings, version, key });
+export const deleteModel = (name: string) => client.send<void>("DELETE", path("models", name));
+export const putAgent = (name: string, settings: AgentSettings, version: number) => client.send<AgentSettingsView>("PUT", path("agents", name), { settings, version });
+export const deleteAgent = (name: string) => client.send<void>("DELETE", path("agents", name));
+export const fetchVersions = (name: string) => client.get<AgentVersionList>(`${path("agents", name)}/versions`);
+export const restoreAgent = (name: string, version: number) => client.send<AgentSettingsView>("POST", `${path("agents", name)}/restore`, { version });
