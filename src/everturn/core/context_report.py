@@ -43,7 +43,9 @@ class ContextReport(Struct, frozen=True, kw_only=True):
     paused: bool = False  # no summary is asked for until the person says something
     summarizing: bool = False  # a summary is being written
     parts: tuple[ContextUsage, ...] = ()  # they add up to `used`
-    cost: float | None = None  # of the conversation so far, with its sub-agents; None: no price is known, or not asked for
+    cost: float | None = (
+        None  # of the conversation so far, with its sub-agents; None: no price is known, or not asked for
+    )
 
 
 def build_report(

@@ -49,6 +49,39 @@ export interface AgentSelected {
   readonly command?: string;
 }
 
+/** An agent. The fields are those of `[agents.NAME]` that load no code and read no file. */
+export interface AgentSettings {
+  readonly description?: string;
+  readonly instructions?: string;
+  readonly model?: string;
+  readonly models?: readonly (string)[];
+  readonly tools?: readonly (string)[] | null;
+  readonly groups?: readonly (string)[];
+  readonly subagents?: readonly (string)[];
+  readonly handoffs?: readonly (string)[];
+  readonly manual?: readonly (string)[];
+  readonly budget?: Budget;
+  readonly max_steps?: number;
+  readonly context?: string;
+  readonly tool_history?: "digest" | "full" | "none" | "results";
+  readonly review?: "always" | "never" | "on_error";
+  readonly timeout?: number;
+  readonly gate_timeout?: number;
+  readonly timezone?: string;
+  readonly reasoning?: string;
+}
+
+/** One version of an agent that an administrator made; `problem` says why it is not in use. */
+export interface AgentSettingsView {
+  readonly name: string;
+  readonly version: number;
+  readonly by: string;
+  readonly at: number;
+  readonly problem: string;
+  readonly is_deleted: boolean;
+  readonly settings: AgentSettings;
+}
+
 /** An agent took over the turn: after a handoff, or at the start if its instructions had to be rendered. */
 export interface AgentSwitched {
   readonly type: "AgentSwitched";
@@ -57,6 +90,11 @@ export interface AgentSwitched {
   readonly agent: string;
   readonly options: TurnOptions;
   readonly call?: string;
+}
+
+/** The versions of an agent, newest first. */
+export interface AgentVersionList {
+  readonly versions: readonly (AgentSettingsView)[];
 }
 
 /** A configured agent. */
@@ -515,6 +553,14 @@ export interface FilesReverted {
   readonly command?: string;
 }
 
+/** A model, agent or key that a file or the environment defines; it cannot be changed on the page. */
+export interface FixedSettingView {
+  readonly kind: "agent" | "key" | "model";
+  readonly name: string;
+  readonly value: string;
+  readonly where: string;
+}
+
 /** A slash command that a file defines: `text` is what it sends, with `$ARGUMENTS` and `$1` for its arguments. */
 export interface FolderCommand {
   readonly name: string;
@@ -769,6 +815,19 @@ export interface InvitationView {
 /** Credentials, oldest first. */
 export interface KeyList {
   readonly keys: readonly (KeyView)[];
+}
+
+/** The API key of a vendor, as it is shown: never the key itself. */
+export interface KeySettings {
+  readonly last_four?: string;
+  readonly fingerprint?: string;
+}
+
+/** What a vendor said to a key: its models, or what went wrong. */
+export interface KeyTestView {
+  readonly models: readonly (string)[];
+  readonly problem: string;
+  readonly is_refused: boolean;
 }
 
 /** A credential, without its secret. */
@@ -1046,6 +1105,36 @@ export interface MessagesImported {
   readonly command?: string;
 }
 
+/** The API key of a vendor, without the key: its last four characters, a fingerprint, who stored it and when. */
+export interface ModelKeyView {
+  readonly vendor: string;
+  readonly last_four: string;
+  readonly fingerprint: string;
+  readonly by: string;
+  readonly at: number;
+  readonly problem: string;
+}
+
+/** A model that is offered. With a `base_url`, a server that is compatible with OpenAI, with a key of its own. */
+export interface ModelSettings {
+  readonly model: string;
+  readonly base_url?: string;
+  readonly window?: number | null;
+  readonly tool_format?: "" | "blocks" | "json" | "xml";
+  readonly offered?: boolean;
+  readonly key?: KeySettings | null;
+}
+
+/** A model that an administrator offers; `problem` says why it is not in use. */
+export interface ModelSettingsView {
+  readonly name: string;
+  readonly version: number;
+  readonly by: string;
+  readonly at: number;
+  readonly problem: string;
+  readonly settings: ModelSettings;
+}
+
 /** An available model source: an API key in the environment, or a model server on this machine. */
 export interface ModelSource {
   readonly kind: "key" | "server";
@@ -1073,6 +1162,12 @@ export interface NestedCallRequested {
   readonly name: string;
   readonly arguments: string;
   readonly identity?: string;
+}
+
+/** An agent. `version` is the one that was seen, 0 for a new agent. */
+export interface NewAgentSettings {
+  readonly settings: AgentSettings;
+  readonly version?: number | null;
 }
 
 /** Invite a person: the link works once, and creates this user with this role. */
@@ -1144,6 +1239,18 @@ export interface NewMessage {
   readonly priority?: "background" | "interactive" | null;
   readonly at?: number;
   readonly after?: string | null;
+}
+
+/** The API key of a vendor. */
+export interface NewModelKey {
+  readonly key: string;
+}
+
+/** A model. `version` is the one that was seen, 0 for a new model; `key` is that of its base_url, "" keeps the one stored. */
+export interface NewModelSettings {
+  readonly settings: ModelSettings;
+  readonly version?: number | null;
+  readonly key?: string;
 }
 
 /** A new schedule. The same `id` with the same definition is the same schedule. */
@@ -1533,6 +1640,11 @@ export interface RequestRetried {
   readonly model?: string;
 }
 
+/** The version to restore. */
+export interface RestoreVersion {
+  readonly version: number;
+}
+
 /** Revert files: `tree` is the `before` or the `after` of a files part, or of an earlier revert. */
 export interface RevertFiles {
   readonly root: string;
@@ -1702,6 +1814,18 @@ export interface SessionView {
   readonly labels: readonly (string)[];
   readonly is_renamed: boolean;
   readonly is_listed: boolean;
+}
+
+/** What administrators have set. `problem`: why nothing can be changed; `secret_problem`: why no key can be stored. */
+export interface SettingsView {
+  readonly is_editable: boolean;
+  readonly problem: string;
+  readonly secret_problem: string;
+  readonly vendors: readonly (string)[];
+  readonly fixed: readonly (FixedSettingView)[];
+  readonly keys: readonly (ModelKeyView)[];
+  readonly models: readonly (ModelSettingsView)[];
+  readonly agents: readonly (AgentSettingsView)[];
 }
 
 /** The configured model, and the other available model sources. */

@@ -1,4 +1,4 @@
--- Running upgrade 0010 -> 0012
+-- Running upgrade 0011 -> 0012
 
 CREATE TABLE settings (
     tenant TEXT NOT NULL,
@@ -17,4 +17,4 @@ ALTER TABLE settings ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY wall ON settings FOR SELECT USING (tenant = current_setting('everturn.tenant', true));
 
-UPDATE everturn_schema SET version_num='0012' WHERE everturn_schema.version_num = '0010';
+UPDATE everturn_schema SET version_num='0012' WHERE everturn_schema.version_num = '0011';

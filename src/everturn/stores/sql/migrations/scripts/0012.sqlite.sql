@@ -1,4 +1,4 @@
--- Running upgrade 0010 -> 0012
+-- Running upgrade 0011 -> 0012
 
 CREATE TABLE settings (
     tenant TEXT NOT NULL,
@@ -13,4 +13,4 @@ CREATE TABLE settings (
     PRIMARY KEY (tenant, kind, name, version)
 );
 
-UPDATE everturn_schema SET version_num='0012' WHERE everturn_schema.version_num = '0010';
+UPDATE everturn_schema SET version_num='0012' WHERE everturn_schema.version_num = '0011';
