@@ -48,6 +48,7 @@ def test_a_key_a_model_and_an_agent_are_added_on_the_page(link: str, browser: Br
     page = context.new_page()
     page.goto(link)
     page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name="Administration").click()
     page.get_by_role("link", name="Models").click()
     page.get_by_role("button", name="Add a key").click()
     page.get_by_label("Provider").select_option("openai")
@@ -85,7 +86,7 @@ def test_a_key_a_model_and_an_agent_are_added_on_the_page(link: str, browser: Br
     phone = browser.new_context(**{**PHONE, "color_scheme": "dark", "storage_state": context.storage_state()})
     small = phone.new_page()
     for name in ("models", "agents"):
-        small.goto(page.url.split("#", maxsplit=1)[0] + f"#/{name}")
+        small.goto(page.url.split("#", maxsplit=1)[0] + f"#/admin/{name}")
         small.reload()
         expect(small.get_by_role("heading", level=1)).to_be_visible()
         small.wait_for_timeout(500)

@@ -29,8 +29,6 @@ const Mcp = lazy(async () => (await import("../pages/mcp")).Mcp);
 const Prompts = lazy(async () => (await import("../pages/prompts")).Prompts);
 const Memory = lazy(async () => (await import("../pages/memory")).Memory);
 const Usage = lazy(async () => (await import("../pages/usage")).Usage);
-const Models = lazy(async () => (await import("../pages/admin/models")).Models);
-const Agents = lazy(async () => (await import("../pages/admin/agents")).Agents);
 const SettingsPage = lazy(async () => (await import("../pages/settings")).SettingsPage);
 
 export function Shell() {
@@ -101,10 +99,6 @@ function MainPage() {
       return <Memory />;
     case "usage":
       return <Usage />;
-    case "models":
-      return <Models />;
-    case "agents":
-      return <Agents />;
     case "settings":
       return <SettingsPage />;
   }

@@ -2,7 +2,6 @@
 import { defineTexts } from "../app/texts";
 
 export const useTexts = defineTexts({
-  title: "Agents",
   about: "A changed agent applies to turns that start later. Each change is a version that can be restored.",
   create: "Create an agent",
   none: "No agents are stored. There is a plain assistant.",
@@ -34,7 +33,6 @@ export const useTexts = defineTexts({
   restore: "Restore",
   loading: "Loading…",
 }, {
-  title: "智能体",
   about: "更改后的智能体适用于之后开始的回合。每次更改都是一个可以恢复的版本。",
   create: "创建智能体",
   none: "没有存储的智能体。有一个普通助手。",

@@ -2,7 +2,6 @@
 import { defineTexts } from "../app/texts";
 
 export const useTexts = defineTexts({
-  title: "Models",
   about: "Changes apply at once, in every process of this server. What everturn.toml or the environment sets is fixed.",
   keys: "Keys",
   keysAbout: "A key is stored encrypted and is never shown again.",
@@ -35,7 +34,6 @@ export const useTexts = defineTexts({
   edit: "Edit",
   removeModel: "Agents that use this model must be changed first.",
 }, {
-  title: "模型",
   about: "更改立即在本服务器的所有进程中生效。everturn.toml 或环境变量中设置的内容是固定的。",
   keys: "密钥",
   keysAbout: "密钥加密存储，之后不再显示。",

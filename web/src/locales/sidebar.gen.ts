@@ -18,8 +18,6 @@ export const useTexts = defineTexts({
   account: "You",
   pages: "Pages",
   admin: "Administration",
-  models: "Models",
-  agents: "Agents",
 }, {
   label: "对话与页面",
   create: "新对话",
@@ -37,6 +35,4 @@ export const useTexts = defineTexts({
   account: "账户",
   pages: "页面",
   admin: "管理",
-  models: "模型",
-  agents: "智能体",
 });

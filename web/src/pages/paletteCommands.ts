@@ -37,8 +37,8 @@ export function usePaletteCommands(): Command[] {
     add("permissions", t.permissions, "lock", () => navigate({ page: "permissions" }));
     add("mcp", t.mcp, "plug", () => navigate({ page: "mcp" }));
     if (hasRole("owner")) {
-      add("models", t.models, "server", () => navigate({ page: "models" }));
-      add("agents", t.agents, "branch", () => navigate({ page: "agents" }));
+      add("models", t.models, "server", () => navigate({ page: "admin", section: "models" }));
+      add("agents", t.agents, "branch", () => navigate({ page: "admin", section: "agents" }));
     }
     add("prompts", t.prompts, "edit", () => navigate({ page: "prompts" }));
     add("memory", t.memory, "file", () => navigate({ page: "memory" }));

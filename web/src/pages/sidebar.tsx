@@ -83,7 +83,6 @@ function SidebarFooter() {
     <div class="foot">
       <PageLink page="permissions" icon="lock" text={t.permissions} />
       <PageLink page="mcp" icon="plug" text={t.mcp} />
-      {hasRole("owner") && <><PageLink page="models" icon="server" text={t.models} /><PageLink page="agents" icon="branch" text={t.agents} /></>}
       <PageLink page="usage" icon="chart" text={t.usage} />
       {hasRole("owner") && <AdminLink text={t.admin} />}
       <PageLink page="settings" icon="settings" text={t.settings} />

@@ -7,7 +7,7 @@ import { diff } from "../../tree/diff";
 import { Badge, Button, Dialog, ErrorLine, Field, Spinner } from "../../ui/components";
 import { useFetch } from "../api";
 import { deleteAgent, fetchVersions, putAgent, restoreAgent } from "./api";
-import { AdminPage, DeleteButton, Fixed } from "./page";
+import { SettingsSection, DeleteButton, Fixed } from "./page";
 import { useTexts } from "../../locales/adminAgents.gen";
 
 export function Agents() {
@@ -15,7 +15,7 @@ export function Agents() {
   const [edited, setEdited] = useState<AgentSettingsView | "new" | null>(null);
   const [shown, setShown] = useState<string | null>(null);
   return (
-    <AdminPage title={t.title} about={t.about}>
+    <SettingsSection about={t.about}>
       {(settings, reload) => {
         const fixed = settings.fixed.filter((row) => row.kind === "agent");
         const done = () => { setEdited(null); setShown(null); reload(); };
@@ -36,7 +36,7 @@ export function Agents() {
           </>
         );
       }}
-    </AdminPage>
+    </SettingsSection>
   );
 }
 

@@ -5,12 +5,12 @@ import { attempt } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Disclosure, Field } from "../../ui/components";
 import { deleteKey, deleteModel, putKey, putModel, testKey } from "./api";
-import { AdminPage, DeleteButton, Fixed } from "./page";
+import { SettingsSection, DeleteButton, Fixed } from "./page";
 import { useTexts } from "../../locales/adminModels.gen";
 
 export function Models() {
   const t = useTexts();
-  return <AdminPage title={t.title} about={t.about}>{(settings, reload) => <><Keys settings={settings} reload={reload} /><OfferedModels settings={settings} reload={reload} /></>}</AdminPage>;
+  return <SettingsSection about={t.about}>{(settings, reload) => <><Keys settings={settings} reload={reload} /><OfferedModels settings={settings} reload={reload} /></>}</SettingsSection>;
 }
 
 interface Part { settings: SettingsView; reload: () => void }

@@ -1,4 +1,4 @@
-/** Frame of the pages for administrators: title, loading and error states, and a dialog that asks before something is deleted. */
+/** Frame of the sections that change settings: loading and error states, and a dialog that asks before something is deleted. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { FixedSettingView, SettingsView } from "@everturn/client";
@@ -9,21 +9,18 @@ import { fetchSettings } from "./api";
 import "./admin.css";
 import { useTexts } from "../../locales/adminPage.gen";
 
-export function AdminPage({ title, about, children }: { title: string; about: string; children: (settings: SettingsView, reload: () => void) => ComponentChildren }) {
+export function SettingsSection({ about, children }: { about: string; children: (settings: SettingsView, reload: () => void) => ComponentChildren }) {
   const t = useTexts();
   const fetched: Fetched<SettingsView> = useFetch(fetchSettings);
   const settings = fetched.value;
   return (
-    <div class="page admin">
-      <div class="inner">
-        <h1>{title}</h1>
-        <p class="muted">{about}</p>
-        {fetched.problem && <div class="row wrap"><ErrorLine>{fetched.problem}</ErrorLine><Button little onClick={fetched.reload}>{t.again}</Button></div>}
-        {!settings && !fetched.problem && <Spinner label={t.loading} />}
-        {settings && !settings.is_editable && <p class="card">{settings.problem}</p>}
-        {settings?.is_editable && children(settings, fetched.reload)}
-      </div>
-    </div>
+    <>
+      <p class="muted">{about}</p>
+      {fetched.problem && <div class="row wrap"><ErrorLine>{fetched.problem}</ErrorLine><Button little onClick={fetched.reload}>{t.again}</Button></div>}
+      {!settings && !fetched.problem && <Spinner label={t.loading} />}
+      {settings && !settings.is_editable && <p class="card">{settings.problem}</p>}
+      {settings?.is_editable && children(settings, fetched.reload)}
+    </>
   );
 }
 
