@@ -17,7 +17,8 @@ def is_in_any_file(word: bytes, folder: Path) -> bool:
 
 async def main() -> None:
     with TemporaryDirectory() as folder:
-        master_key = base64.b64encode(os.urandom(32)).decode()  # from your secret store
+        # In production, read this key from your secret store.
+        master_key = base64.b64encode(os.urandom(32)).decode()
         keyring = open_keyring(f"{folder}/keyring", [master_key])
         store = SqlStore.sqlite(f"{folder}/talks.db").encrypt(keyring)
         model = ScriptedModel(say("I will keep it secret."))

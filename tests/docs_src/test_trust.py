@@ -338,7 +338,7 @@ def test_a_selection_chooses_what_the_table_says() -> None:
 
 
 def test_the_names_that_are_taken_are_those_on_the_page() -> None:
-    assert ", ".join(f"`{name}`" for name in RESERVED[:-1]) + f" and `{RESERVED[-1]}` are taken" in page(
+    assert ", ".join(f"`{name}`" for name in RESERVED[:-1]) + f" and `{RESERVED[-1]}` are reserved" in page(
         "guides/tool-groups"
     )
 

@@ -3,7 +3,7 @@ import { defineTexts } from "../app/texts";
 
 export const useTexts = defineTexts({
   label: "Find in conversation",
-  count: (at: string | number, n: string | number) => `${at} of ${n}`,
+  count: (at: string | number, all: string | number) => `${at} of ${all}`,
   none: "No matches",
   loading: "Loading…",
   previous: "Previous match",
@@ -11,7 +11,7 @@ export const useTexts = defineTexts({
   close: "Close search",
 }, {
   label: "在对话中查找",
-  count: (at: string | number, n: string | number) => `第 ${at} 个，共 ${n} 个`,
+  count: (at: string | number, all: string | number) => `第 ${at} 个，共 ${all} 个`,
   none: "没有匹配项",
   loading: "正在加载…",
   previous: "上一个匹配项",

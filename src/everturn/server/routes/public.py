@@ -19,7 +19,7 @@ from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal
 from everturn.errors import NotRecognised
 from everturn.localization import load_group
-from everturn.server.branding import Branding
+from everturn.server.brand import Branding
 from everturn.server.errors import RequestError
 from everturn.server.middleware import AllowedHosts, Scope, cookie_name, find_cookies
 from everturn.server.route import Handler, HttpRequestContext, Param, Route

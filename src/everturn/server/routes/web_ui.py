@@ -17,7 +17,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from everturn.core.user_records import PasswordSupport
-from everturn.server.branding import Branding
+from everturn.server.brand import Branding
 from everturn.server.errors import RequestError
 from everturn.server.route import HttpRequestContext
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from everturn.config.load import load_config
 from everturn.config.server_options import ServerOptions
 from everturn.errors import ConfigError
-from everturn.server.branding import CONTRAST, DARK, LIGHT, LOGO_LIMIT, Branding, accent_style, contrast, parse_color
+from everturn.server.brand import CONTRAST, DARK, LIGHT, LOGO_LIMIT, Branding, accent_style, contrast, parse_color
 from tests.helpers.server_app import ask, make, make_house
 
 PAGE = b"<!doctype html><html><head><title>Everturn</title></head><body></body></html>"
