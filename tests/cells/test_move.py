@@ -15,7 +15,7 @@ from everturn.cells.move import TenantMover
 from everturn.cells.routes import CellMap
 from everturn.cells.tables import LARGE, NOT_MOVED, SEPARATE, moved_tables
 from everturn.core.accounts import Tenant, User
-from everturn.core.events import CallFinished, LogEvent, SessionUpdated, TurnCompleted
+from everturn.core.events import CallFinished, Event, SessionUpdated, TurnCompleted
 from everturn.core.schedules import Schedule
 from everturn.errors import ConfigError, Stale, TenantMoving, UnreadableLog
 from everturn.stores.backup.tables import copied_tables
@@ -67,7 +67,7 @@ async def app_of(cells: CellMap, cell: str, *script: Any) -> AsyncGenerator[App]
         yield app
 
 
-async def log_of(cells: CellMap, cell: str, session: str) -> list[LogEvent]:
+async def log_of(cells: CellMap, cell: str, session: str) -> list[Event]:
     """The log of a session, as a cell has it."""
     store = SqlStore.postgres(cells.cell(cell).database)
     try:

@@ -1,7 +1,7 @@
 """Settings of administrators: stored, checked, encrypted, applied without a restart, and never wider than the file."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class Node:
 @asynccontextmanager
 async def open_node(
     folder: Path, toml: str = "", engine: str = "inline", environ: dict[str, str] | None = None
-) -> AsyncIterator[Node]:
+) -> AsyncGenerator[Node]:
     file = folder / "everturn.toml"
     file.write_text(f'[store]\nengine = "{engine}"\n{toml}')
     environ = {"HOME": str(folder), **(environ or {})}
@@ -55,7 +55,7 @@ async def open_node(
 
 
 @pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
+async def node(tmp_path: Path) -> AsyncGenerator[Node]:
     async with open_node(tmp_path) as opened:
         yield opened
 
@@ -146,7 +146,7 @@ async def test_without_a_key_for_encryption_the_text_names_the_setting(tmp_path:
     async with open_node(tmp_path) as node:
         settings = node.reloader.settings
         assert settings is not None
-        settings._key_file, settings._box = None, None  # pyright: ignore[reportPrivateUsage]
+        settings._key_file, settings._box = None, None
         await settings.open()
         assert "signing_keys under [auth]" in (await node.settings.list()).secret_problem
         with pytest.raises(ConfigError, match="signing_keys"):

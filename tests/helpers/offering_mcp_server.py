@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 
 import uvicorn
 from mcp.server.mcpserver import MCPServer
@@ -64,7 +64,7 @@ class _Server(uvicorn.Server):
     """A server that leaves signals to the tests."""
 
     @contextlib.contextmanager
-    def capture_signals(self):  # type: ignore[no-untyped-def, override]
+    def capture_signals(self) -> Generator[None]:
         yield
 
 

@@ -242,11 +242,13 @@ class BusyMachine:
     """A sandbox on a machine that is busy for the first runs: they run out of time."""
 
     def __init__(self, busy: int, then: KillReason = "") -> None:
-        self.busy, self.then, self.seconds = busy, then, list[float]()
+        self.busy, self.seconds = busy, list[float]()
+        self.then: KillReason = then
 
     def run_program(self, words: list[str], *, seconds: float) -> SandboxResult:
         self.seconds.append(seconds)
-        return SandboxResult(killed="time" if len(self.seconds) <= self.busy else self.then)
+        killed: KillReason = "time" if len(self.seconds) <= self.busy else self.then
+        return SandboxResult(killed=killed)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from everturn import api
+from everturn.core.parts import ContextPart
 from everturn.terminal.tui.mcp_offers import McpOfferList, parse_values
 from tests.helpers.folder_model import FolderModel
 from tests.helpers.offering_mcp_server import offering_server
@@ -83,7 +84,7 @@ async def test_a_prompt_is_a_command_and_a_resource_is_attached(model: FolderMod
             assert [(one["source"], one["text"]) for one in contexts(model)] == [("notes://today", "Buy milk.")]
             assert person.app.follower is not None
             parts = [part for message in person.app.follower.state.branch() for part in message.parts]
-            assert [part.untrusted for part in parts if hasattr(part, "untrusted")] == [True, True]
+            assert [part.untrusted for part in parts if isinstance(part, ContextPart)] == [True, True]
             await person.says("and @notes:notes://nowhere")  # nothing is sent; the text comes back
             await person.until(lambda: "nowhere" in person.app.chat_screen.composer.text)
     assert len(model.requests) == 2

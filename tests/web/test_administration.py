@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -83,7 +84,8 @@ def test_a_key_a_model_and_an_agent_are_added_on_the_page(link: str, browser: Br
     answers = page.evaluate("Promise.all(['/api/settings', '/api/audit'].map(async (u) => (await fetch(u)).text()))")
     assert "setting.put" in answers[1]
     assert KEY not in "".join(answers)
-    phone = browser.new_context(**{**PHONE, "color_scheme": "dark", "storage_state": context.storage_state()})
+    phone_options: dict[str, Any] = {**PHONE, "color_scheme": "dark", "storage_state": context.storage_state()}
+    phone = browser.new_context(**phone_options)
     small = phone.new_page()
     for name in ("models", "agents"):
         small.goto(page.url.split("#", maxsplit=1)[0] + f"#/admin/{name}")

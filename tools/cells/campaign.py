@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -274,7 +275,7 @@ async def _installation(nodes: int, chunks: int) -> AsyncGenerator[CellsInstalla
         home = Path(folder)
         async with private_postgres(home, max_connections="300") as postgres, Provider() as provider:
             provider.script("asks", [[Call("mail", '{"to": "ada"}')], [Say("It is sent.")]])
-            databases = {}
+            databases: dict[str, str] = {}
             for name in ("routes", "a", "b"):
                 await postgres.sql(f"CREATE DATABASE cell_{name}")
                 databases[name] = postgres.url.rpartition("/")[0] + f"/cell_{name}"
@@ -317,7 +318,7 @@ async def _send(http: aiohttp.ClientSession, base: str, agent: str) -> tuple[str
 
 async def _gates(http: aiohttp.ClientSession, base: str) -> list[dict[str, str]]:
     async with http.get(f"{base}/api/gates") as response:
-        rows = (await response.json())["gates"] if response.status == 200 else []
+        rows: list[dict[str, Any]] = (await response.json())["gates"] if response.status == 200 else []
         return [{**row, **row.get("gate", {})} for row in rows]
 
 
@@ -370,7 +371,8 @@ async def _measure(http: aiohttp.ClientSession, cells: CellsInstallation, pairs:
     used = cells.router_cpu() - used
     direct, routed = times[cells.source], times[cells.router]
     overhead = sorted(b - a for a, b in zip(direct, routed, strict=True))
-    direct.sort(), routed.sort()
+    direct.sort()
+    routed.sort()
     names = {"direct": direct, "router": routed, "overhead": overhead}
     points = (("p50", 0.5), ("p99", 0.99))
     found = {

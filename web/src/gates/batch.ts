@@ -1,7 +1,7 @@
 /** Batches of gates: which gates can be answered together, how a list of gates is grouped and filtered, and the answers. Pure. */
 import type { Gate, GateView } from "@everturn/client";
 import { countInvisible, escapeInvisible, findLookalikes, isMixedDirection } from "./invisibleChars";
-import { objectMembers, parseJson } from "./json";
+import { objectMembers, orderMembers, parseJson } from "./json";
 import { hintsFor } from "./risks";
 
 export const COMPACT_FROM = 3; // gates side by side from which each is a row
@@ -19,10 +19,10 @@ export function isBatchable(gate: Gate): boolean {
   return (gate.kind ?? "call") === "call" || gate.kind === "egress";
 }
 
-/** The arguments on one line, in their order, with invisible characters written out. Cut at `ROW_LENGTH`. */
-export function argumentLine(gate: Gate): string {
+/** The arguments on one line, in the order of the tool's schema, with invisible characters written out. Cut at `ROW_LENGTH`. */
+export function argumentLine(gate: Gate, schema?: unknown): string {
   const members = objectMembers(gate.arguments);
-  const text = members ? members.map(([name, value]) => `${name}: ${plain(value)}`).join(" · ") : gate.arguments;
+  const text = members ? orderMembers(members, schema).map(([name, value]) => `${name}: ${plain(value)}`).join(" · ") : gate.arguments;
   const shown = escapeInvisible(text.replace(/\s+/g, " "));
   return shown.length > ROW_LENGTH ? `${shown.slice(0, ROW_LENGTH - 1)}…` : shown;
 }

@@ -216,12 +216,12 @@ function GateArguments({ session: _, gateState: { gate }, t, isEditing }: { sess
   const hints = useMemo(() => (kind === "result" || kind === "question" || kind === "form" ? [] : hintsFor(gate.tool, value)), [gate, value]);
   if (kind === "question" || kind === "form") return <QuestionText text={gate.arguments || gate.why || ""} />;
   if (kind === "result")
-    return <Disclosure summary={<span class="small">{t.ranWith}</span>}><Arguments text={gate.arguments} /></Disclosure>;
+    return <Disclosure summary={<span class="small">{t.ranWith}</span>}><Arguments text={gate.arguments} tool={gate.tool} /></Disclosure>;
   const edit = isTextEdit(value) && !gate.preview ? diff(value.old_text, value.new_text) : null;
   return (
     <>
       <p class="label">{t.exactly}</p>
-      <Arguments text={gate.arguments} />
+      <Arguments text={gate.arguments} tool={gate.tool} />
       <Hints hints={hints} />
       {(gate.preview || edit) && <p class="label">{t.preview}</p>}
       {gate.preview && isEditing && <p class="small warn">{t.previewEdited}</p>}

@@ -1,7 +1,8 @@
 /** Gate row: one of many gates on a line, with its arguments and the two short answers. Opened, it shows the whole card. */
 import type { GateState } from "@everturn/client";
 import { useMemo, useRef, useState } from "preact/hooks";
-import { hasRole } from "../app/app";
+import { hasRole, tools } from "../app/app";
+import { useStore } from "../app/store";
 import { Badge, Button, ErrorLine, Icon } from "../ui/components";
 import { argumentLine, rowWarnings } from "./batch";
 import { MIN_STILL_MS, useClickGuard } from "./clickGuard";
@@ -29,6 +30,7 @@ export function GateRow({ session, gateState, title, isNamed, isOpen, onToggle }
   const { status, problem, send } = useAnswer(session, gate);
   const canAnswer = hasRole("approver") && status === "open" && !isOpen;
   const [isReady, checkReady] = useClickGuard(row, canAnswer);
+  const schema = useStore(tools)?.tools.find((tool) => tool.name === gate.tool)?.schema;
   const { risks, isCut } = useMemo(() => rowWarnings(gate), [gate]);
   const answer = (action: GateAction) => {
     const isNow = checkReady();
@@ -51,7 +53,7 @@ export function GateRow({ session, gateState, title, isNamed, isOpen, onToggle }
       onKeyDown={onKeyDown} onFocusIn={(event) => { if (!row.current?.contains(event.relatedTarget as Node | null)) focused.current = performance.now(); }}>
       <Button kind="quiet" little class="toggle" icon="chevron" aria-expanded={isOpen} aria-label={isOpen ? t.less : t.more} onClick={onToggle} />
       {isNamed && <span class="name">{tool}</span>}
-      <span class="line ellipsis grow" dir="auto" onClick={onToggle}>{argumentLine(gate)}</span>
+      <span class="line ellipsis grow" dir="auto" onClick={onToggle}>{argumentLine(gate, schema)}</span>
       {title !== undefined && <span class="small muted ellipsis where" dir="auto">{escapeInvisible(title)}</span>}
       {risks > 0 && <Badge tone="bad" icon="alert">{t.risks(risks)}</Badge>}
       {isCut && !isOpen && <span class="small muted cut">{t.cut}</span>}

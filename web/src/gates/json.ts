@@ -54,6 +54,15 @@ export function objectMembers(text: string): [string, string][] | null {
   return found;
 }
 
+/** Members in the order of a schema's properties, which is the order their author chose; those that it does not know come last. */
+export function orderMembers(members: [string, string][], schema: unknown): [string, string][] {
+  const properties = isObject(schema) ? schema["properties"] : undefined;
+  if (!isObject(properties)) return members;
+  const order = Object.keys(properties);
+  const place = ([name]: [string, string]) => (order.includes(name) ? order.indexOf(name) : order.length);
+  return [...members].sort((left, right) => place(left) - place(right)); // stable: the others keep their order
+}
+
 /** Whether parsing and writing this text again loses nothing: no number too long, no duplicate name. */
 export function isExact(text: string): boolean {
   let isSame = true;

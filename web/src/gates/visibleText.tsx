@@ -1,8 +1,10 @@
 /** Text in which every character is visible: for what a person is about to approve, and for tool output. */
 import { useMemo, useState } from "preact/hooks";
+import { tools } from "../app/app";
+import { useStore } from "../app/store";
 import { Button, CopyButton, Icon } from "../ui/components";
 import { isMixedDirection, findLookalikes, escapeInvisible, splitInvisible, type InvisibleKind } from "./invisibleChars";
-import { objectMembers, parseJson, prettyJson } from "./json";
+import { objectMembers, orderMembers, parseJson, prettyJson } from "./json";
 import "./visibleText.css";
 import { useTexts } from "../locales/visibleText.gen";
 
@@ -69,11 +71,15 @@ export function TextBlock({ text, clip = false, label }: { text: string; clip?: 
   );
 }
 
-/** Arguments of a call: by name, or as raw text. */
-export function Arguments({ text, clip = false }: { text: string; clip?: boolean }) {
+/** Arguments of a call: by name, in the order of the tool's schema, or as raw text. */
+export function Arguments({ text, tool = "", clip = false }: { text: string; tool?: string; clip?: boolean }) {
   const t = useTexts();
   const [isRaw, setRaw] = useState(false);
-  const rows = useMemo(() => objectMembers(text), [text]);
+  const schema = useStore(tools)?.tools.find(({ name }) => name === tool)?.schema;
+  const rows = useMemo(() => {
+    const members = objectMembers(text);
+    return members && orderMembers(members, schema);
+  }, [text, schema]);
   if (rows && !rows.length) return <p class="muted small">{t.nothing}</p>;
   // The values are checked, not the raw text: what is escaped in the raw text is invisible in the value.
   const whole = rows ? rows.map(([name, value]) => `${name} ${readableValue(value)}`).join("\n") : text;

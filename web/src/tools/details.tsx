@@ -40,7 +40,7 @@ export function Details({ session, turn: id, part }: { session: SessionFollower;
         </>
       ) : null}
       <h4>{t.input}</h4>
-      <Arguments text={part.used || part.arguments} clip />
+      <Arguments text={part.used || part.arguments} tool={part.name} clip />
       {change && <><h4>{t.change}</h4><Diff lines={change} /></>}
       {note && note.progress.length > 0 && (
         <Disclosure open={note.state === "running"} summary={<span class="small">{t.progress} ({note.progress.length})</span>}>

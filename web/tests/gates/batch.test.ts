@@ -13,6 +13,8 @@ test("a batch has only calls that ask whether they may run", () => {
 
 test("a row has the arguments in their order, and writes out what cannot be seen", () => {
   expect(argumentLine(gate("g", { arguments: '{"to":"ann","body":"a\\nb","n":1.0}' }))).toBe("to: ann · body: a b · n: 1.0");
+  const schema = { properties: { to: {}, subject: {}, body: {} } };
+  expect(argumentLine(gate("g", { arguments: '{"body":"b","extra":1,"subject":"s","to":"ann"}' }), schema)).toBe("to: ann · subject: s · body: b · extra: 1");
   expect(argumentLine(gate("g", { arguments: '{"to":"a\u202eb"}' }))).not.toContain("\u202e");
 });
 
