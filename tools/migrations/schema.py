@@ -214,11 +214,15 @@ usage = sa.Table(
     sa.Column("top", sa.Text, nullable=False, server_default=""),  # of a sub-agent run: the root turn
     sa.Column("home", sa.Text, nullable=False, server_default=""),  # the root session, or its own
     sa.Column("agent", sa.Text, nullable=False, server_default=""),
+    sa.Column("who", sa.Text, nullable=False, server_default=""),  # the user who started the root turn
+    sa.Column("model", sa.Text, nullable=False, server_default=""),  # of the last step
 )
 sa.Index("usage_tenant", usage.c.tenant, usage.c.at)
 sa.Index("usage_home", usage.c.home)
 _is_below = usage.c.top != ""
 sa.Index("usage_top", usage.c.top, sqlite_where=_is_below, postgresql_where=_is_below)
+_is_known = usage.c.who != ""
+sa.Index("usage_who", usage.c.tenant, usage.c.who, usage.c.at, sqlite_where=_is_known, postgresql_where=_is_known)
 
 # Totals of `usage` by day, updated by triggers that the steps create: sums of months read this and not every turn.
 # A turn counts on the day of its last step, so its sums may move from one day to the next. `part` separates the writers
@@ -407,9 +411,39 @@ credentials = sa.Table(
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("expires", sa.Double, nullable=False),
     sa.Column("revoked", sa.Double, nullable=False),
+    sa.Column("used", sa.Double, nullable=False, server_default="0"),
     sa.UniqueConstraint("hash", name="credentials_hash"),
 )
 sa.Index("credentials_tenant", credentials.c.tenant, credentials.c.whose)
+
+user_records = sa.Table(
+    "user_records",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("whose", sa.Text, primary_key=True),  # the user
+    sa.Column("password", sa.Text, nullable=False, server_default=""),  # argon2id; "": none
+    sa.Column("changed", sa.Double, nullable=False, server_default="0"),
+    sa.Column("budget", sa.Text, nullable=False, server_default=""),  # JSON
+    sa.Column("removed", sa.Double, nullable=False, server_default="0"),
+)
+
+invitations = sa.Table(
+    "invitations",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("whose", sa.Text, nullable=False),  # the user that it creates
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("creator", sa.Text, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+    sa.Column("used", sa.Double, nullable=False),
+    sa.Column("revoked", sa.Double, nullable=False),
+)
+sa.Index("invitations_hash", invitations.c.hash, unique=True)
 
 secrets = sa.Table(
     "secrets",

@@ -99,7 +99,7 @@ class RoutingTable:
         Raises:
             ConfigError: another process moves it.
         """
-        query = "SELECT pg_try_advisory_lock(hashtextextended('everturn_move ' || $1, 0))"
+        query = "SELECT pg_try_advisory_lock(hashtextextended('everturn.move.' || current_schema() || '.' || $1, 0))"
         if not await self._connection.fetchval(query, tenant):
             raise ConfigError(f"another process moves {tenant!r} at this moment; wait until it has ended")
 

@@ -183,7 +183,7 @@ async def copy_rest(source: Any, target: Any, tables: Sequence[MovedTable], tena
         counts[table.name] = found[0]
     torn = await target.fetch(
         "SELECT s.id FROM sessions s WHERE s.tenant = $1 AND NOT s.erased AND s.head <> "
-        "(SELECT count(*) FROM events e WHERE e.cohort = s.cohort AND e.session = s.id) LIMIT 5",
+        "(SELECT coalesce(max(e.seq), 0) FROM events e WHERE e.cohort = s.cohort AND e.session = s.id) LIMIT 5",
         tenant,
     )
     if torn:
