@@ -100,6 +100,7 @@ def test_a_whole_store_is_used_as_it_is() -> None:
         "accounts",
         "user_memory",
         "schedules",
+        "settings",
         "sharing",
         "webhooks",
     }
@@ -110,6 +111,7 @@ def test_a_whole_store_is_used_as_it_is() -> None:
         "accounts",
         "user_memory",
         "schedules",
+        "settings",
         "sharing",
         "webhooks",
         "aclose",
