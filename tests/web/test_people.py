@@ -103,6 +103,7 @@ def test_an_owner_invites_a_person_who_chats_and_is_disabled(rig: Rig, visit: Vi
     expect(owner.page.get_by_role("row").filter(has_text="invitation.accept")).to_contain_text("ben")
     owner.page.goto(f"{rig.url}/#/admin/users")
     owner.page.get_by_role("button", name="Actions for ben").click()
+    expect(screen.page.locator(".banner")).to_have_count(0)
     owner.page.get_by_role("menuitem", name="Disable").click()
     expect(owner.page.get_by_role("row").filter(has_text="ben")).to_contain_text("Disabled")
     # Its stream ends, and the page says so without being reloaded.
@@ -116,8 +117,8 @@ def test_every_section_is_drawn_without_a_finding(rig: Rig, visit: Visit, name: 
     page = visit(**LOOKS[name]).open(path="#/admin").page
     for section in SECTIONS:
         page.goto(f"{rig.url}/#/admin/{section}")
-        expect(page.locator(".admin .spinner")).to_have_count(0)
         expect(page.locator(".admin .section > *").first).to_be_visible()
+        expect(page.locator(".admin .spinner")).to_have_count(0)
         look(page, f"admin-{section}-{name}")
 
 
