@@ -27,8 +27,8 @@ LONG_LOG_MUTANTS = [
     Mutant(
         "the tree shows the messages of a running turn as they were added",
         "stores/sql/queries.py",
-        "messages[name] = load_message(body) if turn is None else unfinished[turn].messages[name]",
-        "messages[name] = load_message(body)",
+        "messages[name] = load_message(decompress_message(body)) if turn is None else unfinished[turn].messages[name]",
+        "messages[name] = load_message(decompress_message(body))",
         f"{CONTRACT}test_the_tree_is_the_fold_of_the_log",
     ),
     Mutant(

@@ -162,7 +162,7 @@ MODEL_MUTANTS = [
     Mutant(
         "a key that a provider repeats is told on",
         "models/endpoint.py",
-        "if message != str(error):",
+        "if text != str(error):",
         "if False:",
         "tests/models/test_conformance.py::TestChat::test_a_provider_that_repeats_the_key_is_not_quoted_with_it",
     ),
@@ -176,8 +176,8 @@ MODEL_MUTANTS = [
     Mutant(
         "a cancelled request goes on at the provider",
         "transport/live.py",
-        "                response.close()",
-        "                pass",
+        "            response.close()",
+        "            pass",
         "tests/models/test_conformance.py::TestChat::test_a_cancel_in_the_middle_of_an_answer_closes_its_socket",
     ),
     Mutant(

@@ -467,7 +467,7 @@ ATTACKED_MUTANTS = [
     Mutant(
         "rules are gone while their file is being moved",
         "config/reload.py",
-        "            _check_files(self.loaded, new)\n",
+        "            _check_files(self.files, new)\n",
         "",
         "tests/config/test_long_running.py::test_a_file_that_moves_away_for_a_moment_takes_no_rule_with_it",
     ),
