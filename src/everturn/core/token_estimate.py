@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from everturn.core.messages import Message
@@ -27,14 +28,19 @@ from everturn.core.parts import (
 BYTES_PER_TOKEN: Final = 4
 FILE_TOKENS: Final = 1_200  # of a file that a model sees, such as a picture: only its provider knows its tokens
 MESSAGE_TOKENS: Final = 4  # of the markup around a message, a call or a result
-_WIDE: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+
+
+@cache
+def _wide() -> re.Pattern[str]:
+    """Return the pattern of wide letters, of which each is about a token; compiling takes 8 ms."""
+    return re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
 
 def estimate_tokens(text: str) -> int:
     """The estimated tokens of a text."""
     if text.isascii():
         return -(-len(text) // BYTES_PER_TOKEN)
-    wide = _WIDE.findall(text)
+    wide = _wide().findall(text)
     size = len(text.encode("utf-8", "surrogatepass")) - sum(3 if char < "\U00010000" else 4 for char in wide)
     return len(wide) - (-size // BYTES_PER_TOKEN)
 

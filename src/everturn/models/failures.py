@@ -20,24 +20,22 @@ EXCERPT = 500  # characters of a provider's message
 CONTENT_FILTER = "content_filter"
 RETRYABLE = frozenset({"rate", "server", "network", "stalled", "truncated"})
 
-_NO_MONEY = re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|limit: 0\b", re.I)
-_QUOTA = re.compile(r"billing (details|hard limit|account)|check your plan|quota.{0,100}?(exceeded|plan)", re.I)
+# Patterns as text: they are compiled, and kept by `re`, when a request has failed for the first time.
+_NO_MONEY = r"(?i)insufficient[_ ](quota|balance|credit|funds)|credit balance|limit: 0\b"
+_QUOTA = r"(?i)billing (details|hard limit|account)|check your plan|quota.{0,100}?(exceeded|plan)"
 _UNREAD = "error parsing tool call: raw='"
-_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"([\d.]+)s"')
-_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ([\d.]+) ?(ms|s)", re.I)
-_SEAL = re.compile(r"encrypted[_ ]content|invalid `?signature|thought[_ ]signature|`?redacted_thinking`? block", re.I)
-_BAD_KEY = re.compile(r"API key (not valid|expired|not found)|API_KEY_INVALID", re.I)
-_KEY = re.compile(r"authentication|invalid_api_key|permission")
-_SERVER = re.compile(r"overloaded|api_error|server_error")
-_CONTEXT = re.compile(
-    r"context[_ ](length|window|size|limit)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
-    r"|exceeds the (model's )?(context|maximum number of tokens|available context)",
-    re.I,
+_RETRY_DELAY = rb'"retryDelay"\s*:\s*"([\d.]+)s"'
+_WAIT = r"(?i)(?:retry|try again) (?:in|after) ([\d.]+) ?(ms|s)"
+_SEAL = r"(?i)encrypted[_ ]content|invalid `?signature|thought[_ ]signature|`?redacted_thinking`? block"
+_BAD_KEY = r"(?i)API key (not valid|expired|not found)|API_KEY_INVALID"
+_KEY = r"authentication|invalid_api_key|permission"
+_SERVER = r"overloaded|api_error|server_error"
+_CONTEXT = (
+    r"(?i)context[_ ](length|window|size|limit)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
+    r"|exceeds the (model's )?(context|maximum number of tokens|available context)"
 )
-_NO_TOOLS = re.compile(
-    r"not support (tools|tool use|tool call|function call)|support tool use|tool use is not supp", re.I
-)
-_OVERLOADED = re.compile(r"overloaded|try again|temporarily|timeout|timed out|unavailable|internal", re.I)
+_NO_TOOLS = r"(?i)not support (tools|tool use|tool call|function call)|support tool use|tool use is not supp"
+_OVERLOADED = r"(?i)overloaded|try again|temporarily|timeout|timed out|unavailable|internal"
 _ADVICE = {
     "key": "set {key} to a key that is valid there",
     "quota": "the account at {vendor} has no credit left, or its plan allows no more",
@@ -73,7 +71,7 @@ def stream_error(error: object, names: Mapping[str, str]) -> ModelError:
     code, text = _fields(error)
     status = int(code) if len(code) == 3 and code.isascii() and code.isdigit() else 0
     kind = _kind(status, code, f"{code} {text}")
-    if kind == "request" and not status and _OVERLOADED.search(f"{code} {text}"):
+    if kind == "request" and not status and re.search(_OVERLOADED, f"{code} {text}"):
         kind = "server"
     message = text or code or "an error without a word"
     return _error(kind, "the stream broke off", message, names, _wait_from_message(message, b""))
@@ -81,9 +79,9 @@ def stream_error(error: object, names: Mapping[str, str]) -> ModelError:
 
 def _wait_from_message(message: str, body: bytes) -> float | None:
     """Return how long to wait, from the message or from Google's `retryDelay`."""
-    if (match := _WAIT.search(message)) is not None:
+    if (match := re.search(_WAIT, message)) is not None:
         return (_number(match[1].rstrip(".")) or 0.0) / (1000 if match[2].lower() == "ms" else 1)
-    delay = _RETRY_DELAY.search(body)
+    delay = re.search(_RETRY_DELAY, body)
     return _number(delay[1].decode()) if delay is not None else None
 
 
@@ -146,25 +144,25 @@ def _fields(error: object) -> tuple[str, str]:
 def _kind(status: int, code: str, text: str) -> str:
     message = f"{code} {text}"
     if status == 429:  # providers also call a limit per minute a "quota"
-        is_over = "limit: 0" in message or not _WAIT.search(message)  # waiting is useless where nothing is allowed
-        return "quota" if _NO_MONEY.search(message) and is_over else "rate"
-    if _SEAL.search(message):
+        is_over = "limit: 0" in message or not re.search(_WAIT, message)  # waiting is useless where nothing is allowed
+        return "quota" if re.search(_NO_MONEY, message) and is_over else "rate"
+    if re.search(_SEAL, message):
         return "seal"
-    if status == 402 or _NO_MONEY.search(message) or _QUOTA.search(message):
+    if status == 402 or re.search(_NO_MONEY, message) or re.search(_QUOTA, message):
         return "quota"
-    if "context_length" in code or _CONTEXT.search(message):
+    if "context_length" in code or re.search(_CONTEXT, message):
         return "context"
-    if status in (401, 403) or _BAD_KEY.search(text) or _KEY.search(code):
+    if status in (401, 403) or re.search(_BAD_KEY, text) or re.search(_KEY, code):
         return "key"
     if "model_not_found" in code or (status == 404 and "model" in message.lower()):
         return "unknown_model"
     if "rate_limit" in code:
         return "rate"
-    return "server" if status >= 500 or status == 408 or _SERVER.search(code) else "request"
+    return "server" if status >= 500 or status == 408 or re.search(_SERVER, code) else "request"
 
 
 def _error(kind: str, where: str, message: str, names: Mapping[str, str], after: float | None) -> ModelError:
-    advice = _ADVICE["tools" if kind == "request" and _NO_TOOLS.search(message) else kind]
+    advice = _ADVICE["tools" if kind == "request" and re.search(_NO_TOOLS, message) else kind]
     text = f"{names['vendor']}: {where}: {message.strip()[:EXCERPT]} ({advice.format_map(names)})"
     return ModelError(text, kind, kind in RETRYABLE, after)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from everturn.core.commands import (
     AnyCommand,
@@ -115,11 +115,13 @@ from everturn.stores.import_check import (
 from everturn.stores.memory_usage import UsageTotals
 from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.stores.schedules import DictSchedules
-from everturn.stores.settings import DictSettings
 from everturn.stores.sharing import DictSharing
 from everturn.stores.user_memory import DictUserMemory
 from everturn.stores.webhooks import DictWebhooks
 from everturn.turn_snapshot import load_snapshot
+
+if TYPE_CHECKING:
+    from everturn.stores.settings import DictSettings
 
 _ACTED_ON = frozenset(
     (
@@ -335,7 +337,7 @@ class MemoryStore:
         self._sharing = DictSharing(self._author_of)
         self.rate_limits = MemoryRateLimits()
         self._webhooks = DictWebhooks()
-        self._settings = DictSettings()
+        self._settings: DictSettings | None = None
 
     def _session(self, session: str) -> _MemorySession:
         if session in self._erased:
@@ -814,6 +816,10 @@ class MemoryStore:
     @property
     def settings(self) -> DictSettings:
         """The settings that administrators change."""
+        from everturn.stores.settings import DictSettings
+
+        if self._settings is None:
+            self._settings = DictSettings()
         return self._settings
 
     @property
