@@ -26,9 +26,9 @@ def nothing_is_written_before_it_is_done() -> None:
 
     async def eager(ctx: Any, found: Any, limits: Any) -> Any:
         made = await plan(ctx, found, limits)
-        for one in made.starts:
-            ctx.spawn(one.call.id, turn.run_call(ctx, one, limits, found))
-        while made.starts and set(ctx.running()) - set(ctx.done()):
+        for started in made.starts:
+            ctx.spawn(started.call.id, turn.run_call(ctx, started, limits, found))
+        while made.starts and set(ctx.running_calls()) - set(ctx.outcomes()):
             await ctx.wait_for_notification(ctx.notifications)
         made.starts.clear()
         return made
