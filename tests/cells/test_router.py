@@ -54,8 +54,8 @@ class FakeCell:
             await answer.write(f"id: 1\ndata: {self.name}\n\n".encode())
             await asyncio.sleep(60)
             return answer
-        if request.path.startswith("/api/callbacks/"):
-            return web.Response(status=204 if request.path.endswith(self.name) else 404)
+        if request.path.startswith(("/api/callbacks/", "/api/login", "/api/invitations/")):
+            return web.Response(status=204 if request.raw_path.endswith(self.name) else 404)
         body = await request.read()
         return web.Response(text=f"{self.name} {len(body)}", headers={"X-Cell": self.name})
 
@@ -153,6 +153,8 @@ async def test_host_names_hooks_and_callbacks(world: RouterWorld) -> None:
     assert (await ask("POST", "/api/hooks/unknown"))[0] == 404
     assert (await ask("POST", "/api/callbacks/known-in-b"))[0] == 204
     assert (await ask("POST", "/api/callbacks/unknown"))[0] == 404
+    for path in ("/api/login", "/api/invitations/open", "/api/invitations/accept"):  # nobody is logged in yet
+        assert (await ask("POST", f"{path}?known-in-b"))[0] == 204
 
 
 async def test_headers_of_a_connection_stay_on_it(world: RouterWorld) -> None:

@@ -34,7 +34,9 @@ HOP_HEADERS: Final = frozenset(
         *("transfer-encoding", "upgrade", "expect", "content-length"),
     )
 )
-_ANY_CELL: Final = ("/api/callbacks/", "/login")  # without a credential that would say whose it is
+_ANY_CELL: Final = (  # without a credential that would say whose it is
+    *("/api/callbacks/", "/login", "/api/login", "/api/invitations/open", "/api/invitations/accept"),
+)
 _STREAM: Final = "text/event-stream"
 
 
