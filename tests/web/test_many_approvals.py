@@ -111,7 +111,7 @@ def test_a_row_is_answered_and_opened(rig: Rig, visit: Visit) -> None:
     screen = visit().open(session)
     rows = screen.page.locator("[data-gate-row]")
     expect(rows).to_have_count(3, timeout=60_000)
-    expect(rows.first).to_contain_text("subject: Rain · to: p0@example.org")
+    expect(rows.first).to_contain_text("to: p0@example.org · subject: Rain")
     expect(rows.first.locator("kbd").first).to_be_hidden()  # keys are shown where they work
     rows.first.focus()
     expect(rows.first.locator("kbd").first).to_be_visible()
