@@ -77,9 +77,11 @@ PNG = b"\x89PNG\r\n\x1a\n"
 EVIL = "https://evil.example"
 PUBLIC = {
     *("alive", "ready", "front", "asset", "sandbox", "ask", "log_in", "go_out", "come_back"),
+    *("branding_style", "branding_logo", "manifest"),
+    *("password_login", "open_invitation", "accept_invitation"),
     *("complete_callback", "receive_hook"),
 }
-"""The routes that take no credential, by name: health, the way in, callbacks, whose token is the authority, and inbound
+"""The routes that take no credential, by name: health, the look of the page, the way in, callbacks, whose token is the authority, and inbound
 hooks, whose signature is.
 """
 
@@ -692,7 +694,7 @@ async def test_cve_2026_22252_no_tenant_names_a_program_or_a_server(peer: Peer) 
         elif isinstance(schema, list):
             left += schema
     assert "text" in names
-    assert not names & {"command", "args", "argv", "env", "cwd", "mcp", "servers", "mcpServers", "base_url", "system"}
+    assert not names & {"command", "args", "argv", "env", "cwd", "mcp", "servers", "mcpServers", "system"}
     server = {"command": "npx", "args": ["--yes", "evil"], "env": {}}
     with watched(*STARTS) as started:
         for more in ({"mcp": {"x": server}}, {"mcpServers": {"x": server}}, {"servers": [server]}, server):
@@ -1682,6 +1684,21 @@ MAKES_SQL = {
     "everturn/engine/postgres/statements.py:__init__": "the names of two tables of ours, with the schema, quoted",
     "sqlite.py:_enter": "a number",
     "row_security.py:_create_role": "the name of a role, quoted",
+    # called by the operator's command that moves a tenant, with names of the database's own catalog
+    "everturn/cells/table_copy.py:delete_sessions": "names of tables, and their condition",
+    "everturn/cells/table_copy.py:_digest": "names of tables and columns",
+    "everturn/cells/table_copy.py:_copy_events": "names of columns",
+    "everturn/cells/routes.py:change": "names of columns",
+    "everturn/cells/move.py:_check_target": "the name of a table",
+    "everturn/cells/fence.py:freeze": "names of tables and columns of ours",
+    "everturn/cells/fence.py:lift": "names of tables and columns of ours",
+    "everturn/cells/routes.py:all": "names of tables and columns of ours",
+    "everturn/cells/routes.py:get": "names of tables and columns of ours",
+    "everturn/cells/source_copy.py:erase_rows": "names of tables and columns of ours",
+    "everturn/cells/table_copy.py:_copy_blobs": "names of tables and columns of ours",
+    "everturn/cells/table_copy.py:_digests": "names of tables and columns of ours",
+    "everturn/cells/table_copy.py:copy_rest": "names of tables and columns of ours",
+    "everturn/cells/table_copy.py:copy_sessions": "names of tables and columns of ours",
     # called while it serves
     "single_statement.py:_text": "numbers of the queries that are merged",
     "row_security.py:set_scope_sql": "the names of a tenant and a reader, quoted: the test below",

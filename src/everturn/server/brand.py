@@ -80,7 +80,7 @@ class Branding:
             "icons": [{"sizes": "any", "type": "image/svg+xml", **icon}],
         }
         headers = {"cache-control": CACHE}
-        return Response(json.dumps(value, ensure_ascii=False), headers=headers, media_type="application/manifest+json")
+        return Response(json.dumps(value, ensure_ascii=False), headers=headers, media_type="application/json")
 
 
 def _read_logo(path: str) -> tuple[bytes, str]:

@@ -121,7 +121,7 @@ function GroupSection({ group, by, isRows, whole }: { group: GateGroup; by: Grou
   const first = group.gates[0]!;
   const name = by === "session" ? titleOf(first, t.untitled) : by === "tool" ? escapeInvisible(group.key) : escapeInvisible(group.key) || t.noAgent;
   return (
-    <section class="session-gates">
+    <section class="session-gates" aria-label={name}>
       <div class="row wrap">
         <h2 class="grow">
           {by === "session" ? <a href={hrefFor({ page: "session", session: group.key })} title={t.open} dir="auto">{name}</a> : <span dir="auto">{name}</span>}

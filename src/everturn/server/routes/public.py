@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from html import escape
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qs
 
 from starlette.responses import Response
@@ -295,12 +295,15 @@ def public_routes(site: PublicSite) -> list[Route]:
         _public("/assets/{name}", "asset", "A file of the web UI.", handlers.pages.asset, "*/*"),
         _public("/branding.css", "branding_style", "The colours of the web UI.", handlers.branding.style, "text/css"),
         _public("/branding/logo", "branding_logo", "The logo of the web UI.", handlers.branding.logo, "*/*"),
-        _public(
-            "/manifest.webmanifest",
-            "manifest",
-            "The web app manifest, with which browsers install the web UI.",
-            handlers.branding.manifest,
-            "application/manifest+json",
+        Route(
+            method="GET",
+            path="/manifest.webmanifest",
+            name="manifest",
+            needs=None,
+            about="The web app manifest, with which browsers install the web UI.",
+            handler=handlers.branding.manifest,
+            answer=dict[str, Any],
+            tag="about",
         ),
         *js_sandbox.sandbox_routes(),
         _public(
