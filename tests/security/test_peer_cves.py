@@ -694,6 +694,7 @@ async def test_cve_2026_22252_no_tenant_names_a_program_or_a_server(peer: Peer) 
         elif isinstance(schema, list):
             left += schema
     assert "text" in names
+    # `base_url` is not in the list: an administrator names one, and it passes the egress policy (tests/config/test_settings.py).
     assert not names & {"command", "args", "argv", "env", "cwd", "mcp", "servers", "mcpServers", "system"}
     server = {"command": "npx", "args": ["--yes", "evil"], "env": {}}
     with watched(*STARTS) as started:
