@@ -1,4 +1,4 @@
-"""Router: a reverse proxy that sends each request to the cell of its tenant. It reads no body, and keeps no state of its own.
+"""Router: a reverse proxy that sends each request to the cell of its tenant. It keeps no state of its own.
 
 While a tenant is held, its requests wait, and its streams end: a reader comes back with its cursor, waits with the others,
 and continues in the new cell. A request that a cell refuses because the tenant is being moved (503 `tenant_moving`) has

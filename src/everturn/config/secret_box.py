@@ -1,4 +1,4 @@
-"""Encryption of the secrets in settings: AES-256-GCM with a key that is not in the database (decision 0219).
+"""Encryption of the secrets in settings: AES-256-GCM with a key that is not in the database (decision 0220).
 
 The key comes from the first of these that there is:
 
