@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -23,8 +24,9 @@ from everturn.core.events import CommandDropped
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError
 from everturn.stores.memory import MemoryStore
+from everturn.stores.migration import schema_status
 from everturn.stores.sql import migrate
-from everturn.stores.sql.migrate import HEAD, SCRIPTS, VERSION_TABLE, upgrade_script, upgrade_sqlite
+from everturn.stores.sql.migrate import HEAD, SCRIPTS, VERSION_TABLE, upgrade_script, upgrade_sqlite, upgrade_steps
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import send_message
 from everturn.wire import dump_event
@@ -164,7 +166,7 @@ async def test_a_database_of_a_newer_schema_is_refused(tmp_path: Path):
     await store.admit(send_message())
     await store.aclose()
     connection = opened(tmp_path / "a.db")
-    connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+    connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999', compatible_since = '9998'")
     connection.close()
 
     newer = SqlStore.sqlite(tmp_path / "a.db")
@@ -178,12 +180,45 @@ async def test_a_database_of_a_newer_schema_is_refused(tmp_path: Path):
 async def test_a_database_of_a_newer_schema_is_refused_on_postgres(places: tuple[Place, Place]):
     place = places[0]
     await place.store().admit(send_message())
-    await place.sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+    await place.sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999', compatible_since = '9998'")
 
     newer = place.store()
     for verb in (newer.head("s"), newer.admit(send_message("k2", turn="t2")), newer.lock_for_process()):
         with pytest.raises(ConfigError, match="9999"):
             await verb
+
+
+@pytest.mark.parametrize("compatible", ["0013", HEAD])
+async def test_a_newer_schema_that_names_this_one_as_compatible_is_used(tmp_path: Path, compatible: str):
+    store = SqlStore.sqlite(tmp_path / "a.db")
+    await store.admit(send_message())
+    await store.aclose()
+    connection = opened(tmp_path / "a.db")
+    connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999', compatible_since = '{compatible}'")
+    connection.close()
+
+    older = SqlStore.sqlite(tmp_path / "a.db")
+    assert (await older.admit(send_message("k2", turn="t2"))).is_new
+    await older.aclose()
+    assert (await schema_status(str(tmp_path / "a.db"))).is_current
+    connection = opened(tmp_path / "a.db")
+    assert connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall() == [("9999",)]
+    connection.close()
+
+
+@pytest.mark.live
+async def test_a_newer_schema_that_names_this_one_as_compatible_is_used_on_postgres(places: tuple[Place, Place]):
+    place = places[0]
+    await place.store().admit(send_message())
+    await place.sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999', compatible_since = '{HEAD}'")
+    assert (await place.store().admit(send_message("k2", turn="t2"))).is_new
+
+
+def test_every_step_names_the_oldest_schema_that_it_is_compatible_with():
+    for version in (version for version in upgrade_steps() if version >= "0013"):
+        for dialect in ("sqlite", "postgresql"):
+            text = (SCRIPTS / f"{version}.{dialect}.sql").read_text(encoding="utf-8")
+            assert re.search(r"UPDATE everturn_schema SET compatible_since='\d{4}';", text), version
 
 
 _START = """
@@ -267,7 +302,7 @@ async def test_eight_processes_may_start_at_once_on_an_older_postgres_and_one_br
         f"CREATE SCHEMA {place.schema}; {old}; CREATE TABLE steps (pid int, version text); "
         "CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS "
         "'BEGIN INSERT INTO steps VALUES (pg_backend_pid(), new.version_num); RETURN new; END'; "
-        f"CREATE TRIGGER noted AFTER UPDATE ON {VERSION_TABLE} FOR EACH ROW EXECUTE FUNCTION noted()"
+        f"CREATE TRIGGER noted AFTER UPDATE OF version_num ON {VERSION_TABLE} FOR EACH ROW EXECUTE FUNCTION noted()"
     )
     request.getfixturevalue("next_schema")
 

@@ -41,6 +41,15 @@ def write(dialect: str, since: str | None, to: str) -> str:
     return "\n".join(line.rstrip() for line in output.getvalue().strip().splitlines()) + "\n"
 
 
+def _compatible(step: Any) -> str:
+    """Return the statement that names the oldest schema whose processes can use this one."""
+    oldest = getattr(step.module, "compatible_since", None)
+    if oldest is None:
+        assert step.revision < "0013", f"{step.revision} does not name `compatible_since`"
+        return ""
+    return f"\nUPDATE {VERSION_TABLE} SET compatible_since='{oldest}';\n"
+
+
 def scripts() -> dict[str, str]:
     """Return every script by its file name."""
     texts = dict[str, str]()
@@ -48,7 +57,7 @@ def scripts() -> dict[str, str]:
         since = step.down_revision
         assert since is None or isinstance(since, str)  # the history is linear
         for dialect in DIALECTS:
-            texts[f"{step.revision}.{dialect}.sql"] = write(dialect, since, step.revision)
+            texts[f"{step.revision}.{dialect}.sql"] = write(dialect, since, step.revision) + _compatible(step)
     return texts
 
 

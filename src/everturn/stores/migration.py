@@ -37,8 +37,8 @@ class SchemaStatus(Struct, frozen=True):
 
     @property
     def is_current(self) -> bool:
-        """Whether nothing is to be done."""
-        return self.version == self.newest
+        """Whether nothing is to be done: the schema is this one, or a newer one that this version can use."""
+        return self.version >= self.newest
 
     @property
     def steps(self) -> list[str]:
@@ -70,7 +70,7 @@ async def require_current_schema(store: str) -> None:
     """Refuse a store whose schema is not the one that this version of Everturn needs.
 
     Raises:
-        ConfigError: it has an older schema, a newer one, or none yet.
+        ConfigError: it has an older schema, a newer one that this version cannot use, or none yet.
         StoreUnavailable: it does not answer.
     """
     status = await schema_status(store)
@@ -93,9 +93,9 @@ async def _run(store: str, action: str) -> SchemaStatus:
         raise ConfigError(f"{error.name} is not installed; `pip install 'everturn[postgres]'`") from error
 
 
-def _status(name: str, dialect: str, version: str | None) -> SchemaStatus:
+def _status(name: str, dialect: str, version: str | None, compatible_since: str | None = None) -> SchemaStatus:
     if version is not None:
-        migrate.check_version(version)
+        migrate.check_version(version, compatible_since)
     return SchemaStatus(name, version or "", sql=migrate.upgrade_script(dialect, version))
 
 
@@ -110,7 +110,8 @@ def _run_sqlite(name: str, file: Path, action: str) -> SchemaStatus:
     url = f"file:{quote(str(file))}?mode=rw"
     try:
         with closing(sqlite3.connect(url, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)) as connection:
-            status = _status(name, "sqlite", migrate.sqlite_version(connection))
+            version, compatible = migrate.sqlite_version(connection), migrate.sqlite_compatible(connection)
+            status = _status(name, "sqlite", version, compatible)
             if action != "status":
                 migrate.upgrade_sqlite(connection, dry_run=action == "dry run")
             return status
@@ -120,7 +121,8 @@ def _run_sqlite(name: str, file: Path, action: str) -> SchemaStatus:
 
 async def _run_postgres(name: str, url: str, action: str) -> SchemaStatus:
     async with _connected(url) as (connection, schema):
-        status = _status(name, "postgresql", await migrate.postgres_version(connection))
+        version, compatible = await migrate.postgres_version(connection), await migrate.postgres_compatible(connection)
+        status = _status(name, "postgresql", version, compatible)
         if action != "status":
             await migrate.upgrade_postgres(connection, schema, dry_run=action == "dry run")
         return status

@@ -16,7 +16,7 @@ from everturn.errors import ConfigError
 # asyncpg has no types that pyright could use in strict mode.
 Connection: TypeAlias = Any
 
-HEAD = "0012"
+HEAD = "0013"
 """The current schema version; tests compare it with tools/migrations/versions."""
 
 SCRIPTS = Path(__file__).parent / "migrations" / "scripts"
@@ -26,6 +26,7 @@ VERSION_TABLE = "everturn_schema"
 PRERELEASE_TABLE = "everturn_version"  # of development versions before 0.1, whose schema cannot be upgraded
 
 _SELECT_VERSION = f"SELECT version_num FROM {VERSION_TABLE}"
+_SELECT_COMPATIBLE = f"SELECT compatible_since FROM {VERSION_TABLE}"  # since schema 0013
 # One lock per schema, so that stores in one database do not wait for each other. The limits that keep a connection from
 # holding locks for long do not apply here.
 _LOCK = """
@@ -41,12 +42,12 @@ def upgrade_sqlite(connection: sqlite3.Connection, *, dry_run: bool = False) -> 
     Raises:
         ConfigError: a newer version of Everturn has upgraded the database.
     """
-    if _is_current(sqlite_version(connection)):
+    if _is_usable(sqlite_version(connection), sqlite_compatible(connection)):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = sqlite_version(connection)  # another process may have been faster
-        if not _is_current(version):
+        if not _is_usable(version, sqlite_compatible(connection)):
             for statement in _statements(upgrade_script("sqlite", version)):
                 connection.execute(statement)
         connection.execute("ROLLBACK" if dry_run else "COMMIT")
@@ -62,6 +63,12 @@ SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace 
 WHERE n.nspname = current_schema() AND c.relname = $1)
 """
 
+_HAS_COLUMN = """
+SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = current_schema() AND c.relname = $1 AND a.attname = $2 AND NOT a.attisdropped)
+"""
+
 
 async def upgrade_postgres(connection: Connection, schema: str | None = None, *, dry_run: bool = False) -> None:
     """Upgrade a PostgreSQL database: the first schema of the connection's search path.
@@ -72,14 +79,14 @@ async def upgrade_postgres(connection: Connection, schema: str | None = None, *,
     Raises:
         ConfigError: a newer version of Everturn has upgraded the database.
     """
-    if _is_current(await postgres_version(connection)):
+    if _is_usable(await postgres_version(connection), await postgres_compatible(connection)):
         return
     transaction = connection.transaction()
     await transaction.start()
     try:
         await lock_for_upgrade(connection, schema)
         version = await postgres_version(connection)
-        if not _is_current(version):
+        if not _is_usable(version, await postgres_compatible(connection)):
             await connection.execute(upgrade_script("postgresql", version))
     except BaseException:
         await transaction.rollback()
@@ -107,13 +114,16 @@ def upgrade_steps(since: str | None = None) -> list[str]:
     return [version for version in versions if since is None or version > since]
 
 
-def check_version(version: str) -> str:
-    """Return a schema version that this version of Everturn knows.
+def check_version(version: str, compatible_since: str | None = None) -> str:
+    """Return a schema version that this version of Everturn can use.
+
+    A newer schema names the oldest version whose processes can use it (`compatible_since`), so that a process of the
+    previous release works beside the next one. Without that name, a newer schema is refused.
 
     Raises:
-        ConfigError: a newer version of Everturn has upgraded the database.
+        ConfigError: a newer version of Everturn has upgraded the database, and this one cannot use it.
     """
-    if version > HEAD:
+    if version > HEAD and (compatible_since is None or compatible_since > HEAD):
         raise ConfigError(
             f"this database has schema {version}, and this version of Everturn knows schemas up to {HEAD}: "
             "a newer version has upgraded it; run that one, or one newer still"
@@ -121,8 +131,27 @@ def check_version(version: str) -> str:
     return version
 
 
-def _is_current(version: str | None) -> bool:
-    return version is not None and check_version(version) == HEAD
+def _is_usable(version: str | None, compatible_since: str | None) -> bool:
+    """Whether a database needs no upgrade: it has the current schema, or a newer one that this version can use."""
+    return version is not None and check_version(version, compatible_since) >= HEAD
+
+
+def sqlite_compatible(connection: sqlite3.Connection) -> str | None:
+    """Return the oldest schema version whose processes can use a SQLite database; None: only its own."""
+    try:
+        row = connection.execute(_SELECT_COMPATIBLE).fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such" not in str(error):
+            raise
+        return None  # no store yet, or a schema before 0013
+    return row and row[0]
+
+
+async def postgres_compatible(connection: Connection) -> str | None:
+    """Return the oldest schema version whose processes can use a PostgreSQL database; None: only its own."""
+    if not await connection.fetchval(_HAS_COLUMN, VERSION_TABLE, "compatible_since"):
+        return None  # no store yet, or a schema before 0013
+    return await connection.fetchval(_SELECT_COMPATIBLE)
 
 
 def sqlite_version(connection: sqlite3.Connection) -> str | None:
