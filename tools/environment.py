@@ -9,13 +9,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def child_environment() -> dict[str, str]:
-    """The environment of this process, with the root of the repository on the path of Python.
+def child_environment(*first: Path) -> dict[str, str]:
+    """The environment of this process, with the root of the repository, or other folders, first on the path of Python.
 
     Byte code is cached, as in an installed package: a program that compiles its imports takes seconds to start.
     """
     known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [*map(str, first or (ROOT,)), *filter(None, [os.environ.get("PYTHONPATH")])]
     return known | {
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "everturn-bytecode"),

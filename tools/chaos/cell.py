@@ -25,7 +25,8 @@ from tools.chaos.ledger import EffectLedger, LedgerLine, read_ledger
 from tools.chaos.plan import VARIABLE
 from tools.chaos.scenario import TOOL_TIME, ScenarioModel
 from tools.chaos.worker import ARMED, READY, WorkerConfig
-from tools.environment import child_environment
+from tools.environment import ROOT, child_environment
+from tools.release.archive import UnpackedRelease
 from tools.servers.nats import Nats, private_nats
 from tools.servers.postgres import PostgresServer, private_postgres
 from tools.servers.process import process_family
@@ -113,8 +114,9 @@ class Cell:
         version: int = 0,
         writes: int = 0,
         sabotage: str = "",
+        release: UnpackedRelease | None = None,
     ) -> WorkerProcess:
-        """Start a worker; it is ready when this returns."""
+        """Start a worker, of this checkout or of a release; it is ready when this returns."""
         self._made += 1
         name = f"worker{self._made}"
         where = msgspec.structs.replace(
@@ -123,7 +125,8 @@ class Cell:
         config = WorkerConfig(
             name, where, str(self.home / "ledger"), str(self.home / "plan"), pace, pause, sabotage, version
         )
-        environment = {**child_environment(), VARIABLE: msgspec.json.encode(plan).decode() if plan else ""}
+        paths = release.paths if release is not None else (ROOT,)
+        environment = {**child_environment(*paths), VARIABLE: msgspec.json.encode(plan).decode() if plan else ""}
         stderr = self.home / f"{name}.log"
         with stderr.open("wb") as log:
             process = await asyncio.create_subprocess_exec(
@@ -134,6 +137,7 @@ class Cell:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=environment,
+                cwd=self.home if release is not None else None,  # Python would import `tools` from where it is started
                 pass_fds=(self._sock.fileno(),),
             )
         worker = WorkerProcess(name, process, stderr)

@@ -1,0 +1,1 @@
+"""Releases: build one, and keep what later versions are tested against."""
