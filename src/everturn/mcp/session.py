@@ -23,6 +23,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
+from everturn import __version__
 from everturn.core.canonical_json import JsonObject
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import CLOSED as OVER
@@ -319,7 +320,7 @@ async def _session(read: Any, write: Any, events: SessionEvents) -> AsyncGenerat
     async with ClientSession(
         dispatcher=_MessageFilter(read, write, events),
         message_handler=on_message,
-        client_info=types.Implementation(name="everturn", version="0.1.0"),
+        client_info=types.Implementation(name="everturn", version=__version__),
         # Never called; their presence tells the server that it may ask.
         sampling_callback=_unused,
         elicitation_callback=_unused,
