@@ -8,6 +8,8 @@ extensions need, under the same promise; what no public module lists is not prom
 
 from typing import TYPE_CHECKING, Any
 
+from everturn.version import __version__ as __version__
+
 if TYPE_CHECKING:  # for those who read code and do not run it; `_HOMES` says the same
     from everturn.agent import Agent
     from everturn.agents.handoff import handoff
@@ -68,8 +70,6 @@ if TYPE_CHECKING:  # for those who read code and do not run it; `_HOMES` says th
     from everturn.tools.function import tool
     from everturn.tools.groups import ToolGroup
     from everturn.tools.manual import manual
-
-__version__ = "0.1.0"
 
 # A name is imported when it is first asked for: whoever wants one of them, or only the command line, pays for that alone.
 _HOMES = {

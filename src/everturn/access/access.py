@@ -38,6 +38,7 @@ from everturn.core.accounts import Principal
 from everturn.core.ports import Tool
 from everturn.errors import ConfigError
 from everturn.models.prices import NO_FACTS, ModelFacts
+from everturn.version import __version__
 
 GATE_PAGE_LIMIT: Final = 200  # gates on a page
 
@@ -106,8 +107,6 @@ class Access:
     @needs("viewer")
     async def me(self) -> api.Me:
         """The caller."""
-        from everturn import __version__
-
         principal = self.principal
         csrf = (
             csrf_of(await self.scope.server_context.accounts.keys.first("csrf"), principal)

@@ -23,7 +23,6 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from everturn import __version__
 from everturn.core.canonical_json import JsonObject
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import CLOSED as OVER
@@ -34,6 +33,7 @@ from everturn.mcp.offers import MOST_PROMPTS, MOST_RESOURCES, ServerOffers, read
 from everturn.mcp.stdio_bridge import OpenServerRequests, StdioReadStream, StdioWriteStream
 from everturn.mcp.subprocess import ServerProcess, start_process
 from everturn.mcp.tool_list import MOST_TOOLS, ListedTool, limit_tools, read_tools
+from everturn.version import __version__
 
 PROBE: Final = 5.0  # seconds to discover the modern protocol; an old server may not answer at all
 INITIALIZE: Final = 10.0
