@@ -15,13 +15,13 @@ import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
 from everturn.errors import ConfigError
-from tools.servers.process import Daemon, ServerProcess, free_port
+from tools.servers.process import GLANCE, PATIENCE, Daemon, ServerProcess, free_port
 
 Mode = Literal["smart", "fast", "immediate"]
 
@@ -171,6 +171,42 @@ async def private_postgres(directory: Path, **settings: str) -> AsyncGenerator[P
     """
     binaries, user = postgres_binaries(), _User()
     home = await asyncio.to_thread(_copy, binaries, user, directory)
+    async with _running(binaries, user, home, directory, settings) as postgres:
+        yield postgres
+
+
+@asynccontextmanager
+async def standby_postgres(
+    primary: PostgresServer, directory: Path, *, synchronous: bool = True
+) -> AsyncGenerator[PostgresServer]:
+    """A hot standby of another server, by streaming replication.
+
+    With `synchronous`, the primary acknowledges a commit only when the standby has written it to disk, too.
+    """
+    binaries, user = postgres_binaries(), _User()
+    home = user.make(directory, "postgres-")
+    command = [*user.prefix, str(binaries / "pg_basebackup"), "-d", primary.url, "-D", str(home / "data")]
+    command += ["-R", "-X", "stream", "--checkpoint=fast", "--no-sync"]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, cwd=home)
+    if done.returncode:
+        raise ConfigError(f"pg_basebackup failed: {done.stderr.strip()}")
+    async with _running(binaries, user, home, directory, {}) as standby:
+        # After the copy: a standby that is promoted has no standby of its own to wait for.
+        if synchronous:
+            await primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            await primary.sql("SELECT pg_reload_conf()")
+        expected = "sync" if synchronous else "async"
+        async with asyncio.timeout(PATIENCE):
+            while await primary.sql("SELECT sync_state FROM pg_stat_replication") != expected:  # noqa: ASYNC110 - psql
+                await asyncio.sleep(GLANCE)
+        yield standby
+
+
+@asynccontextmanager
+async def _running(
+    binaries: Path, user: _User, home: Path, directory: Path, settings: Mapping[str, str]
+) -> AsyncGenerator[PostgresServer]:
+    """The server of a data directory, until the context ends."""
     port = free_port()
     command = [*user.prefix, str(binaries / "postgres"), "-D", str(home / "data"), "-p", str(port)]
     for name, value in {**_SETTINGS, **settings}.items():
