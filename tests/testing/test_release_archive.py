@@ -1,5 +1,6 @@
 """Archived releases: complete, checked by hash, never written twice, and really the code that runs."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -9,8 +10,9 @@ import pytest
 
 from everturn import __version__
 from everturn.errors import ConfigError
-from tools.environment import child_environment
+from tools.environment import ROOT, child_environment
 from tools.release.archive import (
+    PROVENANCE,
     TOOLS,
     archive_release,
     hash_file,
@@ -19,6 +21,7 @@ from tools.release.archive import (
     read_manifest,
     unpack_release,
 )
+from tools.release.provenance import LOCKS
 
 MODULE = "print('released')\n"
 
@@ -39,6 +42,18 @@ def test_an_archive_has_the_wheel_and_the_tools_with_their_hashes(wheel: Path, t
     unpacked = unpack_release(folder, tmp_path / "unpacked")
     assert (unpacked.paths[0] / "everturn" / "__init__.py").read_text() == MODULE
     assert (unpacked.paths[1] / "tools" / "chaos" / "worker.py").is_file()
+
+
+def test_the_provenance_names_the_files_the_commit_and_the_locks(wheel: Path, tmp_path: Path) -> None:
+    folder = archive_release(wheel, "abc", tmp_path / "releases")
+    statement = json.loads((folder / PROVENANCE).read_bytes())
+    named = {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]}
+    assert named == read_manifest(folder).files
+    sources = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert sources[0]["digest"] == {"gitCommit": "abc"}
+    assert {source["name"]: source["digest"]["sha256"] for source in sources[1:]} == {
+        name: hash_file(ROOT / name) for name in LOCKS
+    }
 
 
 def test_a_released_version_is_never_archived_again(wheel: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Archive of a release: the built wheel and the campaign tools of its commit, each with its hash.
+"""Archive of a release: the built wheel and the campaign tools of its commit, each with its hash, and a provenance.
 
 A later version runs the archived release beside itself (`tools.chaos.two_releases`). The tools are in the archive because
 the worker of a campaign uses the Python API of its own release.
@@ -22,9 +22,11 @@ from msgspec import Struct
 from everturn import __version__, wire
 from everturn.errors import ConfigError
 from tools.environment import ROOT
+from tools.release.provenance import make_provenance
 
 RELEASES = ROOT / "tests" / "golden" / "releases"
 MANIFEST = "manifest.json"
+PROVENANCE = "provenance.json"
 TOOLS = "tools.zip"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every file in an archive, so that equal content has an equal hash
 
@@ -71,6 +73,8 @@ def archive_release(wheel: Path, commit: str, releases: Path = RELEASES) -> Path
     manifest = ReleaseManifest(__version__, commit, wire.VERSION, files)
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
     (folder / MANIFEST).write_bytes(text + b"\n")
+    statement = msgspec.json.encode(make_provenance(__version__, commit, files))
+    (folder / PROVENANCE).write_bytes(msgspec.json.format(statement, indent=2) + b"\n")
     return folder
 
 
