@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ def free_port() -> int:
 class NatsServer:
     """A server on this machine only, on ports nobody uses."""
 
-    def __init__(self, folder: Path, *, jetstream: bool = True) -> None:
+    def __init__(self, folder: Path, *, jetstream: bool = True, options: Sequence[str] = ()) -> None:
         self.port, self.monitoring = free_port(), free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         assert BINARY is not None
         self._command = [BINARY, "-a", "127.0.0.1", "-p", str(self.port), "-m", str(self.monitoring)]
-        self._command += ["-js", "-sd", str(folder)] if jetstream else []
+        self._command += [*(["-js", "-sd", str(folder)] if jetstream else []), *options]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -67,3 +68,24 @@ class NatsServer:
         """The subjects that clients have subscribed to and begin like this."""
         page = await self.ask("connz?subs=1&limit=1000")
         return [s for c in page["connections"] for s in c.get("subscriptions_list", ()) if s.startswith(prefix)]
+
+
+def make_nats_cluster(folder: Path, count: int = 3) -> list[NatsServer]:
+    """Servers that form one NATS cluster; none is started."""
+    routes = [f"nats://127.0.0.1:{free_port()}" for _ in range(count)]
+    return [
+        NatsServer(
+            folder / f"node{number}",
+            options=(
+                "--name",
+                f"node{number}",
+                "--cluster_name",
+                "tests",
+                "--cluster",
+                route,
+                "--routes",
+                ",".join(routes),
+            ),
+        )
+        for number, route in enumerate(routes)
+    ]
