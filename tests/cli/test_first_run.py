@@ -99,7 +99,7 @@ def test_the_demo_is_chosen_once_and_never_asked_about_again(begin: Begin, tmp_p
     assert "offline demo" in first.text
     first.type("seven\n")
     first.until(WHICH)
-    assert "there is no seven" in first.text
+    assert "seven is not one of the choices" in first.text
     first.type("\n")
     first.until(PROMPT)
     file = file_of(tmp_path)

@@ -106,6 +106,11 @@ async def test_a_message_with_the_name_of_a_tool_and_its_arguments_calls_the_too
 
 
 async def test_it_names_the_tools_that_a_message_can_call():
+    @tool
+    async def send_mail(to: str, text: str, copies: int = 1) -> str:
+        """Send a mail."""
+        return f"{copies} sent to {to}"
+
     answer = (await Chat(OfflineModel(pace=0), tools=[*demo_tools(), send_mail]).run("hello")).text
     assert "the tools of this agent (send_mail)" in answer
-    assert '`send_mail {"name": "value"}`' in answer
+    assert '`send_mail {"text":"...","to":"..."}`' in answer

@@ -120,6 +120,26 @@ async def test_a_folder_is_an_assistant_at_once(model: FolderModel, home: Path, 
     assert "return a - b" in model.results[0]
 
 
+async def test_a_new_session_shows_folder_model_mode_and_what_is_missing(
+    model: FolderModel, home: Path, project: Path
+) -> None:
+    model.config(home, '[assistant]\nshell = false\nsearch = "brave"\n')
+    model.says("Hello.")
+    async with everturn() as person:
+        await person.sees("! there is no web search")
+        assert "Folder" in person.screen
+        assert "Ask mode: edits and commands ask" in person.screen
+        await person.pilot.press("shift+tab")
+        await person.sees("Auto-edit mode: file edits in this folder do not ask")
+        await person.pilot.resize_terminal(100, 16)
+        await person.until(lambda: "Auto-edit mode:" not in person.screen)
+        await person.sees("! there is no web search")
+        await person.pilot.resize_terminal(*SIZE)
+        await person.says("hi")
+        await person.sees("Hello.")
+        assert "there is no web search" not in person.screen
+
+
 async def test_an_edit_asks_and_auto_edit_does_not(model: FolderModel, home: Path, project: Path) -> None:
     model.config(home)
     edit = ("edit_file", {"path": "price.py", "old_text": "a - b", "new_text": "a + b"})

@@ -126,7 +126,7 @@ def _choose(choices: Sequence[ModelChoice], words: Mapping[str, str], file: Path
         except ConfigError as error:
             print(escape_unprintable(str(error)))
             continue
-        print(words["none"].format(said=escape_unprintable(reply), count=len(choices)))
+        print(words["none"].format(reply=escape_unprintable(reply), count=len(choices)))
 
 
 def _choose_other(reply: str, words: Mapping[str, str], keys: KeyStore) -> ModelChoice | None:

@@ -11,14 +11,14 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.parts import Usage
-from everturn.core.requests import ModelRequest, RequestMessage, RequestResult
+from everturn.core.requests import ModelRequest, RequestMessage, RequestResult, ToolSpec
 from everturn.errors import ConfigError
 
 OFFLINE: Final = "offline:demo"
@@ -37,11 +37,11 @@ HELP: Final = (
 )
 DEMO_HELP: Final = " Until then, ask me for the time, or to take a note, which asks for your approval first."
 TOOL_HELP: Final = (
-    " To call one of the tools of this agent ({tools}), send its name and its arguments as JSON: "
-    '`{tool} {{"name": "value"}}`.'
+    " To call one of the tools of this agent ({tools}), send its name and its arguments as JSON: `{call}`."
 )
 DEMO_TOOLS: Final = ("current_time", "take_note")
 LISTED_TOOLS: Final = 8  # in the answer
+EXAMPLES: Final[dict[str, object]] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
 
 
 class OfflineModel:
@@ -101,10 +101,19 @@ def _answer(request: ModelRequest) -> str:
         summary = "; ".join(f"{part.name} says: {part.text[:ECHO_LIMIT]}" for part in results)
         return f"{summary}\n\nI am the offline demo, so there is no more to it than that."
     text = " ".join(last.text.split())[:ECHO_LIMIT]
-    tools = [tool.name for tool in request.tools if tool.name not in DEMO_TOOLS]
-    call = TOOL_HELP.format(tools=", ".join(tools[:LISTED_TOOLS]), tool=tools[0]) if tools else ""
+    tools = [tool for tool in request.tools if tool.name not in DEMO_TOOLS]
+    names = ", ".join(tool.name for tool in tools[:LISTED_TOOLS])
+    call = TOOL_HELP.format(tools=names, call=_example_call(tools[0])) if tools else ""
     demo = DEMO_HELP if len(tools) < len(request.tools) else ""
     return f"I am the offline demo of Everturn: no model was asked. You said: “{text}”.\n\n{HELP}{demo}{call}"
+
+
+def _example_call(tool: ToolSpec) -> str:
+    """Return what to send for a call of a tool, with an example of each required argument."""
+    properties: dict[str, dict[str, Any]] = tool.schema.get("properties", {})
+    required: list[str] = tool.schema.get("required", [])
+    arguments = {name: EXAMPLES.get(str(properties.get(name, {}).get("type")), "...") for name in required}
+    return f"{tool.name} {encode_canonical(arguments)}"
 
 
 def _usage(request: ModelRequest, words: int) -> Usage:

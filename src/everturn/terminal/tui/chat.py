@@ -20,7 +20,7 @@ from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui.chat_host import ChatHost, get_chat_host
 from everturn.terminal.tui.composer import Composer, ComposerInput
 from everturn.terminal.tui.context import confirm_undo, warning_text
-from everturn.terminal.tui.folder import pending_question
+from everturn.terminal.tui.folder import describe_start, pending_question
 from everturn.terminal.tui.key_bar import KeyHintBar, KeyHints
 from everturn.terminal.tui.revert import confirm_revert
 from everturn.terminal.tui.sidebar import Sidebar
@@ -51,8 +51,10 @@ class ChatScreen(Screen[None]):
     ChatScreen #ask:hover { background: $warning 35%; }
     ChatScreen #full { height: auto; max-height: 2; padding: 0 2; color: $text-warning; display: none; }
     ChatScreen #full:hover { text-style: underline; }
+    ChatScreen #start { height: auto; max-height: 50%; padding: 1 2; display: none; }
     ChatScreen #welcome { height: auto; padding: 0 2; color: $text-muted; display: none; }
     ChatScreen.-low #welcome { display: none; }
+    ChatScreen.-low #start { max-height: 3; padding: 0 2; }
     ChatScreen #small { display: none; padding: 1 2; }
     ChatScreen.small #body { display: none; }
     ChatScreen.small #small { display: block; }
@@ -86,6 +88,7 @@ class ChatScreen(Screen[None]):
             with Vertical(id="main"):
                 yield StatusLine("top")
                 yield Transcript()
+                yield Static(id="start", markup=False)
                 yield KeyHints(get_app_texts(app.language).welcome, id="welcome")
                 yield Static(id="queue", markup=False)
                 yield Static(id="full", markup=False)
@@ -167,6 +170,7 @@ class ChatScreen(Screen[None]):
         self._draw_queue([] if state is None else state.queued_messages)
         self._draw_ask(app.gates_of_session())
         self._draw_composer()
+        self._draw_start()
         self._draw_keys()
 
     def _draw_queue(self, queued: Sequence[api.QueuedView]) -> None:
@@ -214,6 +218,15 @@ class ChatScreen(Screen[None]):
             )
             about = f"{about}  {outputs}" if about else outputs
         composer.about = about
+
+    def _draw_start(self) -> None:
+        app, start = self.host, self.query_one("#start", Static)
+        start.display = False
+        if app.folder is not None and app.follower is None:
+            model, is_tall = app.current_agent_and_model()[1], self.size.height >= MIN_TALL_HEIGHT
+            text = describe_start(app.folder, model, app.mode_to_send(), app.language, only_notes=not is_tall)
+            start.display = bool(text.plain)
+            start.update(text)
 
     def _draw_keys(self) -> None:
         app = self.host

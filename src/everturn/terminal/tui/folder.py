@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
+from rich.cells import cell_len
+from textual.content import Content
 
 from everturn import api
 from everturn.core.options import PERMISSION_MODES, PermissionMode
 from everturn.core.state import Phase
-from everturn.terminal.tui.host import Host
+from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.tui.host import Host, Language
 from everturn.terminal.tui.state import SessionState
 from everturn.terminal.tui.texts.folder import get_folder_texts
 
@@ -44,8 +47,9 @@ async def open_folder(app: FolderHost, start: FolderStart, *, is_first: bool) ->
     if is_first:
         app.agent = opened.agent
         app.mode = start.mode or opened.mode
-        for note in opened.notes:
-            app.show_message(note, "warning")
+        if start.resume:  # a new session shows the notes above its input, for as long as it has no message
+            for note in opened.notes:
+                app.show_message(note, "warning")
 
 
 async def find_session(app: FolderHost, start: FolderStart) -> str:
@@ -68,6 +72,26 @@ async def find_session(app: FolderHost, start: FolderStart) -> str:
             break
     app.show_message(texts.no_session)
     return ""
+
+
+def describe_start(
+    folder: api.FolderView, model: str, mode: PermissionMode, language: Language, *, only_notes: bool = False
+) -> Content:
+    """Describe what a new session in a folder begins with: the folder, the model, the mode, and what is missing."""
+    texts = get_folder_texts(language)
+    values = {
+        texts.start_folder: folder.label,
+        texts.start_model: model or "-",
+        texts.start_mode: texts.mode_now[mode or "ask"],
+    }
+    width = max(cell_len(name) for name in values)
+    rows = [
+        Content.assemble((name + " " * (width - cell_len(name)), "$text-muted"), f"  {escape_prose(value)}")
+        for name, value in values.items()
+        if not only_notes
+    ]
+    rows += [Content.styled(f"! {escape_prose(note)}", "$text-warning") for note in folder.notes]
+    return Content("\n").join(rows)
 
 
 def next_mode(mode: PermissionMode, modes: list[str]) -> PermissionMode:

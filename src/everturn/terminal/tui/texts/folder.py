@@ -34,6 +34,9 @@ class FolderTexts(Struct, frozen=True):
     goes_with: str
     commands: str
     welcome: str
+    start_folder: str
+    start_model: str
+    start_mode: str
 
 
 EN: Final = load_texts("terminal.folder", "en", FolderTexts)
