@@ -104,7 +104,7 @@ def measure(name: str, is_short: bool = False, more: str = "") -> None:
     if is_short:
         arguments.insert(0, "--short")
     arguments = [*more.split(), *arguments]
-    load = os.getloadavg()[0]
+    load, commit = os.getloadavg()[0], _git("rev-parse", "--short", "HEAD")
     run = ["-m", program] if is_campaign else [str(HERE / program)]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures"
@@ -116,7 +116,7 @@ def measure(name: str, is_short: bool = False, more: str = "") -> None:
         text = file.read_text(encoding="utf-8")
     figures = [json.loads(line) for line in text.splitlines()] if name == "peers" else json.loads(text)
     kept = {
-        "commit": _git("rev-parse", "--short", "HEAD"),
+        "commit": commit,
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "load_before": round(load, 1),

@@ -70,7 +70,14 @@ class Service:
         more = ("--log-level", "warning", "--timeout-graceful-shutdown", "3")
         with self._log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", *words, *more, env=self._environment, stdout=log, stderr=log
+                sys.executable,
+                "-m",
+                *words,
+                *more,
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         address = f"http://127.0.0.1:{port}"
         async with asyncio.timeout(180):

@@ -90,7 +90,10 @@ class KillableProcess:
         """Start it, and wait until it is ready."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._command, stdout=asyncio.subprocess.PIPE, stderr=log
+                *self._command,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # as under a supervisor; Linux shares processors between sessions
             )
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
