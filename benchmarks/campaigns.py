@@ -48,10 +48,12 @@ def none_of(name: str, found: dict[str, Any]) -> Row:
     return name, str(count), "0" + (", **missed**" if count else "")
 
 
-def _progress(name: str, times: dict[str, float], limit: float) -> Row:
+def _progress(name: str, times: dict[str, float], limit: float, again: int = 0) -> Row:
     seen, goal = at_most(times["p99"], limit)
-    spread = f"p50 {times['p50']:.1f} s, p99 {seen}, max {times['max']:.1f} s ({times['count']:,.0f} sessions)"
-    return name, spread, f"p99 {goal}"
+    sessions = f"{times['count']:,.0f} sessions" + (
+        f", {again:,} of which another fault hit before that" if again else ""
+    )
+    return name, f"p50 {times['p50']:.1f} s, p99 {seen}, max {times['max']:.1f} s ({sessions})", f"p99 {goal}"
 
 
 def kill_points(found: dict[str, Any]) -> list[Row]:
@@ -70,7 +72,9 @@ def random_kills(found: dict[str, Any], limit: float = 5.0) -> list[Row]:
         ("kills; other faults; turns", f"{found['kills']}; {others or 'none'}; {found['turns']:,}", ""),
         none_of("turns lost, effects lost or done twice, logs that differ", found),
         *(
-            _progress(f"{FAULTS[how]}: to the next event of a session", times, limit)
+            _progress(
+                f"{FAULTS[how]}: to the next event of a session", times, limit, found.get("again", {}).get(how, 0)
+            )
             for how, times in found["progress"].items()
         ),
     ]

@@ -39,6 +39,7 @@ PACE = 0.03  # seconds between two batches of the model
 TOOL_PAUSE = 0.05  # seconds that a tool takes, twice
 INTERVAL = (0.4, 1.6)  # seconds between two kills
 READY = 3  # workers that are still ready after a kill, at least
+SLOW = 5.0  # seconds: the goal
 PATIENCE = 90.0  # seconds a turn has to end
 STOPPED = 12.0  # seconds for which a worker is stopped
 PAUSED = 3.0  # seconds for which the database answers nobody
@@ -62,6 +63,8 @@ class RandomKillReport(Struct, frozen=True):
     progress: dict[str, list[float]]  # by the fault: seconds from it to the next event of each session that was hit
     unknown: int
     violations: tuple[str, ...]
+    again: dict[str, int] = {}  # by the fault: of these sessions, those that another fault hit before they went on
+    slow: tuple[str, ...] = ()  # sessions that took longer than the goal
 
     def figures(self) -> dict[str, Any]:
         """The report without the single times."""
@@ -75,6 +78,7 @@ class RandomKillReport(Struct, frozen=True):
             times = percentiles(seconds)
             spread = f"p50 {times['p50']:.2f} s, p99 {times['p99']:.2f} s, max {times['max']:.2f} s"
             lines.append(f"{how} to progress, {times['count']:.0f} sessions hit: {spread}")
+        lines += [f"slow: {text}" for text in self.slow]
         lines += [f"outcome unknown: {self.unknown} calls", f"violations: {len(self.violations)}"]
         return "\n".join([*lines, *self.violations[:20]])
 
@@ -179,20 +183,35 @@ class RandomKills:
         kills = [_blocked(kill, by_session[kill.how]) for kill in self.kills]
         violations = [f"{session}: the turn did not end within {PATIENCE:g} s" for session in self.late]
         progress: dict[str, list[float]] = {}
+        again: Counter[str] = Counter()
+        slow: list[str] = []
         unknown = 0
         for session in self.sessions:
             entries, lines = await self._app.store.events(session), by_session[session]
             hit = [kill for kill in kills if _is_hit(kill, entries, lines)]
             for kill in hit:
                 after = [entry.event.at - kill.at for entry in entries if entry.event.at > kill.at]
-                progress.setdefault(kill.how, []).append(min(after, default=PATIENCE))
+                seconds = min(after, default=PATIENCE)
+                progress.setdefault(kill.how, []).append(seconds)
+                again[kill.how] += any(kill.at < other.at <= kill.at + seconds for other in hit)
+                if seconds > SLOW:
+                    slow.append(f"{session}: {seconds:.2f} s after {kill.how}, {len(hit)} faults in its turn")
             if session not in self.late:
                 evidence = Evidence(session, entries, lines, len(self.kills), whole)
                 violations += [str(violation) for violation in check(evidence)]
             finished = [entry.event for entry in entries if isinstance(entry.event, CallFinished)]
             unknown += sum(event.state == "outcome_unknown" for event in finished)
         killed = sum(kill.how == "kill" for kill in kills)
-        return RandomKillReport(killed, dict(self.faults), len(self.sessions), progress, unknown, tuple(violations))
+        return RandomKillReport(
+            killed,
+            dict(self.faults),
+            len(self.sessions),
+            progress,
+            unknown,
+            tuple(violations),
+            dict(again),
+            tuple(slow),
+        )
 
 
 def _blocked(kill: Kill, lines: Sequence[LedgerLine]) -> Kill:
