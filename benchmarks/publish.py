@@ -24,9 +24,19 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-PAGES = tuple(ROOT / "docs" / page for page in ("performance.md", "deploy/engines.md", "deploy/scaling.md"))
+PAGES = tuple(
+    ROOT / "docs" / page
+    for page in (
+        "performance.md",
+        *(f"deploy/{name}.md" for name in ("engines", "scaling", "postgresql", "rate-limits", "cells")),
+        *("guides/schedules.md", "guides/webhooks.md"),
+    )
+)
 RESULTS = HERE / "results"
 sys.path += [str(HERE), str(HERE / "peers"), str(ROOT)]
+
+import campaigns  # noqa: E402
+from machine import MachineLoad  # noqa: E402
 
 PEERS = [
     "raw",
@@ -89,23 +99,34 @@ def measure(name: str, is_short: bool = False, more: str = "") -> None:
     written = ("benchmarks/results/", *(str(page.relative_to(ROOT)) for page in PAGES))
     if foreign := [line for line in changed if not any(each in line for each in written)]:
         sys.exit(f"publish: commit first, or the figures describe no commit: {foreign[0].strip()}")
-    program, *arguments = COMMANDS[name]
+    is_campaign = name in campaigns.COMMANDS
+    program, *arguments = campaigns.COMMANDS[name][1:] if is_campaign else COMMANDS[name]
     if is_short:
         arguments.insert(0, "--short")
     arguments = [*more.split(), *arguments]
-    load = os.getloadavg()[0]
+    load, commit = os.getloadavg()[0], _git("rev-parse", "--short", "HEAD")
+    run = ["-m", program] if is_campaign else [str(HERE / program)]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures"
         given = [str(file) if each == "FILE" else each for each in arguments]
-        subprocess.run([sys.executable, str(HERE / program), *given], check=True)
+        with MachineLoad() as machine:
+            ended = subprocess.run([sys.executable, *run, *given], check=not is_campaign, cwd=ROOT)
+        if ended.returncode and not file.exists():
+            sys.exit(f"publish: {name} ended with {ended.returncode}")
         text = file.read_text(encoding="utf-8")
     figures = [json.loads(line) for line in text.splitlines()] if name == "peers" else json.loads(text)
     kept = {
-        "commit": _git("rev-parse", "--short", "HEAD"),
+        "commit": commit,
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "load_before": round(load, 1),
-        "command": " ".join(["python", f"benchmarks/{program}", *[each for each in arguments if each != "FILE"]]),
+        **(machine.figures() if is_campaign else {}),
+        "command": " ".join(
+            [
+                f"python -m {program}" if is_campaign else f"python benchmarks/{program}",
+                *(each for each in arguments if each not in ("FILE", "--json" if is_campaign else "")),
+            ]
+        ),
         "figures": _rounded(figures),
     }
     RESULTS.mkdir(exist_ok=True)
@@ -364,6 +385,24 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
 }
 
 
+def campaign(name: str, found: Any) -> str:
+    return _table(["what", "seen", "goal"], [list(row) for row in campaigns.RENDERERS[name](found)])
+
+
+def measured_at(kept: dict[str, Any]) -> str:
+    """At which commit, and beside which load."""
+    beside = f"load {kept['load_before']} before it began"
+    if "load_mean" in kept:
+        beside += (
+            f", {kept['load_mean']} on average and at most {kept['load_max']} while it ran; it used {kept['own_cpu']:,} s "
+            f"of processor time, and other programs {kept['other_cpu']:,} s"
+        )
+    return (
+        f"Measured by `{kept['command']}` at commit {kept['commit']}: Python {kept['python']}, {kept['cores']} cores, "
+        f"{beside}."
+    )
+
+
 def rendered(page: str) -> str:
     """The page, with each table as its figures have it."""
 
@@ -372,11 +411,9 @@ def rendered(page: str) -> str:
         if name == "scenarios":  # what is measured, not what was found
             return f"<!-- {name} -->\n\n{scenarios()}\n\n<!-- /{name} -->"
         kept = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        at = (
-            f"Measured by `{kept['command']}` at commit {kept['commit']}: Python {kept['python']}, "
-            f"{kept['cores']} cores, load {kept['load_before']} before it began."
-        )
-        return f"<!-- {name} -->\n\n{RENDERERS[name](kept['figures'])}\n\n{at}\n\n<!-- /{name} -->"
+        found = kept["figures"]
+        table = campaign(name, found) if name in campaigns.RENDERERS else RENDERERS[name](found)
+        return f"<!-- {name} -->\n\n{table}\n\n{measured_at(kept)}\n\n<!-- /{name} -->"
 
     return re.sub(r"<!-- (?P<name>\w+) -->\n.*?<!-- /(?P=name) -->", block, page, flags=re.DOTALL)
 
@@ -386,7 +423,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=["measure", "write", "check"])
     parser.add_argument(
-        "names", nargs="*", choices=[*COMMANDS, []], help="which to measure; all of them if none is named"
+        "names",
+        nargs="*",
+        choices=[*COMMANDS, *campaigns.COMMANDS, []],
+        help="which to measure; all of them if none is named",
     )
     parser.add_argument("--short", action="store_true", help="the short form, of those that have one: turn, peers")
     parser.add_argument(

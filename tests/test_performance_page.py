@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PAGES = ("deploy/engines", "deploy/scaling", "deploy/postgresql", "deploy/rate-limits", "deploy/cells")
+GUIDES = ("guides/schedules", "guides/webhooks")
 PAGE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-ENGINES = (ROOT / "docs" / "deploy" / "engines.md").read_text(encoding="utf-8")
-SCALING = (ROOT / "docs" / "deploy" / "scaling.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"<!-- (\w+) -->\n(.*?)<!-- /\1 -->", PAGE + ENGINES + SCALING, re.DOTALL)
+OTHERS = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in (*PAGES, *GUIDES))
+BLOCKS = re.findall(r"<!-- (\w+) -->\n(.*?)<!-- /\1 -->", PAGE + OTHERS, re.DOTALL)
+CAMPAIGN = re.compile(r"python -m (tools\.[\w.]+)")
 
 
 def test_the_page_is_what_the_figures_give() -> None:
@@ -28,6 +30,14 @@ def test_every_table_names_the_commit_and_the_command_that_measured_it() -> None
         kept = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
         assert f"at commit {kept['commit']}" in block
         assert kept["command"] in block
+
+
+def test_contributing_says_what_each_measured_campaign_must_show() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### Campaigns")[2]
+    modules = {module for _, block in BLOCKS for module in CAMPAIGN.findall(block)}
+    assert modules, "no page has the figures of a campaign"
+    for module in modules:
+        assert f"| `{module.removeprefix('tools.chaos.')}` |" in table, module
 
 
 def test_no_table_stands_outside_of_what_a_script_wrote() -> None:

@@ -633,7 +633,8 @@ class BaseApp:
                 await self.engine.wake(session)
         except (EngineUnavailable, TimeoutError) as error:
             # The command is durable, which is what a receipt promises; the reconciler wakes the session later.
-            log.warning("session %s could not be woken and waits for the next sweep: %s", session, error)
+            reason = str(error) or f"the engine has not taken the wake within {WAKE_TIMEOUT:g} s, and tries on"
+            log.warning("session %s may have to wait for the next sweep: %s", session, reason)
 
     async def _reconcile(self) -> None:
         """Reconciler: wakes sessions that should be driven and are not, because a wake was lost on the way to the

@@ -73,6 +73,19 @@ async def test_readers_of_that_service_resume_exactly_when_its_workers_are_repla
     assert report.violations == ()
 
 
+async def test_a_paused_database_answers_nobody_until_the_pause_is_over(tmp_path: Path) -> None:
+    async with private_postgres(tmp_path) as postgres:
+        store = SqlStore.postgres(postgres.url)
+        assert await store.sessions() == []  # it is connected
+        pausing = asyncio.create_task(postgres.pause(1.0))
+        await asyncio.sleep(0)  # until it is paused
+        question = asyncio.create_task(store.sessions())
+        done, _ = await asyncio.wait({pausing, question}, return_when="FIRST_COMPLETED")
+        assert pausing in done
+        assert await question == []
+        await store.aclose()
+
+
 def _workers(parent: int) -> list[int]:
     """The uvicorn workers, and not the process that tracks their semaphores."""
     found = process_family(parent).pids[1:]

@@ -157,7 +157,11 @@ class CellsInstallation:
         with (self.home / f"process-{len(self._processes)}.log").open("wb") as log:
             self._processes.append(
                 await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", "everturn", *words), env=self.environment, stdout=log, stderr=log
+                    *(sys.executable, "-m", "everturn", *words),
+                    env=self.environment,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
                 )
             )
 

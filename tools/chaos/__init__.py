@@ -6,6 +6,7 @@ records what was really done. When all is quiet, checks compare the log with the
 - `plan`: fault plans; at which points a process dies, halts or raises
 - `ledger`: the ledger of effects, requests and acknowledgements
 - `scenario`: a model and tools that answer alike in every process
+- `figures`: percentiles, and reports as JSON
 - `evidence`: the log and the ledger of a session, prepared for the checks
 - `checks`: the invariants, one pure function each
 - `transcript`: normalizes a log, to compare two runs

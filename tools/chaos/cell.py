@@ -139,6 +139,7 @@ class Cell:
                 env=environment,
                 cwd=self.home if release is not None else None,  # Python would import `tools` from where it is started
                 pass_fds=(self._sock.fileno(),),
+                start_new_session=True,  # as under a supervisor; Linux shares processors between sessions
             )
         worker = WorkerProcess(name, process, stderr)
         self.workers.append(worker)

@@ -24,6 +24,7 @@ from everturn.errors import EverturnError, UnknownSession
 from tools.chaos.cell import Cell, ClusterServers
 from tools.chaos.checks import check
 from tools.chaos.evidence import Evidence
+from tools.chaos.figures import write_figures
 from tools.chaos.kill import drive
 from tools.chaos.transcript import normalize_log
 from tools.servers.postgres import PostgresServer, private_postgres, standby_postgres
@@ -133,9 +134,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=100)
     parser.add_argument("--asynchronous", action="store_true")
+    parser.add_argument("--json", default="", help="write the figures there")
     options = parser.parse_args()
     report = asyncio.run(run_failover(turns=options.turns, synchronous=not options.asynchronous))
     print(report)
+    write_figures(options.json, report)
     raise SystemExit(bool(report.violations))
 
 

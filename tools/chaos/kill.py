@@ -14,6 +14,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,6 +24,7 @@ from everturn.core.events import CallFinished, Entry
 from tools.chaos.cell import ENGINES, Cell, EngineName, cell
 from tools.chaos.checks import check
 from tools.chaos.evidence import Evidence
+from tools.chaos.figures import percentiles, write_figures
 from tools.chaos.plan import FaultRecord, read_token
 from tools.chaos.scenario import ask
 from tools.chaos.transcript import normalize_log
@@ -58,6 +60,16 @@ class KillReport(Struct, frozen=True):
     def violations(self) -> list[str]:
         """All violations, as text."""
         return [f"{kill.point}#{kill.nth}: {text}" for kill in self.kills for text in kill.violations]
+
+    def figures(self) -> dict[str, Any]:
+        """The report without the single kills."""
+        return {
+            "kills": len(self.happened),
+            "points": len({kill.point for kill in self.happened}),
+            "progress": percentiles(kill.progress for kill in self.happened if kill.progress is not None),
+            "unknown": sum(kill.unknown for kill in self.happened),
+            "violations": self.violations,
+        }
 
     def __str__(self) -> str:
         """The report as text."""
@@ -156,9 +168,11 @@ def main() -> None:
     parser.add_argument("--points", type=int, help="at how many points; without it, at all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engine", choices=ENGINES, default="restate")
+    parser.add_argument("--json", default="", help="write the figures there")
     options = parser.parse_args()
     report = asyncio.run(kill_anywhere(options.points, options.seed, engine=options.engine))
     print(report)
+    write_figures(options.json, report.figures())
     raise SystemExit(bool(report.violations))
 
 

@@ -3,10 +3,10 @@
 Each of `--lanes` clients sends a turn of four steps and eight calls to a new session and waits for its end, again and
 again. Meanwhile a worker that has just done something is killed, and another one started for it. With `--faults`, every
 fifth time something else happens instead: a worker is stopped (SIGSTOP) and continued later, a tool blocks a worker's
-event loop, every database connection is cut, or the database is restarted. In the end the log of every session is compared
-with the ledger.
+event loop, every database connection is cut, the database answers nobody for a while, or it is restarted. In the end the
+log of every session is compared with the ledger.
 
-    python -m tools.chaos.random_kills [--engine postgres] [--kills 110] [--lanes 50] [--workers 5] [--faults]
+    python -m tools.chaos.random_kills [--engine postgres] [--kills 110] [--lanes 50] [--workers 5] [--faults] [--json FILE]
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from everturn.app import App
 from everturn.chat import Chat
@@ -28,6 +29,7 @@ from everturn.core.events import CallFinished, Entry, Terminal
 from tools.chaos.cell import ENGINES, Cell, EngineName, WorkerProcess, cell
 from tools.chaos.checks import check
 from tools.chaos.evidence import Evidence
+from tools.chaos.figures import percentiles, write_figures
 from tools.chaos.kill import drive
 from tools.chaos.ledger import LedgerLine
 from tools.chaos.scenario import ScenarioModel, ask
@@ -37,9 +39,11 @@ PACE = 0.03  # seconds between two batches of the model
 TOOL_PAUSE = 0.05  # seconds that a tool takes, twice
 INTERVAL = (0.4, 1.6)  # seconds between two kills
 READY = 3  # workers that are still ready after a kill, at least
+SLOW = 5.0  # seconds: the goal
 PATIENCE = 90.0  # seconds a turn has to end
 STOPPED = 12.0  # seconds for which a worker is stopped
-FAULTS = ("stop", "cut", "wedge", "restart")
+PAUSED = 3.0  # seconds for which the database answers nobody
+FAULTS = ("stop", "cut", "wedge", "pause", "restart")
 
 
 class Kill(Struct, frozen=True):
@@ -59,17 +63,22 @@ class RandomKillReport(Struct, frozen=True):
     progress: dict[str, list[float]]  # by the fault: seconds from it to the next event of each session that was hit
     unknown: int
     violations: tuple[str, ...]
+    again: dict[str, int] = {}  # by the fault: of these sessions, those that another fault hit before they went on
+    slow: tuple[str, ...] = ()  # sessions that took longer than the goal
+
+    def figures(self) -> dict[str, Any]:
+        """The report without the single times."""
+        progress = {how: percentiles(seconds) for how, seconds in self.progress.items()}
+        return {**to_builtins(self), "progress": progress}
 
     def __str__(self) -> str:
         """The report as text."""
         lines = [f"{self.kills} kills and {self.faults or 'no other faults'} under {self.turns} turns"]
         for how, seconds in self.progress.items():
-            times = sorted(seconds)
-            if times:
-                p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]
-                lines.append(
-                    f"{how} to progress, {len(times)} sessions hit: p50 {p50:.2f} s, p99 {p99:.2f} s, max {times[-1]:.2f} s"
-                )
+            times = percentiles(seconds)
+            spread = f"p50 {times['p50']:.2f} s, p99 {times['p99']:.2f} s, max {times['max']:.2f} s"
+            lines.append(f"{how} to progress, {times['count']:.0f} sessions hit: {spread}")
+        lines += [f"slow: {text}" for text in self.slow]
         lines += [f"outcome unknown: {self.unknown} calls", f"violations: {len(self.violations)}"]
         return "\n".join([*lines, *self.violations[:20]])
 
@@ -127,12 +136,15 @@ class RandomKills:
         elif name == "cut":
             self.kills.append(Kill("", time.time(), "cut"))
             await self._cell.postgres.drop_connections()
+        elif name == "pause":
+            self.kills.append(Kill("", time.time(), "pause"))
+            await self._cell.postgres.pause(PAUSED)
         elif name == "restart":
             self.kills.append(Kill("", time.time(), "restart"))
             await self._cell.postgres.restart("immediate")
         else:
-            self.kills.append(Kill("", time.time(), "wedge"))
             session = f"wedge-{self.faults[name]}"
+            self.kills.append(Kill("", time.time(), session))
             self._wedges.append(asyncio.create_task(self._wedge(session)))
 
     async def _wedge(self, session: str) -> None:
@@ -168,22 +180,46 @@ class RandomKills:
         by_session: dict[str, list[LedgerLine]] = defaultdict(list)
         for line in self._cell.lines():
             by_session[line.session].append(line)
+        kills = [_blocked(kill, by_session[kill.how]) for kill in self.kills]
         violations = [f"{session}: the turn did not end within {PATIENCE:g} s" for session in self.late]
         progress: dict[str, list[float]] = {}
+        again: Counter[str] = Counter()
+        slow: list[str] = []
         unknown = 0
         for session in self.sessions:
             entries, lines = await self._app.store.events(session), by_session[session]
-            hit = [kill for kill in self.kills if _is_hit(kill, entries, lines)]
+            hit = [kill for kill in kills if _is_hit(kill, entries, lines)]
             for kill in hit:
                 after = [entry.event.at - kill.at for entry in entries if entry.event.at > kill.at]
-                progress.setdefault(kill.how, []).append(min(after, default=PATIENCE))
+                seconds = min(after, default=PATIENCE)
+                progress.setdefault(kill.how, []).append(seconds)
+                again[kill.how] += any(kill.at < other.at <= kill.at + seconds for other in hit)
+                if seconds > SLOW:
+                    slow.append(f"{session}: {seconds:.2f} s after {kill.how}, {len(hit)} faults in its turn")
             if session not in self.late:
                 evidence = Evidence(session, entries, lines, len(self.kills), whole)
                 violations += [str(violation) for violation in check(evidence)]
             finished = [entry.event for entry in entries if isinstance(entry.event, CallFinished)]
             unknown += sum(event.state == "outcome_unknown" for event in finished)
-        kills = sum(kill.how == "kill" for kill in self.kills)
-        return RandomKillReport(kills, dict(self.faults), len(self.sessions), progress, unknown, tuple(violations))
+        killed = sum(kill.how == "kill" for kill in kills)
+        return RandomKillReport(
+            killed,
+            dict(self.faults),
+            len(self.sessions),
+            progress,
+            unknown,
+            tuple(violations),
+            dict(again),
+            tuple(slow),
+        )
+
+
+def _blocked(kill: Kill, lines: Sequence[LedgerLine]) -> Kill:
+    """The worker whose event loop a tool blocked, and when: at the first request of the session with that tool."""
+    if kill.how.startswith("wedge-"):
+        requests = [line for line in lines if line.kind == "request"]
+        return Kill(requests[0].worker, requests[0].at + PACE, "wedge") if requests else Kill("none", kill.at, "wedge")
+    return kill
 
 
 def _is_hit(kill: Kill, entries: Sequence[Entry], lines: Sequence[LedgerLine]) -> bool:
@@ -227,11 +263,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--faults", action="store_true", help="also stop, block, cut and restart")
+    parser.add_argument("--json", default="", help="write the figures there")
     options = parser.parse_args()
     report = asyncio.run(
         kill_at_random(options.kills, options.lanes, options.workers, options.seed, options.engine, options.faults)
     )
     print(report)
+    write_figures(options.json, report.figures())
     raise SystemExit(bool(report.violations))
 
 

@@ -26,6 +26,7 @@ from everturn.core.rate_limits import RateLimit
 from everturn.models.registry import get_model
 from everturn.models.retry import RetryPolicy
 from everturn.stores.registry import get_store
+from tools.chaos.figures import write_figures
 
 DATABASE = os.environ.get("EVERTURN_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 PROCESSES = 3
@@ -298,6 +299,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--answer-time", type=float, default=0.0, help="seconds for an answer: requests are under way at the kill"
     )
+    parser.add_argument("--json", default="", help="write the figures there")
     parser.add_argument("--name", default="")
     parser.add_argument("--provider", default="")
     options = parser.parse_args(arguments)
@@ -314,6 +316,7 @@ def main() -> int:
     found = asyncio.run(campaign(options))
     for name, value in found.items():
         print(f"{name:24}{value:12.3f}")
+    write_figures(options.json, found)
     print("PASS" if is_good(found) else "MISS")
     return 0 if is_good(found) else 1
 

@@ -28,6 +28,7 @@ from everturn.core.deltas import Frame
 from everturn.core.events import LogEvent, StepRestarted, TurnCompleted
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.provider.server import Provider
+from tools.chaos.figures import write_figures
 from tools.chaos.resume import TurnScreen, compare_with_stored
 from tools.environment import child_environment
 from tools.servers.postgres import private_postgres
@@ -69,7 +70,14 @@ class Service:
         more = ("--log-level", "warning", "--timeout-graceful-shutdown", "3")
         with self._log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", *words, *more, env=self._environment, stdout=log, stderr=log
+                sys.executable,
+                "-m",
+                *words,
+                *more,
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         address = f"http://127.0.0.1:{port}"
         async with asyncio.timeout(180):
@@ -250,9 +258,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--restarts", type=int, default=2)
     parser.add_argument("--chunks", type=int, default=400, help="of an answer, ten a second")
+    parser.add_argument("--json", default="", help="write the figures there")
     given = parser.parse_args()
     report = asyncio.run(restart_while_streaming(given.streams, given.workers, given.restarts, given.chunks))
     print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    write_figures(given.json, report)
     raise SystemExit(1 if report.violations else 0)
 
 

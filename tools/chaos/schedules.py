@@ -19,7 +19,6 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
-import msgspec
 from msgspec import Struct, structs
 
 from everturn.agent import Agent
@@ -29,6 +28,7 @@ from everturn.core.events import TurnCompleted, TurnStarted
 from everturn.core.requests import ModelRequest
 from everturn.core.schedules import Schedule, run_key, run_session
 from everturn.stores.sql.store import SqlStore
+from tools.chaos.figures import percentiles, write_figures
 from tools.servers.postgres import private_postgres
 
 LEAD = 10.0  # seconds to write the schedules before the first planned time; many of them have more
@@ -90,7 +90,10 @@ class KillableProcess:
         """Start it, and wait until it is ready."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._command, stdout=asyncio.subprocess.PIPE, stderr=log
+                *self._command,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # as under a supervisor; Linux shares processors between sessions
             )
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
@@ -177,9 +180,10 @@ async def _judge(store: SqlStore, rows: list[Schedule], window: float, kills: in
         recorded = await store.schedules.get(row.tenant, row.id)
         if recorded is None or recorded.started != 1 or recorded.firing:
             violations.append(f"{row.id}: its record says {recorded}")
-    lags = sorted(lags) or [0.0]
-    p50, p99 = lags[len(lags) // 2], lags[int(len(lags) * 0.99)]
-    return ScheduleReport(len(rows), kills, window, len(infos), p50, p99, lags[-1], 0.0, tuple(violations))
+    lag = percentiles(lags)
+    return ScheduleReport(
+        len(rows), kills, window, len(infos), lag["p50"], lag["p99"], lag["max"], 0.0, tuple(violations)
+    )
 
 
 async def _main(options: argparse.Namespace) -> int:
@@ -198,8 +202,7 @@ async def _main(options: argparse.Namespace) -> int:
                 seed=options.seed,
             )
     print(report)
-    if options.json:
-        await asyncio.to_thread(Path(options.json).write_bytes, msgspec.json.encode(report))
+    write_figures(options.json, report)
     return 1 if report.violations else 0
 
 

@@ -29,6 +29,7 @@ from everturn.core.webhooks import Webhook, derive_secret, sign_payload
 from everturn.errors import Stale
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import send_message, turn_ended_events, turn_started_events
+from tools.chaos.figures import write_figures
 from tools.chaos.schedules import EchoModel, KillableProcess
 from tools.servers.postgres import private_postgres
 
@@ -187,6 +188,7 @@ async def _main(options: argparse.Namespace) -> int:
                 seed=options.seed,
             )
     print(report)
+    write_figures(options.json, report)
     return 1 if report.violations else 0
 
 
@@ -197,6 +199,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", default="", help="write the figures there")
     parser.add_argument("--work", default="", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
     return asyncio.run(_main(parser.parse_args()))

@@ -16,12 +16,12 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from everturn.errors import ConfigError
-from tools.servers.process import GLANCE, PATIENCE, Daemon, ServerProcess, free_port
+from tools.servers.process import GLANCE, PATIENCE, Daemon, ServerProcess, free_port, process_family
 
 Mode = Literal["smart", "fast", "immediate"]
 
@@ -66,6 +66,21 @@ class PostgresServer(ServerProcess):
                 " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
             )
         )
+
+    async def pause(self, seconds: float) -> None:
+        """Stop every process of the server for some seconds: connections stay open, and nobody is answered."""
+        paused: list[int] = []
+        try:
+            while new := [pid for pid in process_family(self.pid).pids if pid not in paused]:
+                for pid in new:  # the first is the one that starts others
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGSTOP)
+                paused += new
+            await asyncio.sleep(seconds)
+        finally:
+            for pid in paused:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     async def sql(self, text: str) -> str:
         """Run one statement with psql, bypassing every proxy, and return its output: a line per row, `|` between
