@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tools.docs_table import write_docs_table
 from tools.environment import ROOT
 from tools.real_job.person import Approval
 
@@ -81,6 +82,7 @@ def store_rows(reports: Sequence[JobReport]) -> None:
         rows = [known[name] for name in sorted(known, key=lambda name: (name[0], name[1] == "always"))]
         ROWS.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
         PAGE.write_text(render(rows), encoding="utf-8")
+        write_docs_table("terminal/folder.md", "real_job", render(rows))
     PAGE.with_suffix(".lock").unlink(missing_ok=True)
 
 
