@@ -16,7 +16,16 @@ from everturn.core.deltas import CallDelta, CallProgress, ReasoningDelta, TextDe
 from everturn.core.events import FilesReverted, LogEvent, Problem
 from everturn.core.gates import CallClaim, Gate, Grant
 from everturn.core.messages import Message
-from everturn.core.options import Budget, ClientTool, LatePolicy, PermissionMode, Review, Spent, ToolHistory
+from everturn.core.options import (
+    Budget,
+    ClientTool,
+    LatePolicy,
+    PermissionMode,
+    Review,
+    Spent,
+    StepLimitPolicy,
+    ToolHistory,
+)
 from everturn.core.parts import FilePart, Usage
 from everturn.core.rate_limits import Priority
 from everturn.core.rules.policy import Rule, RuleAction
@@ -85,6 +94,7 @@ class MessageRequest(Body, frozen=True, kw_only=True):
     late: LatePolicy | None = None
     max_steps: Annotated[int, Meta(ge=1, le=1000)] | None = None
     mode: PermissionMode = ""  # plan, ask or auto_edit, if the agent has it; "": ask
+    at_step_limit: StepLimitPolicy = "answer"  # ask: at `max_steps` a gate asks whether the turn may continue
     clients: Annotated[list[ClientTool], Meta(max_length=50)] = []  # tools that the sending client runs
     busy: Busy = "queue"
     priority: Priority | None = None  # where requests wait for a rate limit; None: interactive, with `at` background
@@ -111,6 +121,7 @@ class EditMessage(Body, frozen=True, kw_only=True):
     contexts: Annotated[list[AttachedContext], Meta(max_length=32)] | None = None  # None: those of the earlier version
     model: Name = ""
     mode: PermissionMode = ""
+    at_step_limit: StepLimitPolicy = "answer"
 
 
 class RegenerateAnswer(Body, frozen=True, kw_only=True):
@@ -118,6 +129,7 @@ class RegenerateAnswer(Body, frozen=True, kw_only=True):
 
     model: Name = ""
     mode: PermissionMode = ""
+    at_step_limit: StepLimitPolicy = "answer"
     params: dict[str, Any] | None = None
 
 

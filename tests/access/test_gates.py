@@ -88,6 +88,25 @@ async def test_an_answer_takes_the_role_for_its_kind(name: str) -> None:
         assert "amount" not in noted.detail
 
 
+async def test_a_member_may_continue_a_turn_at_its_step_limit_and_a_viewer_may_not() -> None:
+    async with a_house() as house:
+        sent, view = await asking(house, "pay", max_steps=1, at_step_limit="ask")
+        assert (view.gate.kind, view.gate.arguments) == ("limit", '{"max_steps":2}')
+        with pytest.raises(Forbidden, match="member"):
+            await access_of(house, "viewer").gates.resolve(sent.session, view.gate.id, yes(view))
+        await access_of(house, "member").gates.resolve(sent.session, view.gate.id, yes(view))
+        call = await gate_in(access_of(house, "owner"), sent.session)
+        assert call.gate.kind == "call", "the call is asked about after the limit"
+
+
+async def test_without_the_choice_of_the_client_the_step_limit_asks_nobody() -> None:
+    async with a_house() as house:
+        sent = await said(access_of(house, "member"), "pay", max_steps=1)
+        await over(access_of(house, "owner"), sent)
+        log = await house.app.store.events(sent.session)
+        assert not [entry for entry in log if isinstance(entry.event, GateOpened)]
+
+
 async def test_a_key_with_a_lower_role_answers_no_more_than_that_role() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")

@@ -178,3 +178,24 @@ async def test_a_folder_that_is_not_trusted_is_refused(provider: Provider, tmp_p
         assert "not trusted" in refused["error"]["message"]
     async with open_editor(tmp_path, *words, "--trust") as editor:
         assert (await editor.prompt(await editor.new(tmp_path / "plain"), "Hi"))["result"]["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize(("choice", "closing"), [("allow_once", False), ("reject_once", True)])
+async def test_at_the_step_limit_the_editor_is_asked_whether_to_continue(
+    provider: Provider, tmp_path: Path, project: Path, choice: str, closing: bool
+) -> None:
+    reads = [[Call("read_file", f'{{"path": "note.txt", "limit": {number + 1}}}')] for number in range(10)]
+    words = at(provider, *reads, [Say("That is all.")])
+    config = tmp_path / "everturn.toml"
+    config.write_text("[assistant]\nmax_steps = 10\n", encoding="utf-8")
+    async with open_editor(tmp_path, *words, "--config", str(config), choose=lambda _: choice) as editor:
+        session = await editor.new(project)
+        answer = await editor.prompt(session, "Read")
+        assert answer["result"]["stopReason"] == ("max_turn_requests" if closing else "end_turn")
+        assert editor.text() == "That is all."
+    (asked,) = editor.permissions
+    assert asked["toolCall"]["title"] == "Step limit reached. Continue, for up to 20 steps in total?"
+    assert [(option["optionId"], option["name"]) for option in asked["options"]] == [
+        ("allow_once", "Continue"),
+        ("reject_once", "End with a closing answer"),
+    ]

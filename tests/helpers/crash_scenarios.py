@@ -269,6 +269,18 @@ STORIES = [
         options=TurnOptions(max_steps=3),
     ),
     Story(
+        "continued at the step limit",
+        model(*[calls(call("look", path=str(n))) for n in range(3)], say("That is all.")),
+        one(resolution={"allow": "once"}),
+        options=TurnOptions(max_steps=2, at_step_limit="ask"),
+    ),
+    Story(
+        "denied at the step limit",
+        model(calls(call("look", path="a")), calls(call("pay", amount=1)), say("That is all I know.")),
+        one(resolution={"deny": "it is enough"}),
+        options=TurnOptions(max_steps=2, at_step_limit="ask"),
+    ),
+    Story(
         "plugins append",
         model(say("First."), say("Second.")),
         one(),

@@ -120,6 +120,7 @@ if __name__ == "__main__":
     words.add_argument("--web", action="store_true")
     words.add_argument("--mcp", action="append", default=[])
     words.add_argument("--gate-timeout", type=float, default=0.0)
+    words.add_argument("--max-steps", type=int, default=10)
     given = words.parse_args()
     try:
         rules = load_rules(given.permissions) if given.permissions else []
@@ -140,6 +141,7 @@ if __name__ == "__main__":
             manual=tuple(given.manual),
             budget=parse_budget(given.budget),
             gate_timeout=given.gate_timeout,
+            max_steps=given.max_steps,
         ),
         LocalToolOptions(given.files, given.virtual_files, given.code, given.shell, given.web, tuple(given.mcp)),
         ChatConfig(rules=tuple(rules)),

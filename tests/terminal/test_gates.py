@@ -92,6 +92,34 @@ def test_of_several_rules_the_one_that_was_chosen_is_stored(
     assert ("**" in stored) is not is_asked_again
 
 
+def test_the_step_limit_asks_and_its_answer_is_no_answer_to_the_call(start: Start, done: Path):
+    terminal = start(*TOOLS, "--max-steps", "1")
+    terminal.type("shout\n")
+    terminal.until(ASKED)
+    assert (
+        "? The step limit is reached\n"
+        "  because: the step limit is reached (max_steps=1)\n"
+        "  may the turn continue, for up to 2 steps in total?\n"
+        "[y] continue   [n] end the turn   [?] help\n"
+    ) in terminal.text
+    terminal.type("y\n")
+    terminal.until(ASKED)
+    assert "shout needs approval" in terminal.text
+    assert did(done) == ""
+    ask(terminal, "y")
+    assert did(done).startswith("shout")
+
+
+def test_where_the_step_limit_is_denied_the_call_does_not_run(start: Start, done: Path):
+    terminal = start(*TOOLS, "--max-steps", "1")
+    terminal.type("shout\n")
+    terminal.until(ASKED)
+    terminal.type("n\n")
+    terminal.until("> ")
+    assert "max_steps_reached" in ask(terminal, "")
+    assert did(done) == ""
+
+
 def test_always_is_not_there_where_it_is_not_offered(start: Start, done: Path):
     terminal = start(*TOOLS)
     terminal.type("shout\n")

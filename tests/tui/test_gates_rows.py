@@ -23,13 +23,20 @@ from everturn.terminal.tui.gates.diff import diff_rows, diff_texts, is_diff, par
 from everturn.terminal.tui.gates.panels import DenyPanel
 from everturn.terminal.tui.gates.redaction import MARK, Redaction
 from everturn.terminal.tui.gates.rows import rows_text
-from everturn.terminal.tui.gates.summary import GateSummary, editable_json, gate_rows, gate_title, result_rows
+from everturn.terminal.tui.gates.summary import (
+    GateSummary,
+    can_answer,
+    editable_json,
+    gate_rows,
+    gate_title,
+    result_rows,
+)
 from everturn.terminal.tui.texts import gates, inbox, mcp_servers, permissions
 
 EVIL = (
     "[bold red]x[/] [/nope] [@click=app.quit]go[/] \x1b[2J\x1b]8;;http://evil\x07 \u202eabc\u202c \u200b\r\x00\x9b31m"
 )
-KINDS: tuple[GateKind, ...] = ("call", "egress", "loop", "manual", "result", "question", "form", "client")
+KINDS: tuple[GateKind, ...] = ("call", "egress", "loop", "manual", "result", "question", "form", "client", "limit")
 UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]")
 
 
@@ -67,8 +74,8 @@ def test_hostile_texts_in_every_field_are_harmless_and_all_there(kind: GateKind)
         for width in (30, 76, 150):
             text = rows_text([*gate_rows(one, words, width), *result_rows(one, words, width)]) + gate_title(gate, words)
             assert not UNSAFE.search(text.replace("\n", ""))
-    assert "[/nope]" in shown(one)
-    assert kind == "question" or r"\x1b[2J" in gate_title(gate, gates.EN)
+    assert kind == "limit" or "[/nope]" in shown(one)  # its text is ours
+    assert kind in ("question", "limit") or r"\x1b[2J" in gate_title(gate, gates.EN)
 
 
 @given(
@@ -217,6 +224,7 @@ def test_each_kind_has_its_keys_and_nobody_else_has_any() -> None:
         "question": "yn?",
         "form": "ytn?",
         "client": "n?",
+        "limit": "yn?",
     }
     assert dict(keys_for_gate(asked(), gates.EN, may_answer=False)).keys() == {"?", "escape"}
 
@@ -290,6 +298,20 @@ def test_chinese_heads_are_as_wide_as_they_look_and_usual_reasons_are_translated
 def test_a_question_is_shown_whole(kind: GateKind) -> None:
     text = "Shall it be so? " + "word " * 60 + "and not otherwise"
     assert "and not otherwise" in " ".join(shown(asked(text, kind=kind)).split())
+
+
+@pytest.mark.parametrize(
+    ("texts", "about"), [(gates.EN, "for up to 200 steps in total"), (gates.ZH, "总共最多 200 步")]
+)
+def test_the_step_limit_asks_with_the_number_of_steps_that_an_approval_allows(
+    texts: gates.GateTexts, about: str
+) -> None:
+    one = asked({"max_steps": 200}, kind="limit", tool="step_limit", why="the step limit is reached (max_steps=100)")
+    text = rows_text([*gate_rows(one, texts, 76)])
+    assert about in text
+    assert "step_limit" not in text + gate_title(one.gate, texts)
+    assert can_answer("member", one.gate)
+    assert not can_answer("viewer", one.gate)
 
 
 @pytest.mark.parametrize("texts", [gates.EN, gates.ZH])

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tools.docs_table import write_docs_table
 from tools.environment import ROOT, describe_load
 from tools.real_job.person import environment, find_python
 from tools.real_job.screen import UID, TerminalWindow
@@ -216,6 +217,7 @@ def main() -> int:
             print(results[-1].screen, flush=True)
     if options.write:
         PAGE.write_text(render(results), encoding="utf-8")
+        write_docs_table("terminal/first-run.md", "first_run", render(results))
     return 1 if any(seen.problem for seen in results) else 0
 
 

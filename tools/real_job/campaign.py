@@ -6,7 +6,7 @@ For each project it plants a bug, starts `everturn` in the folder (in a pseudo-t
 and answers what the terminal asks. The model is a program behind an HTTP endpoint that does not know the bug (`debugger`).
 Each project is done twice: with defaults, each approval given once; and with "always" for the commands that run the tests. The
 second run is killed (`kill -9`) while the tests run in the middle of the job, and continued with `everturn -c`; a second
-terminal and a reader of the HTTP API follow the same session. `--write` writes the table that the docs show. It exits with 1 if a
+terminal and a reader of the HTTP API follow the same session. `--write` writes the rows of the table that the docs show. It exits with 1 if a
 job was not done.
 """
 
@@ -26,7 +26,7 @@ from tools.real_job.debugger import DONE, next_step
 from tools.real_job.model_server import ModelServer, model_server
 from tools.real_job.person import Person, environment, find_python
 from tools.real_job.projects import PROJECTS, Bug, Project, prepare
-from tools.real_job.report import PAGE, JobReport, render
+from tools.real_job.report import JobReport, render, store_rows
 from tools.real_job.screen import UID, TerminalWindow
 from tools.real_job.web_reader import WebReader
 
@@ -79,8 +79,8 @@ def do_job(name: str, folder: Path, command: str, bug: Bug, home: Path, *, is_al
                 watcher.close()
         report.steps = len(model.results) + 1
         report.count(person.approvals)
-        report.continues = person.continues
-    report.seconds = time.monotonic() - begin
+        report.continues, report.resent = person.continues, person.resent
+    report.seconds, report.load = time.monotonic() - begin, os.getloadavg()[0]
     check(report, folder, bug)
     return report
 
@@ -138,13 +138,15 @@ def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser(description="A real job in a folder, through the terminal.")
     parser.add_argument("--only", action="append", default=[], help="the name of a project")
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results/real_job.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write the rows of these projects into benchmarks/results/real_job.md"
+    )
     options = parser.parse_args()
     reports = run([project for project in PROJECTS if not options.only or project.name in options.only])
     text = render(reports)
     print(text)
     if options.write:
-        PAGE.write_text(text, encoding="utf-8")
+        store_rows(reports)
     return 0 if all(report.is_done for report in reports) else 1
 
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 import sysconfig
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,11 +18,14 @@ from tools.environment import ROOT, child_environment
 from tools.real_job.screen import TerminalWindow
 
 ASKED = re.compile(r"Allow (\w+)( to repeat| to send data out)?\?")
-LIMIT = "Step limit reached. Continue?"
+LIMIT = "Continue, for up to"  # the question at the step limit
 UNOPENED = "needs approval: Ctrl+G"
 READY = "Ask anything"
 FOREIGN = re.compile(r"_API_KEY$|^EVERTURN_|^NO_COLOR$|^COLUMNS$|^LINES$")
 LOOK = 0.05
+ABOUT = re.compile(r"^\W*(?:Why|Tool|Where)\b")  # rows of a question that come and go while it is open
+RESEND = 20.0  # seconds after which a person presses Enter again, if the text is still in the input
+SETTLED = 0.3
 GUARD = 0.6  # seconds that an approval is on the screen before a key counts
 
 
@@ -71,6 +75,8 @@ class Person:
         self._home, self._folder, self._always = home, folder, always
         self.approvals: list[Approval] = []
         self.continues = 0
+        self.resent = 0  # how often Enter had to be pressed again: the message was refused, and is back in the input
+        self.seen: deque[str] = deque(maxlen=12)  # the last screens, for a report of what went wrong
         self.window = self.open()
 
     def open(self, *words: str, size: tuple[int, int] = (100, 30)) -> TerminalWindow:
@@ -80,10 +86,41 @@ class Person:
 
     def ask(self, task: str) -> None:
         """Type the task when the terminal is ready."""
-        self.window.wait_for(READY, 40)
+        self.window.wait_for(READY)
         self.window.press(task)
         self.window.wait_for(re.escape(task[-20:].split()[-1]))
-        self.window.press("\r")
+        while True:
+            self.window.press("\r")
+            end = time.monotonic() + RESEND
+            while time.monotonic() < end:
+                text = self._look()
+                if "New session" not in text.splitlines()[0] or READY in text:
+                    return
+                time.sleep(LOOK)
+            if self.resent == 3:
+                raise TimeoutError(f"the message was not taken:\n{self.story()}")
+            self.resent += 1
+
+    def _look(self) -> str:
+        """The screen now, which is remembered if it is another one."""
+        text = self.window.text
+        if not self.seen or self.seen[-1] != text:
+            self.seen.append(text)
+        return text
+
+    def _settled(self) -> str:
+        """The screen when nothing was drawn for a moment: half a dialog is no other question."""
+        text = self._look()
+        while True:
+            time.sleep(SETTLED)
+            before, text = text, self._look()
+            if _question(text) == _question(before):
+                return text
+
+    def story(self) -> str:
+        """The last screens, and the log of the terminal."""
+        logs = [file.read_text(encoding="utf-8", errors="replace")[-4000:] for file in self._home.rglob("chat.log")]
+        return "\n--------\n".join([*self.seen, *logs])
 
     def work(self, until: Callable[[str], bool], seconds: float = 900.0) -> str:
         """Answer what is asked until the screen shows something; the screen then.
@@ -94,7 +131,7 @@ class Person:
         end, quiet = time.monotonic() + seconds, time.monotonic() + 180
         last = ""
         while True:
-            text = self.window.text
+            text = self._look()
             if text != last:
                 last, quiet = text, time.monotonic() + 180
             if until(text):
@@ -103,7 +140,8 @@ class Person:
                 self._answer(text)
             elif LIMIT in text:
                 self.continues += 1
-                self.window.press("\r")
+                time.sleep(GUARD)
+                self.window.press("y")
                 self._wait_until_gone(re.compile(re.escape(LIMIT)))
             elif (
                 UNOPENED in text
@@ -111,12 +149,12 @@ class Person:
                 self.window.press("\x7f" * 8)
                 time.sleep(1.0)
             if time.monotonic() > min(end, quiet) or not self.window.is_alive:
-                raise TimeoutError(f"the job stopped:\n{text}")
+                raise TimeoutError(f"the job stopped:\n{self.story()}")
             time.sleep(LOOK)
 
     def _answer(self, text: str) -> None:
         time.sleep(GUARD)
-        text = self.window.text
+        text = self._settled()
         found = ASKED.search(text)
         if found is None:  # it was answered elsewhere
             return
@@ -125,7 +163,7 @@ class Person:
         if "more line" in text:
             self.window.press("\x1b[F")  # End: all of it must have been on the screen
             time.sleep(0.3)
-        asked = self.window.text
+        asked = self._settled()
         self.window.press("a" if is_always else "y")
         if is_always:
             self.window.wait_for("store this rule")
@@ -141,7 +179,7 @@ class Person:
             if asked and time.monotonic() > again:  # a key that came before the dialog was ready does not count
                 again += 3
                 self.window.press("y")
-            text = self.window.text
+            text = self._settled()
             if not pattern.search(text) or (asked and _question(text) != _question(asked)):
                 return
             time.sleep(LOOK)
@@ -149,6 +187,7 @@ class Person:
 
 
 def _question(text: str) -> str:
-    """The lines of a question, without the time that is left and what is written below."""
+    """The first lines of a question: what would run, and not the rows about it, which may come a moment later."""
     begin = ASKED.search(text)
-    return "" if begin is None else "\n".join(text[begin.start() :].splitlines()[:6])
+    rows = [] if begin is None else text[begin.start() :].splitlines()
+    return "\n".join([row.rstrip("│ ") for row in rows if row.strip("│ ") and not ABOUT.search(row)][:4])

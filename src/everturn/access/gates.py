@@ -12,10 +12,8 @@ from everturn.core.accounts import Role, is_at_least
 from everturn.core.canonical_json import hash_values
 from everturn.core.events import GateOpened
 from everturn.core.gate_rows import GateRow
-from everturn.core.gates import Gate, Grant, GrantLimit
+from everturn.core.gates import GATE_KINDS_FOR_MEMBERS, Gate, Grant, GrantLimit
 from everturn.errors import AnswerUnfit, ConfigError, HashMismatch, UnknownGate, UnknownGrant, UnknownSession
-
-FOR_MEMBERS = ("form", "client")
 
 
 class GateAccess:
@@ -211,7 +209,7 @@ def _takes(gate: Gate, answered: api.AnswerGate) -> tuple[Role, str]:
     """The role that an answer needs, and the description of the action."""
     if answered.everywhere:
         return "owner", "to allow something everywhere"
-    if gate.kind in FOR_MEMBERS and answered.allow != "always" and not answered.others:
+    if gate.kind in GATE_KINDS_FOR_MEMBERS and answered.allow != "always" and not answered.others:
         return "member", "to answer this"
     return "approver", "to answer this"
 

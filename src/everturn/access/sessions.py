@@ -38,7 +38,7 @@ from everturn.core.commands import Send
 from everturn.core.context_report import ContextReport
 from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
-from everturn.core.options import PermissionMode, TurnOptions
+from everturn.core.options import PermissionMode, StepLimitPolicy, TurnOptions
 from everturn.core.parts import ContextPart, FilePart, TextPart
 from everturn.core.sharing import TEMPORARY_SECONDS
 from everturn.core.state import Phase, TurnState, fold
@@ -235,7 +235,8 @@ class SessionAccess:
         mode = check_mode(agent, request.mode)
         has_choice = bool(request.agent) or any(value is not None for value in chosen_options.values())
         has_choice = has_choice or mode == "auto_edit"  # it widens what one agent may do
-        chat = await (self._chat(session, agent, mode) if has_choice else self._chat_of_session(session, agent, mode))
+        make_chat = self._chat if has_choice else self._chat_of_session
+        chat = await make_chat(session, agent, mode, request.at_step_limit)
         after = None if after is None else _checked_message(after)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         beside = await self._running_turn(session) if request.busy == "fork" and after is None else None
@@ -303,7 +304,7 @@ class SessionAccess:
             model = message_row.by if is_agent_model else agent.options.model
         params = check_params(request.params) if request.params else await self._params_of(session, message_row, model)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
-        chat = await self._chat(session, agent, check_mode(agent, request.mode))
+        chat = await self._chat(session, agent, check_mode(agent, request.mode), request.at_step_limit)
         with self.scope.key_conflicts(key):
             return _sent(await chat.rerun(message_row.id, model=model, params=params, key=self.scope.stored_key(key)))
 
@@ -362,7 +363,7 @@ class SessionAccess:
             with self.scope.tenant_scope():
                 (before,) = await self.scope.store.path(session, _checked_message(message), 1)
             parts += [part for part in before.parts if isinstance(part, ContextPart)]
-        chat = await self._chat(session, agent, check_mode(agent, edited.mode))
+        chat = await self._chat(session, agent, check_mode(agent, edited.mode), edited.at_step_limit)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         with self.scope.key_conflicts(key):
             return _sent(await chat.edit(_checked_message(message), parts, model=model, key=self.scope.stored_key(key)))
@@ -526,24 +527,28 @@ class SessionAccess:
         await self.scope.audit_action("session.import", session)
         return session_view(await self.scope.own_session(session))
 
-    async def _chat(self, session: str, agent: AgentSpec, mode: PermissionMode = "") -> Chat:
+    async def _chat(
+        self, session: str, agent: AgentSpec, mode: PermissionMode = "", at_step_limit: StepLimitPolicy = "answer"
+    ) -> Chat:
         prompt = await read_caller_layers(self.scope, session)
         folder = agent.options.folder or self.scope.server_context.folder
         by = self.scope.principal.user
         options = replace(agent.options, agent=agent.name, by=by, folder=folder, prompt=prompt, mode=mode)
-        return self.scope.chat(session, options)
+        return self.scope.chat(session, replace(options, at_step_limit=at_step_limit))
 
-    async def _chat_of_session(self, session: str, agent: AgentSpec, mode: PermissionMode = "") -> Chat:
+    async def _chat_of_session(
+        self, session: str, agent: AgentSpec, mode: PermissionMode = "", at_step_limit: StepLimitPolicy = "answer"
+    ) -> Chat:
         """A chat whose messages are taken by the agent that has the session when their turn starts.
 
         Not for a message with choices of its own: those were checked for one agent.
         """
         app, principal = self.scope.server_context.app, self.scope.principal
         if agent.definition is None or app.agents.get(agent.name) is not agent.definition:
-            return await self._chat(session, agent, mode)
+            return await self._chat(session, agent, mode, at_step_limit)
         prompt = await read_caller_layers(self.scope, session)
         folder = agent.options.folder or self.scope.server_context.folder
-        options = TurnOptions(by=principal.user, folder=folder, prompt=prompt, mode=mode)
+        options = TurnOptions(by=principal.user, folder=folder, prompt=prompt, mode=mode, at_step_limit=at_step_limit)
         return Chat(agent.definition, app=app, session=session, options=options, tenant=principal.tenant)
 
     async def _file(self, handle: str) -> FilePart:

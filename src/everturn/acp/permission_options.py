@@ -20,6 +20,10 @@ def make_options(gate: Gate, texts: AcpTexts) -> tuple[list[JsonObject], dict[st
 
     An offered rule is remembered for the folder, or for the session where a grant must not hold beyond it.
     """
+    if gate.kind == "limit":
+        choices = [_option("allow_once", texts.continue_turn, "allow_once")]
+        choices.append(_option("reject_once", texts.end_turn, "reject_once"))
+        return choices, {"allow_once": {"allow": "once"}, "reject_once": {"deny": True}}
     is_result = gate.kind == "result"
     options = [_option("allow_once", texts.send if is_result else texts.allow_once, "allow_once")]
     replies: dict[str, RemoteGateReply] = {"allow_once": {"allow": "once"}}

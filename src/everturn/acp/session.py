@@ -28,6 +28,7 @@ from everturn.client import RemoteTurn, Server
 from everturn.client.event_stream import RemoteEventStream
 from everturn.core.events import MessageAdded, TurnEvent, TurnStarted
 from everturn.core.options import PermissionMode
+from everturn.core.state import limit_of_gate
 from everturn.errors import EverturnError, GateClosed, UnknownGate
 
 log = logging.getLogger(__name__)
@@ -188,7 +189,7 @@ class EditorSession:
 
     async def _send(self, content: PromptContent) -> RemoteTurn:
         options: Any = {"files": content.files, "contexts": content.contexts, "mode": self.mode}
-        options["model"] = self._host.model
+        options |= {"model": self._host.model, "at_step_limit": "ask"}
         if self._key:
             turn = await self._host.server.start_session(
                 content.text, key=self._key, agent=self.folder.agent, **options
@@ -225,7 +226,11 @@ class EditorSession:
     async def _ask(self, view: api.GateView) -> None:
         gate = view.gate
         options, replies = make_options(gate, self._host.texts)
-        call = {"toolCallId": gate.call, "status": "pending", **await asyncio.to_thread(self._describe, view)}
+        call = {
+            "toolCallId": gate.call or gate.id,
+            "status": "pending",
+            **await asyncio.to_thread(self._describe, view),
+        }
         about = {"gate": gate.id, "hash": gate.hash, "kind": gate.kind, "why": gate.why}
         params = {"sessionId": self.id, "toolCall": call, "options": options, "_meta": {"everturn": about}}
         try:
@@ -242,6 +247,8 @@ class EditorSession:
 
     def _describe(self, view: api.GateView) -> JsonObject:
         gate = view.gate
+        if gate.kind == "limit":
+            return {"title": self._host.texts.limit.format(n=limit_of_gate(gate)), "kind": "other"}
         fields = describe_call(gate.tool, gate.arguments, self.folder.root)
         content = [self._with_old_text(part) for part in fields.get("content", [])]
         if not content and gate.preview:

@@ -26,6 +26,9 @@ class AcpTexts(Struct, frozen=True):
     focus: str
     restarted: str
     elsewhere: str
+    limit: str
+    continue_turn: str
+    end_turn: str
 
 
 def get_acp_texts(language: Language) -> AcpTexts:

@@ -46,7 +46,7 @@ from everturn.core.history import render_history
 from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
 from everturn.core.modality import Modality, explain_invalid_message, explain_missing_input, modality_of
-from everturn.core.options import ClientTool, LatePolicy, Prompt, ToolHistory, TurnOptions
+from everturn.core.options import ClientTool, LatePolicy, Prompt, StepLimitPolicy, ToolHistory, TurnOptions
 from everturn.core.parts import FilePart, FilesPart, Part
 from everturn.core.ports import Model, Tool, ToolSource
 from everturn.core.rate_limits import Priority
@@ -168,6 +168,7 @@ class Chat:
         by: str | None = None,
         at: datetime | float | None = None,
         priority: Priority | None = None,
+        at_step_limit: StepLimitPolicy | None = None,
     ) -> Turn:
         """Send a message at the end of the selected branch, or `after` a message, and start a turn.
 
@@ -185,6 +186,9 @@ class Chat:
 
         With `at` (a datetime with a time zone, or a Unix timestamp) the message is durable now and starts its turn at
         that time, or when its branch is free after it; `turn.cancel()` withdraws it before that.
+
+        With `at_step_limit="ask"` a turn that has reached `max_steps` opens a gate of the kind `limit`: if it is approved, the
+        turn may take as many steps again. Otherwise, and when it is denied, the model is asked for a closing answer.
 
         While requests wait for a provider's rate limit, those of turns with the `priority` "background" go last; that
         is the default for a message with `at`, because no user watches it.
@@ -207,6 +211,7 @@ class Chat:
             metadata=None if metadata is None else validate_params(metadata),
             by=by,
             priority=priority or ("background" if at is not None else None),
+            at_step_limit=at_step_limit,
         )
         if deps is not None and not self.app.is_in_memory:
             raise ConfigError(PLAIN_DEPENDENCIES)

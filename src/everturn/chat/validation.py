@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from everturn.core.canonical_json import encode_canonical, parse_object, replace_surrogates, replace_surrogates_in
 from everturn.core.compaction import check_context
 from everturn.core.messages import Message
-from everturn.core.options import ClientTool, LatePolicy, PermissionMode, Review, ToolHistory, TurnOptions
+from everturn.core.options import (
+    ClientTool,
+    LatePolicy,
+    PermissionMode,
+    Review,
+    StepLimitPolicy,
+    ToolHistory,
+    TurnOptions,
+)
 from everturn.core.parts import ContextPart, FilePart, Part, TextPart
 from everturn.core.rate_limits import Priority
 from everturn.core.rules.policy import Rule
@@ -63,6 +71,7 @@ def validate_options(options: TurnOptions) -> TurnOptions:
         ("review", Review),
         ("priority", Priority),
         ("mode", PermissionMode),
+        ("at_step_limit", StepLimitPolicy),
     ):
         if getattr(options, name) not in get_args(policy):
             raise ConfigError(f"{name}={getattr(options, name)!r}; there are: {', '.join(get_args(policy))}")

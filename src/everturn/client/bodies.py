@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 from everturn import api
 from everturn.core.canonical_json import JsonObject
 from everturn.core.gates import Gate
-from everturn.core.options import ClientTool, LatePolicy, PermissionMode, ToolHistory
+from everturn.core.options import ClientTool, LatePolicy, PermissionMode, StepLimitPolicy, ToolHistory
 from everturn.core.parts import ContextPart
 from everturn.core.rate_limits import Priority
 from everturn.core.rules.policy import Rule
@@ -29,6 +29,7 @@ class MessageOptions(TypedDict, total=False):
     late: LatePolicy | None
     max_steps: int | None
     mode: PermissionMode
+    at_step_limit: StepLimitPolicy
     clients: Sequence[ClientTool]
     busy: api.Busy
     priority: Priority | None

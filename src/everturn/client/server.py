@@ -19,7 +19,7 @@ from everturn.core.context_report import ContextReport
 from everturn.core.deltas import TurnItem
 from everturn.core.events import TurnCancelled, TurnCompleted, TurnEvent, TurnFailed
 from everturn.core.messages import Message
-from everturn.core.options import PermissionMode
+from everturn.core.options import PermissionMode, StepLimitPolicy
 from everturn.core.parts import FilesPart
 from everturn.core.state import Phase, fold
 from everturn.core.webhooks import DeliveryState
@@ -414,10 +414,16 @@ class RemoteSession:
         return await self._server.send_and_follow(f"{self._path}/messages", body, key)
 
     async def rerun(
-        self, message: str, *, model: str = "", mode: PermissionMode = "", key: str | None = None
+        self,
+        message: str,
+        *,
+        model: str = "",
+        mode: PermissionMode = "",
+        at_step_limit: StepLimitPolicy = "answer",
+        key: str | None = None,
     ) -> RemoteTurn:
         """Regenerate an answer."""
-        body = api.RegenerateAnswer(model=model, mode=mode)
+        body = api.RegenerateAnswer(model=model, mode=mode, at_step_limit=at_step_limit)
         return await self._server.send_and_follow(self._of(message, "rerun"), body, key)
 
     async def compact(self, *, focus: str = "", key: str | None = None) -> RemoteTurn:
@@ -430,10 +436,17 @@ class RemoteSession:
         return await self._get(f"/context?{query}", ContextReport)
 
     async def edit(
-        self, message: str, text: str, *, model: str = "", mode: PermissionMode = "", key: str | None = None
+        self,
+        message: str,
+        text: str,
+        *,
+        model: str = "",
+        mode: PermissionMode = "",
+        at_step_limit: StepLimitPolicy = "answer",
+        key: str | None = None,
     ) -> RemoteTurn:
         """Edit a user message."""
-        body = api.EditMessage(text=text, model=model, mode=mode)
+        body = api.EditMessage(text=text, model=model, mode=mode, at_step_limit=at_step_limit)
         return await self._server.send_and_follow(self._of(message, "edit"), body, key)
 
     async def select(self, message: str | None) -> None:

@@ -21,6 +21,7 @@ WAITS_FOR = {
     "result": "somebody to read what {tool} brought",
     "loop": "somebody to say whether {tool} is to go on in circles",
     "client": "a client to do {tool}",
+    "limit": "somebody to say whether the turn may take more steps",
 }
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from everturn.core.canonical_json import parse_json
 from everturn.core.events import CallClaimed, CallFinished, Event, GateOpened, GateResolved, TurnFinishing
-from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, CallClaim, Gate, GateResolution
+from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, GATE_KINDS_WITHOUT_CALL, CallClaim, Gate, GateResolution
 from everturn.core.json_schema import validate_schema
 from everturn.errors import (
     AnsweredOtherwise,
@@ -175,7 +175,9 @@ def check_answer_fits_gate(gate: Gate, resolution: GateResolution) -> None:
     _check_grant(gate, resolution)
     if v.text is not None and (gate.kind != "result" or not v.allowed):
         raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: only a result can be redacted, when it is sent")
-    if gate.kind in ("result", "question") and v.arguments:
+    if gate.kind == "limit" and v.result is not None:
+        raise AnswerUnfit(f"gate {gate.id} is about a limit: the turn may continue, or not")
+    if gate.kind in ("result", *GATE_KINDS_WITHOUT_CALL) and v.arguments:
         raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: there are no arguments to be edited")
     if gate.kind == "result" and v.result is not None:
         raise AnswerUnfit(f"gate {gate.id} is about a result: it is there, and can be sent, redacted or withheld")

@@ -9,13 +9,19 @@ from msgspec import Struct
 from everturn.core.parts import Output
 from everturn.core.rules.policy import Rule
 
-GateKind = Literal["call", "egress", "loop", "manual", "result", "question", "form", "client"]
+GateKind = Literal["call", "egress", "loop", "manual", "result", "question", "form", "client", "limit"]
 """What a gate asks: may this call run (call), may this data be sent outside (egress), is this loop wanted (loop), run
 this by hand (manual), may the model read this result (result), a plugin's question (question), a running tool's form
-(form). A `client` gate is for a program: a client claims the call, runs it, and answers with the result."""
+(form), may the turn take more steps (limit). A `client` gate is for a program: a client claims the call, runs it, and answers with the result."""
 
 GATE_KINDS_OF_RUNNING_TOOL: Final = ("form", "client")
 """The kinds of gates that a running tool opens."""
+
+GATE_KINDS_FOR_MEMBERS: Final = (*GATE_KINDS_OF_RUNNING_TOOL, "limit")
+"""The kinds of gates that members may answer; all others are for approvers. Who may send a message may also continue a turn."""
+
+GATE_KINDS_WITHOUT_CALL: Final = ("question", "limit")
+"""The kinds of gates that are about a turn, not about one of its calls."""
 
 
 class Gate(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -14,6 +14,8 @@ Approval = Literal["auto", "ask", "always", "deny"]
 """Who decides about a call: nobody, a person unless a rule or a grant allows it, a person every time; deny refuses it."""
 ToolHistory = Literal["full", "results", "digest", "none"]
 LatePolicy = Literal["inject", "keep", "discard"]
+StepLimitPolicy = Literal["answer", "ask"]
+"""What happens at the step limit: the model is asked for a closing answer, or a person whether the turn may continue."""
 Review = Literal["never", "on_error", "always"]
 """When a person reviews a result before the model reads it."""
 PermissionMode = Literal["", "plan", "ask", "auto_edit"]
@@ -157,6 +159,7 @@ class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
     priority: Priority = "interactive"  # whether a person waits for it; background turns wait longer for rate limits
     context: str = "auto"  # how a long conversation is fitted into the context window: auto, off, or last_turns(n)
     mode: PermissionMode = ""  # what it may do without asking
+    at_step_limit: StepLimitPolicy = "answer"  # at `max_steps`: the model's closing answer, or ask a person to go on
     compact: str | None = None  # the turn only compacts its branch, with this focus; None: it answers
     prompt: Prompt | None = None  # the layers of the system prompt, resolved when the turn starts; None: there are none
 

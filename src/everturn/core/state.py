@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from everturn.core.calls import CallRecord
+from everturn.core.canonical_json import parse_object
 from everturn.core.context_size import SUMMARIZE_AT, compaction_of
 from everturn.core.events import (
     AgentSwitched,
@@ -282,6 +283,8 @@ class TurnState(Struct):
     strikes: int = 0  # compactions that failed or were of no use, since the person last said something
     judged_limit: int = 0  # the limit of a compaction whose use the next step shows
     limit: LimitReached | None = None
+    raised_limit: int = 0  # the step limit that a person has set at the last one; 0: nobody has
+    limit_gate: str = ""  # the last gate that asked whether to continue at the step limit
     is_stopped: bool = False  # a person denied a call and stopped the turn: no further request is sent
     refusal: Refusal | None = None  # then the turn ends with this text, and makes no further request
     needs_title: bool = False  # its session had no title when it started, and has none yet
@@ -305,6 +308,17 @@ class TurnState(Struct):
         return min((time for time in (deadline, *expiries, *timers) if time), default=0.0)
 
     @property
+    def max_steps(self) -> int:
+        """The step limit that counts now."""
+        return max(self.options.max_steps, self.raised_limit)
+
+    @property
+    def may_ask_at_limit(self) -> bool:
+        """Whether a person is asked at the step limit: the client wanted that, and nobody has denied it."""
+        answer = self.gates[self.limit_gate] if self.limit_gate else None
+        return self.options.at_step_limit == "ask" and (answer is None or answer.allowed)
+
+    @property
     def is_out_of_time(self) -> bool:
         """Whether the log records that its time budget is used up."""
         return self.limit is not None and self.limit.limit == "seconds"
@@ -325,6 +339,8 @@ class TurnState(Struct):
         opened = self.gate_details[gate]
         call = self.calls.get(opened.call)
         waits = ("running", "waiting") if opened.kind in GATE_KINDS_OF_RUNNING_TOOL else ("asking", "reviewing")
+        if opened.kind == "limit" and self.limit is not None:  # a budget is used up: no step may follow
+            return False
         return self.gates[gate] is None and (call is None or call.state in waits)
 
     @property
@@ -349,7 +365,7 @@ class TurnState(Struct):
             return False
         if step is None:
             return self.answer is None
-        if step.is_open or step.broke_off or step.closing or step.number >= self.options.max_steps:
+        if step.is_open or step.broke_off or step.closing or step.number >= self.max_steps:
             return False
         # An answer that was started is written first, or it would stay empty.
         is_blank = self.answer is not None and self.answer == self.tip and not self.messages[self.answer].parts
@@ -547,8 +563,18 @@ class TurnState(Struct):
         elif self.step is None or self.step.is_open:
             # A gate without a call is a plugin's own question, about a step that has finished.
             raise InvalidEvent(f"gate {gate.id} cannot open: no step of turn {self.id} has finished")
+        if gate.kind == "limit":
+            self._check_limit_gate(gate)
+            self.limit_gate = gate.id
         self.gates[gate.id] = None
         self.gate_details[gate.id] = gate
+
+    def _check_limit_gate(self, gate: Gate) -> None:
+        is_at_limit = self.step is not None and self.step.number >= self.max_steps and not self.step.closing
+        if gate.call or not is_at_limit or limit_of_gate(gate) <= self.max_steps:
+            raise InvalidEvent(f"gate {gate.id} does not raise the step limit of {self.max_steps} that was reached")
+        if self.limit_gate and self.gates[self.limit_gate] is None:
+            raise InvalidEvent(f"gate {gate.id} asks what gate {self.limit_gate} asks already")
 
     def _answer_gate(self, event: GateResolved) -> None:
         gate = self.gate_details.get(event.gate)
@@ -557,6 +583,8 @@ class TurnState(Struct):
         if event.call:
             self._advance_call(event)
         self.gates[event.gate] = event.resolution
+        if gate.kind == "limit" and event.resolution.allowed:
+            self.raised_limit = limit_of_gate(gate)
         self.is_stopped |= event.resolution.stop and not event.resolution.allowed
 
     def _advance_call(self, event: CallEvent) -> None:
@@ -698,6 +726,12 @@ class TurnState(Struct):
     }
 
 
+def limit_of_gate(gate: Gate) -> int:
+    """The step limit that an approval of a `limit` gate sets; 0: its arguments name none."""
+    limit = (parse_object(gate.arguments) or {}).get("max_steps")
+    return limit if type(limit) is int else 0
+
+
 def fold(events: Iterable[Event]) -> TurnState:
     """Read a turn's events from its first to its last.
 
@@ -743,6 +777,13 @@ class FinishIncompleteCalls(Struct, frozen=True):
     reason: str  # max_steps_reached | nobody_answered | stopped | the limit that was reached
 
 
+class AskAtLimit(Struct, frozen=True):
+    """Ask a person whether the turn may take more steps; with a `gate`, wait for the answer to that one."""
+
+    max_steps: int  # the limit that an approval sets
+    gate: str = ""
+
+
 class AfterRequest(Struct, frozen=True):
     """Run `on_after_request` of these plugins, which are not done with the step."""
 
@@ -775,6 +816,7 @@ TurnAction = (
     | RequestModel
     | Compact
     | FinishIncompleteCalls
+    | AskAtLimit
     | AfterRequest
     | WriteDeferred
     | Finalize
@@ -833,9 +875,13 @@ def _decide_after_stream(state: TurnState, step: StepState, plugins: Sequence[st
     if state.refusal is not None:  # its text is the answer, and no plugin may ask for another
         return Finalize("completed")
     limit = state.limit
-    is_last = step.closing or step.number >= state.options.max_steps or limit is not None or state.is_stopped
-    is_last = is_last or (step.finish == "paused" and state.pauses >= MAX_PAUSES)
+    is_stopping = step.closing or limit is not None or state.is_stopped
+    is_stopping = is_stopping or (step.finish == "paused" and state.pauses >= MAX_PAUSES)
+    is_last = is_stopping or step.number >= state.max_steps
+    may_ask = is_last and not is_stopping and state.may_ask_at_limit
     open_calls = [call for call in step.calls if not call.is_finished]
+    if may_ask and open_calls:
+        return _ask_at_limit(state)
     # A call that ran has a result, limit or not.
     may_run = limit is not None or state.is_stopped
     if is_last and open_calls and (not may_run or all(call.state in _UNRUN for call in open_calls)):
@@ -856,9 +902,17 @@ def _decide_after_stream(state: TurnState, step: StepState, plugins: Sequence[st
     )
     if not wants_more or step.closing or state.is_stopped:
         return Finalize("completed")
+    if may_ask:
+        return _ask_at_limit(state)
     if state.answer != state.tip:
         return StartAnswer()
     return RequestModel(step.number + 1, closing=is_last)
+
+
+def _ask_at_limit(state: TurnState) -> TurnAction:
+    """Ask for as many steps again as the turn had, or wait for the answer to the gate that asks."""
+    open_gate = state.limit_gate if state.limit_gate and state.gates[state.limit_gate] is None else ""
+    return AskAtLimit(state.max_steps + state.options.max_steps, open_gate)
 
 
 def may_steering_join(state: TurnState, action: TurnAction) -> bool:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from everturn.core.canonical_json import parse_object
 from everturn.core.events import AgentSwitched, TurnStarted
-from everturn.core.gates import Gate, GateResolution, Grant
+from everturn.core.gates import GATE_KINDS_WITHOUT_CALL, Gate, GateResolution, Grant
 from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule
 from everturn.core.state import TurnState
@@ -50,7 +50,7 @@ def copy_answer(answered: Gate, resolution: GateResolution) -> GateResolution:
 async def does_answer_cover(setup: DriveSetup, gate: Gate, options: TurnOptions, grants: Sequence[Rule] | None) -> bool:
     """Whether an answer also resolves a gate: a denial of all (None) resolves every call, grants those that they cover."""
     if grants is None:
-        return gate.kind not in ("result", "question")
+        return gate.kind not in ("result", *GATE_KINDS_WITHOUT_CALL)
     tool, arguments = setup.for_turn(options).app.find_tool(gate.tool), parse_object(gate.arguments)
     # A gate without offers always requires approval; and the targets of references were not checked by the rules here.
     if (

@@ -27,6 +27,7 @@ HEADINGS: Final = {
     "result": "{tool} has run, and the model waits to read what came of it",
     "question": "{tool} asks you something",
     "form": "{tool} asks you something",
+    "limit": "The step limit is reached: may the turn continue, up to the limit below?",
 }
 TOO_LONG = (
     "what {tool} would run with is too long to be put to a person here; allow it by a rule, or answer it elsewhere"

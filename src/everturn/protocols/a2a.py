@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, get_args
 
 from everturn import api
 from everturn.core.deltas import CallProgress, Delta, TextDelta, TurnItem
@@ -36,7 +36,7 @@ from everturn.protocols.gate_facts import file_url, gate_facts
 from everturn.protocols.sse_frames import encode_frame, without_empty
 from everturn.protocols.waiting_point import OpenItems, StreamPosition
 
-KINDS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "manual", "result", "question", "form", "client")
+KINDS: Final[tuple[GateKind, ...]] = get_args(GateKind)
 """The data of an answer may be anything, so all kinds of gates can be answered."""
 
 WORKING: Final = "TASK_STATE_WORKING"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, get_args
 
 from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta, TurnItem
 from everturn.core.events import (
@@ -51,7 +51,7 @@ from everturn.protocols.gate_facts import (
 from everturn.protocols.sse_frames import encode_frame, parse_arguments, without_empty
 from everturn.protocols.waiting_point import OpenItems, StreamPosition
 
-KINDS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "manual", "result", "question", "form", "client")
+KINDS: Final[tuple[GateKind, ...]] = get_args(GateKind)
 """The payload of an answer may be anything, so all kinds of gates can be answered."""
 
 

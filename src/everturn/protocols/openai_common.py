@@ -27,7 +27,7 @@ from everturn.core.events import (
 from everturn.core.gate_rows import GateRow, apply_to_gates
 from everturn.core.gates import Gate
 
-APPROVABLE: Final = ("call", "egress", "loop", "question")
+APPROVABLE: Final = ("call", "egress", "loop", "question", "limit")
 """Gates that can be approved or denied. The others need what these protocols cannot carry: a text, or a review."""
 
 FINGERPRINT_BYTES: Final = 20

@@ -119,7 +119,9 @@ def find_writer(event: Event | None) -> str:
     """Return the plugin that writes an event after a step; "" is the runtime, or something outside."""
     match event:
         case GateOpened(gate=gate):
-            return CALLING if gate.call else gate.tool.removeprefix("plugin:")
+            return CALLING if gate.call else "" if gate.kind == "limit" else gate.tool.removeprefix("plugin:")
+        case GateResolved(call="", gate=gate) if gate.rpartition(".")[2].startswith("limit"):
+            return ""
         case GateResolved(resolution=resolution, call=call, gate=gate) if resolution.by.startswith("plugin:"):
             return CALLING if call else gate.split(".")[1] if gate.count(".") > 1 else CALLING
         case FilesChanged(call=call):

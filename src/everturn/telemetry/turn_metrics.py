@@ -166,4 +166,4 @@ def _gate_keys(turn: str, gate: str) -> list[tuple[str, str, str]]:
     return [(turn, f"gate {kind}", gate) for kind in GATE_KINDS]
 
 
-GATE_KINDS: Final = ("call", "egress", "loop", "manual", "result", "question", "form", "client")
+GATE_KINDS: Final = ("call", "egress", "loop", "manual", "result", "question", "form", "client", "limit")

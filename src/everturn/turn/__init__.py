@@ -16,6 +16,7 @@ of a running turn in `everturn.running`, and the driver of sessions in `everturn
 - `compaction`: keeps the requests within the context window: clears results, has earlier messages summarised
 - `summarizer`: asks a model for a summary
 - `window_usage`: what fills the context window
+- `step_limit`: asks a person whether a turn at its step limit may continue
 - `steering`: adds messages that a person sends while the turn runs
 - `title`: asks a small model for the title of a session
 - `finalize`: finishes open calls, runs end hooks, and writes the terminal event

@@ -40,8 +40,8 @@ def judge_cut(
         return False, f"{CUT_OFF}; it is not continued, because plugins check the text of each step"
     if _fills_window(run, body, parts):
         return False, f"{CUT_OFF}, and it fills the context window of the model"
-    if step.number >= state.options.max_steps:
-        return False, f"{CUT_OFF}, and no step is left to continue it (max_steps={state.options.max_steps})"
+    if step.number >= state.max_steps:
+        return False, f"{CUT_OFF}, and no step is left to continue it (max_steps={state.max_steps})"
     return True, ""
 
 

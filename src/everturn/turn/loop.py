@@ -34,6 +34,7 @@ from everturn.core.parts import Finish, StreamedPart, TextPart, ToolPart
 from everturn.core.requests import ModelRequest, ToolSpec
 from everturn.core.state import (
     AfterRequest,
+    AskAtLimit,
     Compact,
     Finalize,
     FinishIncompleteCalls,
@@ -60,6 +61,7 @@ from everturn.turn import (
     prepare,
     request,
     steering,
+    step_limit,
     stream,
     title,
     typed_output,
@@ -198,6 +200,9 @@ async def _advance(run: ActiveTurn) -> None:  # noqa: C901 - one branch for each
             case FinishIncompleteCalls(reason=reason):
                 run.work_phase = "tools"
                 await finalize.finish_incomplete_calls(run, reason)
+            case AskAtLimit():
+                run.work_phase = "tools"
+                await _ask_at_limit(run, action)
             case AfterRequest(plugins=plugins):
                 run.work_phase = "tools"
                 await _after_request(run, plugins)
@@ -210,6 +215,16 @@ async def _advance(run: ActiveTurn) -> None:  # noqa: C901 - one branch for each
             case WaitForInput() | TurnDone():
                 await run.commit([])  # staged events may be all there is
                 return
+
+
+async def _ask_at_limit(run: ActiveTurn, action: AskAtLimit) -> None:
+    """Ask whether to continue at the step limit; suspend the turn when that was asked."""
+    arrivals, step = run.arrivals, run.state.step
+    assert step is not None
+    if action.gate:
+        await _suspend(run, step.number, arrivals)
+    else:
+        await step_limit.open_limit_gate(run, action)
 
 
 async def _begin(run: ActiveTurn) -> None:

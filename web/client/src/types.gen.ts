@@ -458,6 +458,7 @@ export interface EditMessage {
   readonly contexts?: readonly (AttachedContext)[] | null;
   readonly model?: string;
   readonly mode?: "" | "ask" | "auto_edit" | "plan";
+  readonly at_step_limit?: "answer" | "ask";
 }
 
 /** The body of every error response. */
@@ -1089,6 +1090,7 @@ export interface MessageRequest {
   readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
   readonly mode?: "" | "ask" | "auto_edit" | "plan";
+  readonly at_step_limit?: "answer" | "ask";
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
   readonly priority?: "background" | "interactive" | null;
@@ -1234,6 +1236,7 @@ export interface NewMessage {
   readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
   readonly mode?: "" | "ask" | "auto_edit" | "plan";
+  readonly at_step_limit?: "answer" | "ask";
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
   readonly priority?: "background" | "interactive" | null;
@@ -1284,6 +1287,7 @@ export interface NewSession {
   readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
   readonly mode?: "" | "ask" | "auto_edit" | "plan";
+  readonly at_step_limit?: "answer" | "ask";
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
   readonly priority?: "background" | "interactive" | null;
@@ -1613,6 +1617,7 @@ export interface ReasoningPart {
 export interface RegenerateAnswer {
   readonly model?: string;
   readonly mode?: "" | "ask" | "auto_edit" | "plan";
+  readonly at_step_limit?: "answer" | "ask";
   readonly params?: Readonly<Record<string, unknown>> | null;
 }
 
@@ -2161,6 +2166,7 @@ export interface TurnOptions {
   readonly priority?: "background" | "interactive";
   readonly context?: string;
   readonly mode?: "" | "ask" | "auto_edit" | "plan";
+  readonly at_step_limit?: "answer" | "ask";
   readonly compact?: string | null;
   readonly prompt?: Prompt | null;
 }
@@ -2341,7 +2347,7 @@ export type ContextKind = "answers" | "files" | "instructions" | "notices" | "ot
 
 export type Finish = "cancelled" | "content_filter" | "error" | "length" | "other" | "paused" | "refusal" | "stop" | "tool_calls";
 
-export type GateKind = "call" | "client" | "egress" | "form" | "loop" | "manual" | "question" | "result";
+export type GateKind = "call" | "client" | "egress" | "form" | "limit" | "loop" | "manual" | "question" | "result";
 
 export type MessageRole = "assistant" | "notice" | "user";
 

@@ -65,14 +65,14 @@ const NOTHING = { en: "There is no conversation to compact yet.", zh: "还没有
 async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy, temporary }: PendingMessage): Promise<MessageReceipt> {
   const { agent, model } = currentChoice(session?.id);
   const names = files.map((file) => file.file);
-  if (session && edited) return client.edit(session.id, edited.id, { text, files: names, model }, key);
+  if (session && edited) return client.edit(session.id, edited.id, { text, files: names, model, at_step_limit: "ask" }, key);
   const focus = files.length ? null : compactFocus(text);
   if (focus !== null && !session) throw new Error(NOTHING[language.value]);
   if (focus !== null && session) return client.compact(session.id, { focus }, key);
   // Without knowing the agent's tools ours could have the same name, and the whole message would be refused.
   const known = tools.value ?? (await client.tools().catch(() => null));
   const clients = known ? clientTools(new Set(known.tools.map((tool) => tool.name))) : [];
-  const body = { text, files: names, agent, model, clients };
+  const body = { text, files: names, agent, model, clients, at_step_limit: "ask" as const };
   if (!session) return client.startSession({ ...body, temporary }, key);
   try {
     return await client.sendMessage(session.id, { ...body, busy }, key);

@@ -6,6 +6,7 @@ import { attempt, client, inbox, mayWrite } from "../app/app";
 import { useTopics } from "../app/store";
 import { format } from "../app/texts";
 import { GateBatch, GateCard } from "../gates/gateCard";
+import { parseJson } from "../gates/json";
 import { Button, Icon, Spinner, type IconName } from "../ui/components";
 import { showControls } from "./textEscapes";
 import { useTexts } from "../locales/turnFooter.gen";
@@ -107,7 +108,7 @@ function TurnEnd({ session, turn }: { session: SessionFollower; turn: TurnState 
       <CompactionProblem turn={turn} />
       {turn.phase === "completed" && isCompactionTurn(turn) && turn.tip === turn.parent && <StatusLine icon="compact" tone="quiet">{t.nothing}</StatusLine>}
       {turn.limit && <StatusLine icon="chart" tone="warn" title={turn.limit.limit === "denied" ? t.denied : t.limit(scope!)}>{showControls(turn.limit.text)}</StatusLine>}
-      {isLast && <StatusLine icon="chart" tone="warn">{t.steps(turn.options.max_steps ?? turn.steps.length - 1)}</StatusLine>}
+      {isLast && <StatusLine icon="chart" tone="warn">{t.steps(stepLimit(turn))}</StatusLine>}
       {isLoop && <StatusLine icon="redo" tone="warn">{t.loop}</StatusLine>}
       {turn.phase === "cancelled" && <StatusLine icon="stop" tone="quiet">{turn.ending?.hard ? t.hard : t.cancelled}</StatusLine>}
       {turn.phase === "error" && <TurnError session={session} turn={turn} />}
@@ -130,13 +131,20 @@ function CompactionProblem({ turn }: { turn: TurnState }) {
   return <StatusLine icon="compact" tone="warn" title={t.notCompacted}>{showControls(turn.compactionProblem.text)}</StatusLine>;
 }
 
+/** The step limit that counts at the end of a turn: people may have raised it. */
+function stepLimit(turn: TurnState): number {
+  const raised = [...turn.gates.values()].filter(({ gate, resolution }) => gate.kind === "limit" && resolution?.allowed);
+  const limits = raised.map(({ gate }) => (parseJson(gate.arguments) as { max_steps?: number } | null)?.max_steps ?? 0);
+  return Math.max(turn.options.max_steps ?? turn.steps.length - 1, ...limits);
+}
+
 function TurnError({ session, turn }: { session: SessionFollower; turn: TurnState }) {
   const t = useTexts();
   const from = turn.input ?? turn.parent;
   const [isRetrying, setRetrying] = useState(false);
   const retry = async () => {
     setRetrying(true);
-    await attempt(isCompactionTurn(turn) ? client.compact(session.id, { focus: turn.options.compact! }) : client.rerun(session.id, from!));
+    await attempt(isCompactionTurn(turn) ? client.compact(session.id, { focus: turn.options.compact! }) : client.rerun(session.id, from!, { at_step_limit: "ask" }));
     setRetrying(false);
   };
   return (

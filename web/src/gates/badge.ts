@@ -50,7 +50,7 @@ export function useBadge(): void {
       }
       setTimeout(() => !announced.has(gateView.gate.id) && notify(gateView), NOTIFY_DELAY * (0.5 + Math.random()));
     };
-    const gateText = ({ gate }: GateView) => (gate.kind === "result" ? t.review(escapeInvisible(gate.tool)) : gate.tool ? t.asks(escapeInvisible(gate.tool)) : t.question);
+    const gateText = ({ gate }: GateView) => (gate.kind === "result" ? t.review(escapeInvisible(gate.tool)) : gate.kind === "limit" ? t.limit : gate.tool ? t.asks(escapeInvisible(gate.tool)) : t.question);
     const notify = (gateView: GateView) => {
       if (!settings.value.notify || typeof Notification === "undefined" || Notification.permission !== "granted") return;
       tabs?.postMessage(gateView.gate.id);

@@ -76,6 +76,7 @@ function ClosedGate({ gateState }: { gateState: GateState }) {
 export function gateTitle({ gate }: GateState, t: GateTexts): string {
   const tool = escapeInvisible(gate.tool);
   if (gate.kind === "question") return t.question;
+  if (gate.kind === "limit") return t.limit;
   return gate.kind === "result" && gate.failed ? t.failedResult(tool) : t[gate.kind ?? "call"](tool);
 }
 
@@ -94,7 +95,7 @@ function OpenGate({ session, gateState, title, isInCard }: GateCardProps) {
   const { status, problem, send } = useAnswer(session, gate, (error) => error.code === "answered_otherwise" && toast(t.answered_otherwise));
   const [isGuardReady, checkReady] = useClickGuard(bar, status === "open");
   const focused = useRef(0); // since when this has the keyboard focus
-  const isForMember = kind === "form" || kind === "client";
+  const isForMember = kind === "form" || kind === "client" || kind === "limit";
   const isMine = hasRole(isForMember ? "member" : "approver");
   const isRedacted = kind === "result" && !gate.output;
   const canAnswer = isMine && !isRedacted && status === "open";
@@ -171,12 +172,13 @@ function AnswerButtons({ gateState, t, isReady, can, onAct, onWords }: {
 }) {
   const kind = gateState.gate.kind ?? "call";
   const isAsking = kind === "question" || kind === "form";
+  const isLimit = kind === "limit";
   return (
     <div class="row wrap actions" aria-disabled={!isReady}>
       {kind === "manual" && <Button kind="primary" icon="edit" onClick={onWords}>{t.didIt}</Button>}
-      {can.has("once") && <Button kind={kind === "manual" ? undefined : "primary"} icon="check" onClick={() => onAct("once")}>{kind === "manual" ? t.letTool : isAsking ? t.yes : t.once} <kbd>Y</kbd></Button>}
+      {can.has("once") && <Button kind={kind === "manual" ? undefined : "primary"} icon="check" onClick={() => onAct("once")}>{kind === "manual" ? t.letTool : isLimit ? t.continueTurn : isAsking ? t.yes : t.once} <kbd>Y</kbd></Button>}
       {can.has("always") && <Button onClick={() => onAct("always")}>{t.always} <kbd>A</kbd></Button>}
-      {can.has("deny") && <Button kind="danger" icon="close" onClick={() => onAct("deny")}>{isAsking ? `${t.no} …` : t.deny} <kbd>N</kbd></Button>}
+      {can.has("deny") && <Button kind="danger" icon="close" onClick={() => onAct("deny")}>{isLimit ? t.endTurn : isAsking ? `${t.no} …` : t.deny} <kbd>N</kbd></Button>}
       {can.has("edit") && <Button icon="edit" onClick={() => onAct("edit")}>{t.edit} <kbd>E</kbd></Button>}
       {isAsking && <Button kind="quiet" onClick={onWords}>{t.inWords}</Button>}
       {(kind === "call" || kind === "egress" || kind === "loop") && <Button kind="quiet" onClick={onWords}>{t.didIt}</Button>}
@@ -188,7 +190,7 @@ function AnswerButtons({ gateState, t, isReady, can, onAct, onWords }: {
 function actionsOf({ gate }: GateState): GateAction[] {
   const kind = gate.kind ?? "call";
   if (kind === "client" || (kind === "form" && gate.form)) return ["deny"];
-  if (kind === "result" || kind === "question" || kind === "form") return ["once", "deny"];
+  if (kind === "result" || kind === "question" || kind === "form" || kind === "limit") return ["once", "deny"];
   const always: GateAction[] = gate.offers?.length ? ["always"] : [];
   return kind === "manual" ? ["once", "deny"] : ["once", ...always, "deny", "edit"];
 }
@@ -196,8 +198,8 @@ function actionsOf({ gate }: GateState): GateAction[] {
 function GateContext({ session, gateState: { gate }, t }: { session: string; gateState: GateState; t: GateTexts }) {
   const kind = gate.kind ?? "call";
   const executor = useExecutor(gate.tool, "", undefined, getSessionFollower(gate.session || session).state.turns.get(gate.turn));
-  const where = kind === "manual" ? t.byYou : kind !== "question" && executor.label ? t.from(executor.label) : "";
-  const why = kind === "egress" ? t.egressWhy : kind === "client" ? t.clientWhy : kind === "form" || kind === "question" ? "" : gate.why;
+  const where = kind === "manual" ? t.byYou : gate.call && executor.label ? t.from(executor.label) : "";
+  const why = kind === "egress" ? t.egressWhy : kind === "client" ? t.clientWhy : kind === "form" || kind === "question" || kind === "limit" ? "" : gate.why;
   return (
     <div class="about small">
       {why && <p>{reasonText(why)}</p>}
@@ -213,7 +215,8 @@ function GateContext({ session, gateState: { gate }, t }: { session: string; gat
 function GateArguments({ session: _, gateState: { gate }, t, isEditing }: { session: string; gateState: GateState; t: GateTexts; isEditing: boolean }) {
   const kind = gate.kind ?? "call";
   const value = useMemo(() => parseJson(gate.arguments), [gate.arguments]);
-  const hints = useMemo(() => (kind === "result" || kind === "question" || kind === "form" ? [] : hintsFor(gate.tool, value)), [gate, value]);
+  const hints = useMemo(() => (kind === "result" || kind === "question" || kind === "form" || kind === "limit" ? [] : hintsFor(gate.tool, value)), [gate, value]);
+  if (kind === "limit") return <p>{t.limitAbout((value as { max_steps?: number } | null)?.max_steps ?? 0)}</p>;
   if (kind === "question" || kind === "form") return <QuestionText text={gate.arguments || gate.why || ""} />;
   if (kind === "result")
     return <Disclosure summary={<span class="small">{t.ranWith}</span>}><Arguments text={gate.arguments} tool={gate.tool} /></Disclosure>;

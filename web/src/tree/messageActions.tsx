@@ -63,7 +63,7 @@ function RerunButtons({ session, message }: Props) {
   const t = useTexts();
   const agent = useSessionAgent(session.id);
   const models = agent ? modelsOf(agent) : [];
-  const rerun = (model?: string) => void attempt(client.rerun(session.id, message.id, model ? { model } : {}));
+  const rerun = (model?: string) => void attempt(client.rerun(session.id, message.id, { ...(model ? { model } : {}), at_step_limit: "ask" }));
   return (
     <>
       <Button kind="quiet" little icon="redo" aria-label={t.rerun} onClick={() => rerun()} />

@@ -274,7 +274,8 @@ class ChatLoop:
         parts = [*([TextPart(text)] if text else []), *self.files.attached]
 
         async def sending() -> Turn:
-            turn = await self._chat.send(parts, model=self._model)
+            at_step_limit = "ask" if self._options.is_typed else None
+            turn = await self._chat.send(parts, model=self._model, at_step_limit=at_step_limit)
             self.files.attached = []
             return turn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL
+from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, GATE_KINDS_WITHOUT_CALL
 from everturn.terminal.lines.gate_view import GatePanel
 
 KEY_ALIASES: Final = {
@@ -15,6 +15,7 @@ CALL_KEYS: Final = {"y": "allow once", "a": "always", "e": "edit", "r": "I did i
 MANUAL_KEYS: Final = {"r": "I did it", "y": "let the tool do it", "e": "edit", "n": "deny", "?": "help"}
 RESULT_KEYS: Final = {"y": "send", "e": "redact", "n": "withhold", "?": "help"}
 QUESTION_KEYS: Final = {"y": "yes", "n": "no", "?": "help"}
+LIMIT_KEYS: Final = {"y": "continue", "n": "end the turn", "?": "help"}
 FORM_KEYS: Final = {"f": "fill in", "j": "as JSON", "n": "no", "?": "help"}
 FILLED_FORM_KEYS: Final = {"y": "send this", "f": "fill in again", "j": "change it as JSON", "n": "no", "?": "help"}
 TEXT_ANSWER_KEYS: Final = {"y": "yes", "t": "answer in words", "n": "no", "?": "help"}
@@ -33,6 +34,10 @@ RESULT_HELP: Final = {
     "n": "n: keep it from the model, which reads the reason, if you give one, and that the call did run",
 }
 QUESTION_HELP: Final = {"y": "y: yes", "n": "n: no; the reason is passed on, if you give one"}
+LIMIT_HELP: Final = {
+    "y": "y: the turn may take as many steps again; at the next limit it asks again",
+    "n": "n: the model writes a closing answer. n stop: the turn ends without one",
+}
 FORM_HELP: Final = {
     "y": "y: send exactly what is shown",
     "f": "f: answer field by field; all of it is shown before anything is sent",
@@ -55,6 +60,8 @@ def available_keys(panel: GatePanel) -> dict[str, str]:
         texts = dict(RESULT_KEYS)
     elif gate.kind == "question":
         texts = dict(QUESTION_KEYS)
+    elif gate.kind == "limit":
+        texts = dict(LIMIT_KEYS)
     elif gate.kind == "form":
         texts = dict(FILLED_FORM_KEYS if panel.edited else FORM_KEYS) if gate.form else dict(TEXT_ANSWER_KEYS)
     elif gate.kind == "client":
@@ -75,7 +82,7 @@ def parse_key(line: str, panel: GatePanel) -> tuple[str, str]:
     """Return the key that a line means, and the argument behind it; "?" (help) if it is not clearly an answer."""
     word, *rest = line.casefold().split() or [""]
     key, argument = KEY_ALIASES.get(word, word), " ".join(rest)
-    is_call = panel.gate.kind not in ("result", "question", *GATE_KINDS_OF_RUNNING_TOOL)
+    is_call = panel.gate.kind not in ("result", *GATE_KINDS_WITHOUT_CALL, *GATE_KINDS_OF_RUNNING_TOOL)
     is_denial = key == "n" and (argument == "stop" or (argument == "all" and is_call))
     is_plain = not argument or is_denial or (key == "a" and argument.isdecimal())
     return (key, argument) if key in available_keys(panel) and is_plain else ("?", "")
@@ -83,7 +90,7 @@ def parse_key(line: str, panel: GatePanel) -> tuple[str, str]:
 
 def key_help(panel: GatePanel) -> list[str]:
     """Return the help text of each available key."""
-    meanings = {"result": RESULT_HELP, "question": QUESTION_HELP, "client": CLIENT_HELP}
+    meanings = {"result": RESULT_HELP, "question": QUESTION_HELP, "client": CLIENT_HELP, "limit": LIMIT_HELP}
     meanings["form"] = FORM_HELP if panel.gate.form else TEXT_ANSWER_HELP
     meaning = meanings.get(panel.gate.kind, CALL_HELP)
     return [meaning[key] for key in available_keys(panel) if key in meaning] + [KEYS_HINT]

@@ -14,9 +14,10 @@ from typing import Final
 from msgspec import Struct
 
 from everturn.core.canonical_json import parse_object
-from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, Gate
+from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, GATE_KINDS_WITHOUT_CALL, Gate
 from everturn.core.parts import Output
 from everturn.core.ports import Tool
+from everturn.core.state import limit_of_gate
 from everturn.terminal.text.paths import describe_file, safe_name
 from everturn.terminal.text.screen import LineScreen
 from everturn.terminal.text.visible_text import (
@@ -41,8 +42,10 @@ HEADINGS: Final = {
     "question": "{tool} asks you something",
     "form": "{tool} runs, and asks you something",
     "client": "{tool} waits for a client",
+    "limit": "The step limit is reached",
 }
 FAILED: Final = "{tool} has failed, and the model waits to read why"
+LIMIT: Final = "may the turn continue, for up to {steps} steps in total?"
 CLIENT: Final = "a program that is connected does this and says what came of it; you can only deny it"
 ANSWER_GOES_TO: Final = "your answer goes to: {origin}"
 PREVIEW_OUTDATED: Final = (
@@ -85,7 +88,9 @@ def draw_gate(screen: LineScreen, panel: GatePanel) -> None:
     screen.row("? ", position + asks.format(tool=escape_invisible(gate.tool)), "ask")
     count = 1
     count += _about(screen, panel)
-    if gate.kind in ("question", "form"):
+    if gate.kind == "limit":
+        count += print_message(screen, LIMIT.format(steps=limit_of_gate(gate)), "")
+    elif gate.kind in ("question", "form"):
         count += print_block(screen, "", gate.arguments)
     else:
         count += print_block(screen, "", gate.why) if gate.kind == "client" and gate.why else 0
@@ -119,7 +124,7 @@ def _about(screen: LineScreen, panel: GatePanel) -> int:
         )
     elif gate.kind == "client":
         count += print_message(screen, CLIENT)
-    elif panel.tool is None and gate.kind not in ("question", "result"):
+    elif panel.tool is None and gate.kind not in (*GATE_KINDS_WITHOUT_CALL, "result"):
         count += print_message(
             screen, "there is no tool of this name here, so it would fail; --tools brings one", "bad"
         )

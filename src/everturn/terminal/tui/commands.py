@@ -246,14 +246,28 @@ class Commands:
         follower = app.follower
         if follower is None:
             return await app.server.start_session(
-                text, files=files, contexts=contexts, agent=app.agent, model=app.model, mode=app.mode_to_send()
+                text,
+                files=files,
+                contexts=contexts,
+                agent=app.agent,
+                model=app.model,
+                mode=app.mode_to_send(),
+                at_step_limit="ask",
             )
         if app.editing:
-            return await follower.session.edit(app.editing, text, model=app.model, mode=app.mode_to_send())
+            return await follower.session.edit(
+                app.editing, text, model=app.model, mode=app.mode_to_send(), at_step_limit="ask"
+            )
         is_running = follower.state.running is not None
         busy: api.Busy = "steer" if steers and is_running else "queue"
         return await follower.session.send(
-            text, files=files, contexts=contexts, model=app.model, busy=busy, mode=app.mode_to_send()
+            text,
+            files=files,
+            contexts=contexts,
+            model=app.model,
+            busy=busy,
+            mode=app.mode_to_send(),
+            at_step_limit="ask",
         )
 
     async def _run_command(self, word: str, rest: str) -> None:
@@ -443,7 +457,9 @@ class Commands:
         message_id = message or (branch[-1].id if branch else "")
         if app.follower is None or not message_id:
             return app.show_message(self._app_texts.nothing_to_edit)
-        await app.attempt(app.follower.session.rerun(message_id, model=model or app.model, mode=app.mode_to_send()))
+        rerun = app.follower.session.rerun
+        mode = app.mode_to_send()
+        await app.attempt(rerun(message_id, model=model or app.model, mode=mode, at_step_limit="ask"))
         return None
 
     def edit_last(self) -> None:

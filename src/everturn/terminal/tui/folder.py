@@ -109,6 +109,6 @@ def pending_question(state: SessionState | None) -> Literal["", "step_limit", "p
     turn = state.turns[next(reversed(state.turns))]
     if turn.phase is not Phase.COMPLETED:
         return ""
-    if turn.step is not None and turn.step.closing and turn.limit is None:
+    if turn.step is not None and turn.step.closing and turn.limit is None and not turn.limit_gate:
         return "step_limit"
     return "plan_ready" if turn.options.mode == "plan" else ""

@@ -49,6 +49,8 @@ def _answers(summary: GateSummary, gate: Gate, texts: GateTexts) -> list[Key]:
             return [("y", texts.k_yes), ("t", texts.k_words), ("n", texts.k_no)]
         case "question":
             return [("y", texts.k_yes), ("n", texts.k_no)]
+        case "limit":
+            return [("y", texts.k_continue), ("n", texts.k_end)]
         case "manual":
             return [("r", texts.k_did), ("y", texts.k_let), ("n", texts.k_deny), ("N", texts.k_deny_all)]
         case _:
@@ -63,7 +65,8 @@ def _answers(summary: GateSummary, gate: Gate, texts: GateTexts) -> list[Key]:
 
 def gate_key_help(gate: Gate, keys: list[Key], texts: GateTexts) -> list[tuple[str, str]]:
     """Return the help text of each key."""
-    lines = {"result": texts.help_result, "form": texts.help_ask, "question": texts.help_ask}.get(gate.kind, texts.help)
+    own = {"result": texts.help_result, "form": texts.help_ask, "question": texts.help_ask, "limit": texts.help_limit}
+    lines = own.get(gate.kind, texts.help)
     known = {"Esc", "Enter", *(key for key, _ in keys)}
     return [line for line in lines.items() if line[0] in known]
 

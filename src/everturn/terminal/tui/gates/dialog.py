@@ -88,7 +88,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         gate = self.summary.gate
         self.texts = words_in(get_host(self).language)
         self.set_class(gate.kind == "result", "-result")
-        self.set_class(gate.kind in ("question", "form"), "-ask")
+        self.set_class(gate.kind in ("question", "limit", "form"), "-ask")
         with Vertical(id="dialog"):
             yield ScrolledRows(id="body")
             if gate.output is not None:
@@ -296,6 +296,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
             may_all = is_at_least(get_host(self).me.role, "approver") and gate.kind not in (
                 "result",
                 "question",
+                "limit",
                 "form",
                 "client",
             )

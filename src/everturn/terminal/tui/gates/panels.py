@@ -261,7 +261,7 @@ class TextPanel(Panel):
 
     @property
     def _is_result(self) -> bool:
-        return self.gate.kind not in ("question", "form")
+        return self.gate.kind not in ("question", "limit", "form")
 
     def compose(self) -> ComposeResult:
         """A text area."""

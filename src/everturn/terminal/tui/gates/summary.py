@@ -16,8 +16,9 @@ from msgspec import Struct
 from everturn import api
 from everturn.core.accounts import Role, is_at_least
 from everturn.core.canonical_json import parse_object
-from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, Gate
+from everturn.core.gates import GATE_KINDS_FOR_MEMBERS, GATE_KINDS_WITHOUT_CALL, Gate
 from everturn.core.parts import FilePart
+from everturn.core.state import limit_of_gate
 from everturn.localization import format_text, load_group
 from everturn.terminal.text.visible_text import count_invisible, count_invisible_in, escape_invisible, format_arguments
 from everturn.terminal.tui.gates.confusables import find_lookalikes, has_mixed_direction
@@ -69,8 +70,8 @@ class GateSummary(Struct, frozen=True):
 
 
 def can_answer(role: Role, gate: Gate) -> bool:
-    """Return whether a role may answer: members for what a tool asks while it runs, approvers for everything else."""
-    return is_at_least(role, "member" if gate.kind in GATE_KINDS_OF_RUNNING_TOOL else "approver")
+    """Return whether a role may answer: members what a running tool asks and the step limit, approvers everything."""
+    return is_at_least(role, "member" if gate.kind in GATE_KINDS_FOR_MEMBERS else "approver")
 
 
 def gate_title(gate: Gate, texts: GateTexts) -> str:
@@ -83,6 +84,8 @@ def gate_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:
     """Return the rows of a gate, without its result, which the review shows."""
     gate = summary.gate
     rows = list(_about(summary, texts, width))
+    if gate.kind == "limit":
+        return [*rows, BLANK, *message_rows(limit_text(gate, texts), width, "")]
     if gate.kind in ("question", "form"):
         rows += _text(texts.asks_this, gate.arguments or gate.why, texts, width)
         if gate.kind == "form" and summary.edited:
@@ -97,15 +100,24 @@ def gate_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:
     return rows
 
 
+def limit_text(gate: Gate, texts: GateTexts) -> str:
+    """Return what is asked at the step limit."""
+    return format_text(texts.limit_about, n=limit_of_gate(gate))
+
+
 def _about(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
     gate, facts = summary.gate, list[tuple[str, str]]()
     is_usual = gate.kind == "call" and gate.why == USUAL_REASON.format(gate.tool)
-    reasons = {"egress": texts.egress_why, "client": texts.client_why, "form": "", "question": ""}
+    reasons = {"egress": texts.egress_why, "client": texts.client_why, "form": "", "question": "", "limit": ""}
     if (reason := reasons.get(gate.kind, gate.why)) and not is_usual:
         facts.append((texts.because, reason if gate.kind in reasons else translate_reason(reason, texts)))
     if gate.kind == "form":
         facts.append((texts.told, escape_invisible(summary.tool.origin if summary.tool else gate.tool)))
-    elif summary.tool is not None and gate.kind != "question" and not summary.tool.origin.startswith(BUILT_IN):
+    elif (
+        summary.tool is not None
+        and gate.kind not in GATE_KINDS_WITHOUT_CALL
+        and not summary.tool.origin.startswith(BUILT_IN)
+    ):
         tool = summary.tool
         effects = texts.read_only if tool.read_only else texts.idempotent if tool.idempotent else texts.at_most_once
         facts.append((texts.origin, f"{escape_invisible(summary.tool.origin)} · {effects}"))
@@ -117,7 +129,11 @@ def _about(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
     pad = max((_width(head) for head, _ in facts), default=0) + 2
     for head, text in facts:
         yield from label_rows(head, text, width, pad)
-    if summary.tool is None and summary.is_known and gate.kind not in ("question", "form", "result", "client"):
+    if (
+        summary.tool is None
+        and summary.is_known
+        and gate.kind not in (*GATE_KINDS_WITHOUT_CALL, "form", "result", "client")
+    ):
         yield from message_rows(texts.no_tool, width, "bad", "!")
     if claim := summary.view.claim:
         yield from message_rows(texts.claimed.format(escape_invisible(claim.by.split("~")[0])), width, "warn", "!")
@@ -276,6 +292,7 @@ __all__ = [
     "editable_json",
     "gate_rows",
     "gate_title",
+    "limit_text",
     "mark_escapes",
     "pretty_json",
     "result_rows",

@@ -20,6 +20,8 @@ class GateTexts(Struct, frozen=True):
     result: str
     failed_result: str
     question: str
+    limit: str
+    limit_about: str
     form: str
     client: str
     # Details
@@ -83,6 +85,8 @@ class GateTexts(Struct, frozen=True):
     k_withhold: str
     k_yes: str
     k_no: str
+    k_continue: str
+    k_end: str
     k_words: str
     k_fill: str
     k_fill_again: str
@@ -153,6 +157,7 @@ class GateTexts(Struct, frozen=True):
     help: dict[str, str]
     help_result: dict[str, str]
     help_ask: dict[str, str]
+    help_limit: dict[str, str]
 
 
 EN: Final = load_texts("terminal.gates", "en", GateTexts)
