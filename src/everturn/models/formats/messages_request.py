@@ -151,6 +151,7 @@ class _AnthropicMessages:
                         yield {**block, **(self._opened(opaque) if is_whole and self._provider_tools else {})}
                 case ProviderToolPart(opaque=opaque):
                     if opaque is not None and id(part) in self._replayed:
+                        self._replayed.remove(id(part))  # a plugin may have put the same message in twice
                         yield msgspec.json.decode(opaque.data)
                     else:
                         yield from _text(provider_tool_as_text(part).rstrip())
