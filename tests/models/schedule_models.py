@@ -84,6 +84,13 @@ GROUPS: Final[dict[str, Group]] = {
     "ollama": Group(
         "ollama", ("local-a", "local-b"), ({}, {"think": True}, {"think": False, "num_ctx": 4096}), 4, base=""
     ),
+    "bedrock": Group(
+        "bedrock",
+        ("anthropic.claude-sonnet-4-5-a", "anthropic.claude-sonnet-4-5-b"),
+        (THINKING, {}, {"max_tokens": 100}),
+        4,
+        base="",
+    ),
     **{
         way: Group("compatible", (f"told-{way}-a", f"told-{way}-b"), ({}, {"max_tokens": 100}), tool_format=way)
         for way in WAYS
@@ -164,6 +171,7 @@ BYTES = {
     "gemini-2": (0, 300),
     "gemini-3": (0, 300),
     "ollama": (0, 170),
+    "bedrock": (130, 190),
 }
 CHAT_BYTES = (0, 330)
 FILES = (
@@ -191,7 +199,9 @@ def answer(plan: Plan, name: str, body: JsonObject, tools: Sequence[str], note: 
         return [Status(500)] if plan.kind == "fail" else [MADE[name]]
     dice = random.Random(plan.seed)
     way = way_of({"messages": [{"role": "system", "content": system_of(body)}]})
-    can_call = way != "native" or ("tools" in body and body.get("tool_choice") != {"type": "none"})
+    can_call = way != "native" or (
+        ("tools" in body or "toolConfig" in body) and body.get("tool_choice") != {"type": "none"}
+    )
     items = list(_thoughts(dice, note)) if dice.random() < 0.6 else []
     if dice.random() < 0.6:
         items.append(Say(dice.choice(TEXTS), dice.choice((0, 1, 3))))
@@ -246,6 +256,8 @@ def _is_thinking(group: str, body: JsonObject) -> bool:
     match group:
         case "messages":
             return body.get("thinking", {}).get("type") == "enabled"
+        case "bedrock":
+            return "thinking" in body.get("additionalModelRequestFields", {})
         case "gemini-2" | "gemini-3":
             return shows_thoughts(body)
         case "ollama":

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from everturn import Budget, Chat, Rule, ToolContext, TurnError, TurnOptions, tool
 from everturn.core.canonical_json import JsonObject
 from everturn.core.events import StepFinished
+from everturn.core.hooks import RequestContext
 from everturn.core.parts import Citation, ProviderToolPart, StepPart, TextPart
 from everturn.core.ports import Model
 from everturn.core.state import Phase, RequestModel, StepState, TurnState, may_steering_join
@@ -402,3 +403,25 @@ async def test_the_provider_refuses_what_was_changed(vendor: str, change: Any, w
                 check(body, {"anthropic-version": "x"})
         else:
             check(body, {"anthropic-version": "x"})
+
+
+class RepeatsAnswers:
+    """A plugin that puts the first answer in twice."""
+
+    name = "repeats"
+
+    def on_before_request(self, ctx: RequestContext) -> None:
+        messages = ctx.body.messages
+        ctx.set_request_messages([*messages[:2], *messages[1:]])
+
+
+@pytest.mark.parametrize(("vendor", "kind"), [("anthropic", "server_tool_use"), ("openai", "web_search_call")])
+async def test_what_a_provider_ran_goes_back_once_though_a_plugin_repeats_it(
+    provider: Provider, vendor: str, kind: str
+) -> None:
+    model = connect(provider, "model", [SEARCH, CITED], [Say("Yes.")], vendor=vendor)
+    async with Chat(model, tools=[provider_tool("web_search", approval="auto")], plugins=[RepeatsAnswers()]) as chat:
+        await (await chat.send("How old are turtles?"))
+        assert (await (await chat.send("Sure?"))).text == "Yes."
+
+    assert msgspec.json.encode(bodies(provider)[-1]).decode().count(f'"type":"{kind}"') == 1

@@ -33,7 +33,11 @@ from everturn.tools.tool_options import TOOL_NAME
 
 MAX_PORT = 65_535
 # Where the models of a cloud are is checked later, like keys.
-ANY_CLOUD: Final = {"AZURE_OPENAI_ENDPOINT": "https://unknown.example", "GOOGLE_CLOUD_PROJECT": "unknown"}
+ANY_CLOUD: Final = {
+    "AZURE_OPENAI_ENDPOINT": "https://unknown.example",
+    "GOOGLE_CLOUD_PROJECT": "unknown",
+    "AWS_REGION": "us-east-1",
+}
 SYSTEM_SIZE = 200_000  # bytes of a prompt
 _SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|AUTHORIZATION|COOKIE)$", re.IGNORECASE)
 _TENANT: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -37,6 +37,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "MOONSHOT_API_KEY": "kimi:kimi-latest",
     "MISTRAL_API_KEY": "mistral:mistral-large-latest",
     "GROQ_API_KEY": "groq:openai/gpt-oss-120b",
+    "AWS_BEARER_TOKEN_BEDROCK": "bedrock:global.anthropic.claude-sonnet-4-6-v1:0",
 }
 """A model to begin with, by the environment variable of its vendor's key."""
 

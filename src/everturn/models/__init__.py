@@ -10,7 +10,7 @@ them. Wrappers add retries, fallbacks and prompted tool calling. `scripted` is t
     formats/    the wire formats
     structured_output/  answers that are JSON of a schema
     endpoint    a server's URL, headers and API key
-    clouds/     URLs and credentials of Azure OpenAI and Vertex AI
+    clouds/     URLs and credentials of Azure OpenAI, Vertex AI and Amazon Bedrock
     failures    classification of provider errors
     load        imports what a first request needs, before there is one
     retry       retries and fallbacks

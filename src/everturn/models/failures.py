@@ -29,7 +29,8 @@ _WAIT = r"(?i)(?:retry|try again) (?:in|after) ([\d.]+) ?(ms|s)"
 _SEAL = r"(?i)encrypted[_ ]content|invalid `?signature|thought[_ ]signature|`?redacted_thinking`? block"
 _BAD_KEY = r"(?i)API key (not valid|expired|not found)|API_KEY_INVALID"
 _KEY = r"authentication|invalid_api_key|permission"
-_SERVER = r"overloaded|api_error|server_error"
+_SERVER = r"overloaded|api_error|server_error|ModelErrorException"
+_NO_MODEL = r"model_not_found|model identifier is invalid"
 _CONTEXT = (
     r"(?i)context[_ ](length|window|size|limit)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
     r"|exceeds the (model's )?(context|maximum number of tokens|available context)"
@@ -52,6 +53,7 @@ _ADVICE = {
 def response_error(status: int, headers: Mapping[str, str], body: bytes, names: Mapping[str, str]) -> ModelError:
     """Return the error for a status other than 200. `names` are those of key, vendor and model."""
     code, text = read_error(body)
+    code = code or headers.get("x-amzn-errortype", "").partition(":")[0]
     message = text or replace_surrogates(body[:EXCERPT].decode("utf-8", "replace"))
     if 300 <= status < 400:
         where = replace_surrogates(headers.get("location", "elsewhere"))[:EXCERPT]
@@ -154,7 +156,7 @@ def _kind(status: int, code: str, text: str) -> str:
         return "context"
     if status in (401, 403) or re.search(_BAD_KEY, text) or re.search(_KEY, code):
         return "key"
-    if "model_not_found" in code or (status == 404 and "model" in message.lower()):
+    if re.search(_NO_MODEL, message) or (status == 404 and "model" in message.lower()):
         return "unknown_model"
     if "rate_limit" in code:
         return "rate"

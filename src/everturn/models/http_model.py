@@ -26,12 +26,14 @@ from everturn.models.formats import (
     BuiltRequest,
     Decoder,
     chat_request,
+    converse_request,
     gemini_request,
     messages_request,
     ollama_request,
     responses_request,
 )
 from everturn.models.formats.chat_stream import ChatDecoder
+from everturn.models.formats.converse_stream import ConverseDecoder
 from everturn.models.formats.gemini_stream import GeminiDecoder, GeminiReader
 from everturn.models.formats.lenient_json import truncated_error
 from everturn.models.formats.messages_stream import MessagesDecoder
@@ -44,6 +46,7 @@ from everturn.models.profile import Origin, Profile
 from everturn.models.rate_headers import read_limits, refused_seconds
 from everturn.models.structured_output import plan_output, read_output
 from everturn.transport import HttpResponse, StreamDecoder, StreamLimits, Transport
+from everturn.transport.event_stream import EventStreamReader
 from everturn.transport.limits import WHOLE_LINE_LIMITS
 from everturn.transport.ndjson import NdjsonReader
 from everturn.transport.sse import SseReader
@@ -76,6 +79,7 @@ FORMATS: Final[Mapping[str, WireFormat]] = {
         reader=lambda limits: NdjsonReader(limits or WHOLE_LINE_LIMITS),
         stray_suffixes=("/v1", "/api"),
     ),
+    "converse": WireFormat(converse_request.build, ConverseDecoder, reader=EventStreamReader),
 }
 
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from everturn.core.modality import Modality
 
-FormatName = Literal["chat", "messages", "responses", "gemini", "ollama"]
-CloudName = Literal["", "azure", "vertex"]
+FormatName = Literal["chat", "messages", "responses", "gemini", "ollama", "converse"]
+CloudName = Literal["", "azure", "vertex", "bedrock"]
 
 
 class Profile(Struct, frozen=True, kw_only=True):

@@ -32,6 +32,31 @@ _CLAUDE_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
     "claude-3-5-*": {"default_max_tokens": 8192},
     "claude-3-7-*": {"default_max_tokens": 16_384},
 }
+# docs.aws.amazon.com/bedrock/latest/userguide: conversation-inference-supported-models-features (files), prompt-caching
+# (what is marked; Nova caches by itself, too), structured-output, tool-use (only some models can be made to call).
+_BEDROCK: Final[Mapping[str, Mapping[str, Any]]] = {
+    "*anthropic.claude-*": {
+        "reasoning": "adaptive",
+        "default_max_tokens": 16_384,
+        "has_output_schema": True,
+        "can_force_call": True,
+        "has_cache_markers": True,
+    },
+    **{f"*anthropic.{pattern}": older for pattern, older in _CLAUDE_OLDER.items()},
+    "*amazon.nova-*": {"reasoning": "nova", "can_force_call": True},
+    "*mistral.mistral-large-*": {"can_force_call": True},
+    **{
+        pattern: {"inputs": _NOTHING}
+        for pattern in (
+            "*amazon.nova-micro*",
+            "*cohere.*",
+            "*deepseek.*",
+            "*meta.llama3-1-*",
+            "*meta.llama3-3-*",
+            "*openai.gpt-oss*",
+        )
+    },
+}
 _GEMINI_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
     pattern: {"has_schema_with_tools": False, "reasoning": "level-budget"} for pattern in ("gemini-1*", "gemini-2*")
 }
@@ -244,6 +269,19 @@ VENDORS: Final[Mapping[str, Profile]] = {
                 **_CLAUDE_OLDER,
                 "claude-*-4@*": {**_NO_OUTPUT_SCHEMA, "reasoning": "budget"},  # the date is behind an @ here
             },
+        ),
+        Profile(
+            vendor="bedrock",
+            format="converse",
+            cloud="bedrock",
+            key="AWS_BEARER_TOKEN_BEDROCK",
+            prices="aws",
+            inputs=_IMAGES_AND_PDF,
+            has_model_field=False,
+            has_output_schema=False,
+            can_force_call=False,
+            has_json_mode=False,
+            models=_BEDROCK,
         ),
         Profile(vendor="compatible"),  # any other server; the caller gives its base URL
     )

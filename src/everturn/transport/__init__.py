@@ -5,6 +5,7 @@
 - `replay`: recorded responses, from memory or a file
 - `sse`: decodes server-sent events, with limits
 - `ndjson`: decodes newline-delimited JSON, with limits
+- `event_stream`: decodes the binary event streams of AWS, with limits
 """
 
 from __future__ import annotations

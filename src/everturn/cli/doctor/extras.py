@@ -49,12 +49,13 @@ EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     ),
     "azure": ("Azure OpenAI with Microsoft Entra ID", {"azure-identity": "azure.identity"}),
     "vertex": ("models of Vertex AI", {"google-auth": "google.auth"}),
+    "bedrock": ("models of Amazon Bedrock with credentials in files, SSO or roles", {"botocore": "botocore"}),
     "pydantic-ai": ("models of pydantic-ai", {"pydantic-ai-slim": "pydantic_ai"}),
     "litellm": ("models of litellm", {"litellm": "litellm"}),
 }
 """Extra → its purpose, and its packages with the names by which they are imported."""
 
-NOT_IN_ALL: Final = frozenset({"azure", "vertex", "pydantic-ai", "litellm"})
+NOT_IN_ALL: Final = frozenset({"azure", "vertex", "bedrock", "pydantic-ai", "litellm"})
 """Extras that `everturn[all]` does not include."""
 
 

@@ -1,4 +1,4 @@
-"""Clouds: where the models of Azure OpenAI and Vertex AI are, and how requests to them are authorized.
+"""Clouds: where the models of Azure OpenAI, Vertex AI and Amazon Bedrock are, and how requests to them are authorized.
 
 A model of a vendor has one URL and one key. In a cloud the URL names a resource, a project or a region, and a request
 can also carry a token that expires within the hour, or a signature. The credentials that a machine has go only to the
@@ -7,6 +7,8 @@ a configuration file, gets the key that was given for it, or none.
 
 - `azure`: Azure OpenAI: API key or Microsoft Entra ID
 - `vertex`: Vertex AI: Application Default Credentials
+- `bedrock`: Amazon Bedrock: API key or signatures
+- `aws_signature`: AWS Signature Version 4
 - `tokens`: access tokens: fetched in a thread, cached, and refreshed before they expire
 
 Nothing here is imported before a model of a cloud is named, and no package of a cloud before its first request.
@@ -70,6 +72,8 @@ def open_cloud(profile: Profile, model: str, base_url: str, has_key: bool, envir
     """
     if profile.cloud == "azure":
         from everturn.models.clouds.azure import open_azure as open_server
+    elif profile.cloud == "bedrock":
+        from everturn.models.clouds.bedrock import open_bedrock as open_server
     else:
         from everturn.models.clouds.vertex import open_vertex as open_server
     return open_server(profile, model, base_url.rstrip("/"), has_key, environ)

@@ -7,6 +7,7 @@ No I/O: bytes in, chunks out. One pair of modules per format, `*_request` and `*
     messages_request, messages_stream  Anthropic Messages
     gemini_request, gemini_stream      Google Gemini
     ollama_request, ollama_stream      Ollama's own format
+    converse_request, converse_stream  Amazon Bedrock Converse
 
 What they share:
 

@@ -33,6 +33,12 @@ Json = dict[str, Any]
 
 def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltRequest:
     """Build the request."""
+    body, names = build_body(request, profile, origin)
+    return BuiltRequest(PATH, encode_body(body), names.ours)
+
+
+def build_body(request: ModelRequest, profile: Profile, origin: Origin) -> tuple[Json, ToolNames]:
+    """Return the body, and the names of its tools."""
     names = ToolNames(request.tools)
     params = take_params(request, profile)
     body: Json = {
@@ -62,7 +68,7 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
     if profile.has_cache_markers and params.cache:
         _add_cache_markers(body, messages)
     body["messages"] = messages
-    return BuiltRequest(PATH, encode_body(body), names.ours)
+    return body, names
 
 
 def _tool(name: str, description: str, schema: Json) -> Json:
@@ -145,6 +151,7 @@ class _AnthropicMessages:
                         yield {**block, **(self._opened(opaque) if is_whole and self._provider_tools else {})}
                 case ProviderToolPart(opaque=opaque):
                     if opaque is not None and id(part) in self._replayed:
+                        self._replayed.remove(id(part))  # a plugin may have put the same message in twice
                         yield msgspec.json.decode(opaque.data)
                     else:
                         yield from _text(provider_tool_as_text(part).rstrip())

@@ -41,10 +41,19 @@ WORDS: Final[Mapping[str, Callable[[str], Json]]] = {
     "level-budget": lambda level: {"thinkingConfig": {"thinkingBudget": _BUDGETS.get(level, 0 if level == NONE else -1)}},
     # docs.ollama.com/capabilities/thinking: gpt-oss has levels
     "think": lambda level: {"think": level != NONE},
+    # docs.aws.amazon.com/nova/latest/nova2-userguide/extended-thinking.html
+    "nova": lambda level: {"reasoningConfig": {"type": "disabled"} if level == NONE else {"type": "enabled", "maxReasoningEffort": level}},
     "think-level": lambda level: {"think": level},
 }  # fmt: skip
 """How a vendor is told, by `Profile.reasoning`."""
-_USUAL: Final = {"chat": "effort", "responses": "object", "messages": "adaptive", "gemini": "level", "ollama": "think"}
+_USUAL: Final = {
+    "chat": "effort",
+    "responses": "object",
+    "messages": "adaptive",
+    "gemini": "level",
+    "ollama": "think",
+    "converse": "effort",
+}
 
 
 def write_reasoning(params: Mapping[str, Any], profile: Profile) -> Mapping[str, Any]:

@@ -126,6 +126,7 @@ class _Items:
                 case ProviderToolPart(opaque=opaque):
                     item = _output_text(provider_tool_as_text(part))
                     if opaque is not None and id(part) in self._replayed:
+                        self._replayed.remove(id(part))  # a plugin may have put the same message in twice
                         item = msgspec.json.decode(opaque.data)
                 case FilePart():
                     item = _output_text(as_note(part))

@@ -174,5 +174,6 @@ FORMAT_SUBSETS: Final[Mapping[str, str]] = {
     "messages": "anthropic",
     "gemini": "gemini",
     "ollama": "llamacpp",
+    "converse": "anthropic",
 }
 """The subset of a wire format, for profiles that name none."""

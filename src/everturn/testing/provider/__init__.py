@@ -1,8 +1,8 @@
-"""Local model server for tests and benchmarks: five wire formats, scripted answers, and the validation of real
+"""Local model server for tests and benchmarks: six wire formats, scripted answers, and the validation of real
 providers.
 
-`Provider` serves OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini and Ollama, always as a stream.
-`Say`, `Think`, … are the items of a script; a step is a list of them. A request goes through connection → decode →
+`Provider` serves OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini, Ollama and Amazon Bedrock
+Converse, always as a stream. `Say`, `Think`, … are the items of a script; a step is a list of them. A request goes through connection → decode →
 model → strict → progress → render → bytes (`server`). A request for images or audio goes through connection →
 `media_request` → model → strict → `media` → bytes. Run it with `python -m everturn.testing.provider --port 8123
 --no-record`.
@@ -19,13 +19,14 @@ model → strict → progress → render → bytes (`server`). A request for ima
 - `signatures`, `gemini_signatures`: signatures of reasoning
 - `server_tools`, `gemini_tools`: calls and results of the tools that a provider runs itself
 - `render`, `writers`: turn the items of a step into an answer; `render_chat`, `render_responses`, `render_messages`,
-  `render_gemini`, `render_ollama`: one writer per format
+  `render_gemini`, `render_ollama`, `render_converse`: one writer per format; `event_frames`: the frames of AWS
 - `strict`: validates a request as its provider does
 - `strict_openai`, `strict_chat`, `strict_families`: OpenAI Chat Completions, and the families of compatible models
 - `strict_responses`, `strict_items`: OpenAI Responses
 - `strict_messages`, `strict_tools`, `strict_blocks`, `strict_pairs`, `strict_server_blocks`: Anthropic Messages
 - `strict_gemini`, `strict_proto`, `strict_declarations`, `strict_turns`, `strict_gemini_tools`: Gemini
 - `strict_ollama`, `strict_functions`: Ollama
+- `strict_converse`, `converse_body`: Amazon Bedrock Converse
 - `strict_schemas`: the schemas of structured output, for every format
 - `media_request`, `multipart`: read requests for images and audio
 - `media`, `render_media`, `png`, `sound`: answers with images and audio; built-in models `image`, `voice`, `ear`

@@ -27,7 +27,9 @@ ARGUMENT_CHUNK = 40
 
 _NAME = re.compile(r"(plain|tool1|agent|longargs)(?:-n(\d+))?(?:-p(\d+(?:\.\d+)?))?")
 _FAMILY = re.compile(
-    r"(mistral|deepseek|kimi|o|gpt-5[^-]*|alternate|prefill|gemini-[^-]*|claude|notools|nothink)-(.+)", re.DOTALL
+    r"(mistral|deepseek|kimi|o|gpt-5[^-]*|alternate|prefill|gemini-[^-]*|claude|notools|nothink"
+    r"|anthropic\.claude-sonnet-4-5|amazon\.nova-pro)-(.+)",
+    re.DOTALL,
 )
 
 

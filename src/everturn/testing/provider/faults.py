@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeGuard
 
 import msgspec
 
-Format = Literal["chat", "responses", "messages", "gemini", "ollama"]
+Format = Literal["chat", "responses", "messages", "gemini", "ollama", "converse"]
 
 # The name of each status for OpenAI, Anthropic and Google.
 _OPENAI = {
@@ -49,6 +49,10 @@ _OTHER_WORDS: dict[Format, dict[int, str]] = {
         500: "An internal error has occurred. Please retry.",
         503: "The model is overloaded. Please try again later.",
     },
+    "converse": {
+        429: "Too many requests, please wait before trying again.",
+        503: "Bedrock is unable to process your request.",
+    },
     "ollama": {503: "server busy, please try again.  maximum pending requests exceeded"},
 }
 
@@ -68,6 +72,8 @@ def error_body(format: Format, model: str, refused: Refused) -> bytes:
     status, message, code = refused.status, refused.message, refused.code
     if format == "ollama":
         return msgspec.json.encode({"error": message})
+    if format == "converse":
+        return msgspec.json.encode({"message": message})
     if format == "gemini":
         return msgspec.json.encode(google_error(status, message, code if code == "API_KEY_INVALID" else None))
     if format == "messages":

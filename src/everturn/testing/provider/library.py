@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from everturn.testing.provider.answers import Answer
 from everturn.testing.provider.builtin import builtin, without_family
+from everturn.testing.provider.converse_body import as_messages
 from everturn.testing.provider.faults import Format, Refused
 from everturn.testing.provider.media import builtin_media
 from everturn.testing.provider.progress import call_ids, steps_taken
@@ -45,6 +46,9 @@ class ScriptLibrary:
                 return name, script
         if format == "messages":
             raise Refused(f"model: {model}", status=404)
+        if format == "converse":
+            text = "Could not resolve the foundation model from the provided model identifier."
+            raise Refused(text, status=404)
         if format == "gemini":
             raise Refused(
                 f"models/{model} is not found for API version v1beta, or is not supported for generateContent. Call "
@@ -58,11 +62,12 @@ class ScriptLibrary:
 
     def answer(self, name: str, script: Script, format: Format, model: str, body: dict[str, Any]) -> Answer:
         """The answer to a request."""
+        given, body = body, as_messages(body) if format == "converse" else body
         taken = steps_taken(format, body)
         at = min(self._count(name) if script.is_sequence else taken, len(script.steps) - 1)
         step = script.steps[at]
         is_made_up = callable(step)
-        items = _made_up(step, body) if callable(step) else step
+        items = _made_up(step, given) if callable(step) else step
         if any(isinstance(item, HostedTool) for item in items):
             items, is_made_up = place_server_tools(format, model, items, body), True
         check_chat_model(format, model, items)

@@ -21,7 +21,7 @@ def steps_taken(format: Format, body: dict[str, Any]) -> int:
         return _chat(_objects(body.get("messages")))
     if format == "gemini":
         return _gemini(_objects(body.get("contents")))
-    if format == "messages":
+    if format in ("messages", "converse"):
         return _messages(_objects(body.get("messages")))
     return _responses(_objects(body.get("input")))
 

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from msgspec import Struct, field
 
 from everturn.testing.provider.answers import Answer, Part, StreamChunk, make_answer, make_streamed_answer
+from everturn.testing.provider.event_frames import CONTENT_TYPE as FRAMES
 from everturn.testing.provider.faults import Format, error_body, plain_refusal
 from everturn.testing.provider.script import (
     Call,
@@ -40,6 +41,7 @@ from everturn.testing.provider.script import (
 Kind = Literal["text", "thinking", "redacted", "refusal", "call", "server", "cited"]
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 LINES = "application/x-ndjson"
+_CONTENT_TYPES: dict[Format, str] = {"ollama": LINES, "converse": FRAMES}
 
 
 class AnswerBlock(Struct):
@@ -121,7 +123,7 @@ def render(
             (p for p in parts if isinstance(p, StreamChunk | Pause | Cut | Hang)), raw[0].content_type, 0, cut_at
         )
     parts = _walk(items, writer, iter(ids), has_whole_calls=format in ("gemini", "ollama"))
-    return make_streamed_answer(parts, LINES if format == "ollama" else EVENT_STREAM, pace, cut_at)
+    return make_streamed_answer(parts, _CONTENT_TYPES.get(format, EVENT_STREAM), pace, cut_at)
 
 
 def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str], *, has_whole_calls: bool) -> Iterator[Part]:
@@ -199,6 +201,8 @@ def _id(format: Format, model: str, name: str, number: int) -> str:
     seed = f"{format}\0{model}\0{number}"
     if format == "messages":
         return "toolu_01" + seeded_token(seed, 22)
+    if format == "converse":
+        return "tooluse_" + seeded_token(seed, 22)
     if format == "gemini":
         return seeded_token(seed, 8).lower()
     if format == "ollama":

@@ -2,6 +2,7 @@
 
 - Azure OpenAI: `/openai/v1/…`, and the older `/openai/deployments/{model}/…`
 - Vertex AI: `/v1beta1/projects/…/publishers/google/models/{model}:…`, and Anthropic's
+- Amazon Bedrock: `/model/{model}/converse-stream`
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from everturn.testing.provider.faults import Format, Refused
 
-Cloud = Literal["", "azure", "vertex"]
+Cloud = Literal["", "azure", "vertex", "bedrock"]
 PATHS: Final[dict[str, Format]] = {
     "/v1/chat/completions": "chat",
     "/v1/responses": "responses",
@@ -32,6 +33,7 @@ _NAMED: Final[tuple[tuple[re.Pattern[str], Format, Cloud], ...]] = (
         "vertex",
     ),
     (re.compile(rf"/v1{_PLACE}/publishers/anthropic/models/([^/]+):streamRawPredict"), "messages", "vertex"),
+    (re.compile(r"/model/([^/]+)/converse-stream"), "converse", "bedrock"),
 )
 _AZURE: Final[dict[str, tuple[Format, bool]]] = {  # the format, and whether the version is in the query
     "/openai/v1/chat/completions": ("chat", False),

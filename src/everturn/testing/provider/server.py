@@ -212,12 +212,14 @@ class Provider:
         if self._key is not None and format == "gemini" and not route.cloud:
             return _check_google_key(self._key, request)
         own = headers.get("api-key" if route.cloud == "azure" else "x-api-key")
-        if self._key is None or self._key in (None if route.cloud == "vertex" else own, _bearer(headers)):
+        if self._key is None or self._key in (None if route.cloud in ("vertex", "bedrock") else own, _bearer(headers)):
             return
         if route.cloud == "vertex":
             raise Refused("Request had invalid authentication credentials.", status=401)
         if format == "ollama":
             raise Refused("unauthorized", status=401)
+        if format == "converse":
+            raise Refused("Authentication failed: Please make sure your API Key is valid.", status=403)
         if format == "messages":
             raise Refused("invalid x-api-key", status=401)
         shown = _bearer(headers) or headers.get("x-api-key")

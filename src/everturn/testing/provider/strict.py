@@ -9,6 +9,7 @@ import msgspec
 
 from everturn.testing.provider.faults import Format, Refused, is_object
 from everturn.testing.provider.strict_chat import check_chat
+from everturn.testing.provider.strict_converse import check_converse
 from everturn.testing.provider.strict_gemini import check_gemini
 from everturn.testing.provider.strict_messages import check_anthropic
 from everturn.testing.provider.strict_ollama import check_ollama
@@ -21,6 +22,7 @@ _CHECKS: dict[Format, Check] = {
     "responses": check_openai,
     "gemini": check_gemini,
     "ollama": check_ollama,
+    "converse": check_converse,
 }
 
 
@@ -42,6 +44,8 @@ def decode(format: Format, raw: bytes) -> dict[str, Any]:
 def _unreadable(format: Format, why: str) -> Refused:
     if format == "messages":
         return Refused(f"The request body is not valid JSON: {why}")
+    if format == "converse":
+        return Refused(f"Malformed input request: {why}, please reformat your input and try again.")
     if format == "gemini":
         return Refused(f"Invalid JSON payload received. {why}")
     if format == "ollama":

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from everturn.testing.provider.faults import Format, is_object
 from everturn.testing.provider.render import Ending, Writer
 from everturn.testing.provider.render_chat import ChatWriter
+from everturn.testing.provider.render_converse import ConverseWriter
 from everturn.testing.provider.render_gemini import GeminiWriter
 from everturn.testing.provider.render_messages import MessagesWriter
 from everturn.testing.provider.render_ollama import OllamaWriter, as_ollama
@@ -29,7 +30,7 @@ def options_of(format: Format, body: dict[str, Any], *, is_first: bool) -> Optio
     if format == "chat":
         wanted = body.get("stream_options")
         return "usage" if is_object(wanted) and wanted.get("include_usage") is True else ""
-    if format == "messages":
+    if format in ("messages", "converse"):
         if not is_thinking(body):
             return ""
         return "thinking first" if is_first else "thinking"
@@ -61,6 +62,8 @@ def writer_for(format: Format, model: str, ending: Ending, options: Options, see
     """The writer of a format, with the options of the request."""
     if format == "chat":
         return ChatWriter(model, ending, with_usage=options == "usage")
+    if format == "converse":
+        return ConverseWriter(model, ending, with_thinking=options.startswith("thinking"))
     if format == "messages":
         return MessagesWriter(model, ending, with_thinking=options.startswith("thinking"))
     if format == "gemini":

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from everturn.testing.provider.converse_body import as_messages
 from everturn.testing.provider.render_gemini import SKIP
 
 Json = dict[str, Any]
@@ -211,10 +212,18 @@ def ids_in_order(sent: WireRequest) -> Iterator[tuple[str, str]]:
     return zip((id for id, _ in sent.calls), (id for id, _ in sent.results), strict=True)
 
 
+def read_converse(body: Json) -> WireRequest:
+    """Amazon Bedrock Converse."""
+    sent = read_messages({"model": "", **as_messages(body)})
+    sent.max_tokens = body.get("inferenceConfig", {}).get("maxTokens")
+    return sent
+
+
 READERS: Final[Mapping[str, Callable[[Json], WireRequest]]] = {
     "chat": read_chat,
     "messages": read_messages,
     "responses": read_responses,
     "gemini": read_gemini,
     "ollama": read_ollama,
+    "converse": read_converse,
 }
