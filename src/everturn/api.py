@@ -1246,6 +1246,11 @@ class ModelView(View, frozen=True, kw_only=True):
     name: str  # the name to send in a message
     badge: str = ""  # the name on its answers
     context: int = 0  # the size of its context window in tokens; 0: unknown
+    vendor: str = ""  # "": unknown
+    input_price: float | None = None  # US dollars per million tokens; None: unknown
+    output_price: float | None = None
+    inputs: list[str] | None = None  # what it accepts beside text: image, audio, pdf; None: unknown
+    has_native_tools: bool | None = None  # False: it is prompted to call tools; None: unknown
 
 
 class AgentList(View, frozen=True, kw_only=True):

@@ -125,3 +125,17 @@ def test_every_vendor_is_called_what_the_tables_call_it() -> None:
 
     known = {provider.id for provider in snapshot.get_snapshot().providers}
     assert {profile.prices for profile in VENDORS.values() if profile.prices} <= known
+
+
+# What a model says about itself ---------------------------------------------------------------------------------------
+
+
+async def test_a_model_says_its_prices_per_million_its_vendor_and_what_it_accepts() -> None:
+    facts = await asked("anthropic", "claude-x", answer(), ModelFacts(Price(5.0, 25.0), 200_000)).facts()
+    assert (facts.prices, facts.window, facts.vendor) == ((5.0, 25.0), 200_000, "anthropic")
+    assert (facts.inputs, facts.has_native_tools) == ({"image", "pdf"}, True)
+
+
+async def test_of_a_model_on_a_server_of_ones_own_it_is_not_known_whether_it_calls_tools() -> None:
+    facts = await asked("compatible", "local", answer(), NO_FACTS).facts()
+    assert (facts.prices, facts.vendor, facts.has_native_tools) == ((None, None), "compatible", None)

@@ -150,7 +150,17 @@ class Access:
         except ConfigError:  # a message to this model fails with the reason
             return api.ModelView(name=name)
         facts: ModelFacts = await model.facts() if isinstance(model, ModelWithFacts) else NO_FACTS
-        return api.ModelView(name=name or model.name, badge=model.name, context=facts.window or 0)
+        input_price, output_price = facts.prices
+        return api.ModelView(
+            name=name or model.name,
+            badge=model.name,
+            context=facts.window or 0,
+            vendor=facts.vendor,
+            input_price=input_price,
+            output_price=output_price,
+            inputs=None if facts.inputs is None else sorted(facts.inputs),
+            has_native_tools=facts.has_native_tools,
+        )
 
     @needs("viewer")
     async def tools(self) -> api.ToolList:

@@ -20,7 +20,6 @@ from msgspec import Struct
 from everturn.config.discovery import EXAMPLES, LOCAL_SERVERS, LocalModelServer, find_servers
 from everturn.config.key_store import KEY_VARIABLES, KeyStore
 from everturn.config.load import LoadedConfig
-from everturn.core.parts import Usage
 from everturn.models.offline import OFFLINE
 from everturn.models.prices import has_tables, look_up
 from everturn.models.profile import Profile
@@ -249,12 +248,7 @@ def _price(name: str) -> tuple[float | None, float | None]:
     profile = VENDORS.get(vendor)
     if profile is None or not profile.prices or not has_tables():
         return None, None
-    price = look_up(profile.prices, model).price
-    if price is None:
-        return None, None
-    return tuple(  # pyright: ignore[reportReturnType]
-        None if (cost := price(usage)) is None else cost * 1000 for usage in (Usage(input=1000), Usage(output=1000))
-    )
+    return look_up(profile.prices, model).prices
 
 
 def _window(name: str) -> int:

@@ -125,10 +125,12 @@ class HttpModel:
         return self._profile.provider_tools == "alone"
 
     async def facts(self) -> ModelFacts:
-        """Return its price and context window, where they are known."""
+        """Return its price and context window, where they are known, and what its profile says."""
         if self._facts is None:
             self._facts = await asyncio.to_thread(look_up, self._profile.prices, self._origin.model)
-        return self._facts
+        profile = self._profile
+        has_native_tools = None if not profile.key else profile.tool_format == "native"
+        return replace(self._facts, vendor=profile.vendor, inputs=profile.inputs, has_native_tools=has_native_tools)
 
     def load(self) -> None:
         """Import what the first request needs: the HTTP client, and the tables of prices."""

@@ -40,10 +40,21 @@ class Price(Struct, frozen=True):
 
 
 class ModelFacts(Struct, frozen=True):
-    """Facts about a model: its price, and its context window in tokens."""
+    """Facts about a model: its price, its context window in tokens, its vendor, and what it accepts."""
 
     price: Callable[[Usage], float | None] | None = None
     window: int | None = None
+    vendor: str = ""
+    inputs: frozenset[str] | None = None  # what it accepts beside text: image, audio, pdf; None: unknown
+    has_native_tools: bool | None = None  # False: it is prompted to call tools; None: unknown
+
+    @property
+    def prices(self) -> tuple[float | None, float | None]:
+        """US dollars per million tokens of input and of output, for a request of ordinary size."""
+        if self.price is None:
+            return None, None
+        input, output = self.price(Usage(input=1000)), self.price(Usage(output=1000))
+        return None if input is None else input * 1000, None if output is None else output * 1000
 
 
 NO_FACTS = ModelFacts()

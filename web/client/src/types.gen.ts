@@ -1152,6 +1152,11 @@ export interface ModelView {
   readonly name: string;
   readonly badge: string;
   readonly context: number;
+  readonly vendor: string;
+  readonly input_price: number | null;
+  readonly output_price: number | null;
+  readonly inputs: readonly (string)[] | null;
+  readonly has_native_tools: boolean | null;
 }
 
 /** A running tool made a call of its own: it passes the same rules and gates as any call, and no model sees it. */

@@ -4,9 +4,7 @@ import { defineTexts } from "../app/texts";
 export const useTexts = defineTexts({
   agent: "Agent",
   model: "Model",
-  own: (model: string | number) => `${model} (the agent's own)`,
 }, {
   agent: "助手",
   model: "模型",
-  own: (model: string | number) => `${model}（助手默认）`,
 });

@@ -2,12 +2,15 @@
 import { useEffect, useState } from "preact/hooks";
 import { path, type AgentView } from "@everturn/client";
 import { agents, client, inbox, getSessionFollower } from "../app/app";
+import { lazy } from "../app/lazy";
 import { updateSettings, settings } from "../app/settings";
 import { Store, useStore, useTopics } from "../app/store";
-import { Menu } from "../ui/components";
+import { Button, Menu } from "../ui/components";
 import { findAgent, effectiveChoice, modelsOf, type AgentChoice } from "./agentChoice";
 import "./pickers.css";
 import { useTexts } from "../locales/pickers.gen";
+
+const ModelPicker = lazy(async () => (await import("./modelPicker")).ModelPicker, true);
 
 /** Choices made since the page was loaded, by session. */
 const pickedBySession = new Store<ReadonlyMap<string, AgentChoice>>(new Map());
@@ -94,16 +97,24 @@ function Pickers({ session }: { session?: string }) {
           }))} />
       ) : null}
       {models.length > 1 ? (
-        <Menu up button={{ label: t.model, text: <PickedLabel text={model} /> }}
-          items={models.map((candidate) => ({
-            label: candidate === agent.model ? t.own(candidate) : candidate,
-            isChecked: candidate === model,
-            onSelect: () => setChoice({ model: candidate }, session),
-          }))} />
+        <ModelButton label={t.model} text={model} agent={agent} current={model} onSelect={(chosen) => setChoice({ model: chosen }, session)} />
       ) : (
         <span class="only small muted ellipsis" title={t.model}>{model}</span>
       )}
     </div>
+  );
+}
+
+/** A button that opens the model picker: with a text, or with an icon alone. */
+export function ModelButton({ label, text, agent, current, onSelect }: { label: string; text?: string; agent: AgentView; current: string; onSelect: (model: string) => void }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button kind="quiet" little class="model-button" icon={text ? undefined : "server"} aria-label={text ? undefined : label} title={label} aria-haspopup="dialog" onClick={() => setOpen(true)}>
+        {text && <PickedLabel text={text} />}
+      </Button>
+      {isOpen && <ModelPicker names={modelsOf(agent)} own={agent.model} current={current} onSelect={onSelect} onClose={() => setOpen(false)} />}
+    </>
   );
 }
 

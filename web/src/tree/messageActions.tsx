@@ -6,7 +6,7 @@ import { lazy } from "../app/lazy";
 import { navigate, hrefFor } from "../app/route";
 import { useStore, useTopics } from "../app/store";
 import { modelsOf } from "../pages/agentChoice";
-import { useSessionAgent } from "../pages/pickers";
+import { ModelButton, useSessionAgent } from "../pages/pickers";
 import { Button, CopyButton, Menu, copyText, type MenuItem } from "../ui/components";
 import { visibleVersions, leafThrough, newestLeaf } from "./branches";
 import "./messageActions.css";
@@ -62,14 +62,11 @@ function VersionPicker({ session, message }: Props) {
 function RerunButtons({ session, message }: Props) {
   const t = useTexts();
   const agent = useSessionAgent(session.id);
-  const models = agent ? modelsOf(agent) : [];
   const rerun = (model?: string) => void attempt(client.rerun(session.id, message.id, { ...(model ? { model } : {}), at_step_limit: "ask" }));
   return (
     <>
       <Button kind="quiet" little icon="redo" aria-label={t.rerun} onClick={() => rerun()} />
-      {models.length > 1 && (
-        <Menu button={{ icon: "server", label: t.with }} items={models.map((model) => ({ label: model, isChecked: model === message.by, onSelect: () => rerun(model) }))} />
-      )}
+      {agent && modelsOf(agent).length > 1 && <ModelButton label={t.with} agent={agent} current={message.by ?? ""} onSelect={rerun} />}
     </>
   );
 }
