@@ -43,6 +43,7 @@ BODIES: dict[str, Any] = {
     "share": api.NewShare(user="member-ada"),
     "link": api.NewLink(),
     "put": api.PutSessionInstructions(text="Be brief."),
+    "step": 1,
 }
 
 
@@ -107,6 +108,7 @@ def test_every_method_takes_a_role() -> None:
         "sessions",
         "settings",
         "sharing",
+        "traces",
         "users",
         "webhooks",
     ]
@@ -129,7 +131,7 @@ def test_the_roles_are_those_that_were_agreed() -> None:
             "log.queue log.tail me memory.list memory.read prompts.instructions prompts.list "
             "prompts.session_instructions schedules.get schedules.list sessions.context sessions.get sessions.list "
             "sessions.messages sessions.search sessions.tree sessions.turn sharing.dismiss_notice sharing.get "
-            "sharing.notices sharing.open_link tools"
+            "sharing.notices sharing.open_link tools traces.get traces.request"
         ),
         "member": (
             "admin.explain admin.rules files.upload gates.claim gates.resolve memory.delete memory.write prompts.delete "

@@ -57,7 +57,7 @@ PEOPLE: Final = {
 CONVERSATION: Final[dict[str, SessionLevel]] = {
     **dict.fromkeys(
         "session messages tree log log_tail queue context turn follow_turn follow session_gates grants blob export "
-        "session_instructions sharing explain openai_retrieve".split(),
+        "session_instructions sharing explain openai_retrieve trace sent_request".split(),
         "read",
     ),
     **dict.fromkeys(

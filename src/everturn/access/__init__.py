@@ -22,6 +22,7 @@ Access, by resource:
 - `sessions`: `access.sessions`: sessions, messages and turns, search, export and import
 - `sharing`: `access.sharing`: who may see a conversation, links, and administrators who open one
 - `log`: `access.log`: the event log, and queued messages
+- `traces`: `access.traces`: what turns did and when, and the requests that they sent
 - `gates`: `access.gates`: gates, claims, and grants of a session
 - `files`: `access.files`: uploads, blobs, and reverting files
 - `memory`: `access.memory`: the caller's memory files

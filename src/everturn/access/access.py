@@ -30,6 +30,7 @@ from everturn.access.sessions import MOST_LISTED, SessionAccess, session_view
 from everturn.access.settings import SettingsAccess
 from everturn.access.sharing import SharingAccess, outside_view
 from everturn.access.titles import with_titles
+from everturn.access.traces import TraceAccess
 from everturn.access.turn_options import models_of
 from everturn.access.users import UserAccess
 from everturn.access.webhooks import WebhookAccess
@@ -76,6 +77,7 @@ class Access:
         "sessions",
         "settings",
         "sharing",
+        "traces",
         "users",
         "webhooks",
     )
@@ -86,6 +88,7 @@ class Access:
         self.sessions = SessionAccess(scope)
         self.sharing = SharingAccess(scope)
         self.log = LogAccess(scope)
+        self.traces = TraceAccess(scope)
         self.gates = GateAccess(scope)
         self.files = FileAccess(scope)
         self.memory = MemoryAccess(scope)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from everturn.core.deltas import TurnItem
 from everturn.core.events import (
+    AgentSwitched,
     AnswerStarted,
     CallFinished,
     CompactionFailed,
@@ -29,6 +30,7 @@ from everturn.core.events import (
     RequestRetried,
     StepFinished,
     StepInterrupted,
+    StepStarted,
     ToolStepFinished,
     TurnCancelled,
     TurnCompleted,
@@ -170,10 +172,26 @@ def _with_failure(event: TurnFailed) -> Event:
 
 def _with_options(event: TurnStarted) -> Event:
     """Without the system prompt, the parameters and the rules of the agent, which are the operator's."""
-    turn_options, message = event.options, event.input and redact_message(event.input)
-    if turn_options.system or turn_options.params or turn_options.rules:
-        return replace(event, input=message, options=replace(turn_options, system="", params=None, rules=()))
-    return event if message is event.input else replace(event, input=message)
+    options, message = _options(event.options), event.input and redact_message(event.input)
+    if options is event.options and message is event.input:
+        return event
+    return replace(event, input=message, options=options)
+
+
+def _with_agent(event: AgentSwitched) -> Event:
+    options = _options(event.options)
+    return event if options is event.options else replace(event, options=options)
+
+
+def _without_instructions(event: StepStarted) -> Event:
+    """Without the instructions that the agent gave for one step: they are part of its system prompt."""
+    return replace(event, instructions="") if event.instructions else event
+
+
+def _options(options: TurnOptions) -> TurnOptions:
+    if not (options.system or options.params or options.rules or options.prompt):
+        return options
+    return replace(options, system="", params=None, rules=(), prompt=None)
 
 
 def _with_deferred(event: HookFinished) -> Event:
@@ -213,5 +231,7 @@ _REDACTORS: dict[type[Event], Callable[[Any], Event]] = {
     TurnFinishing: _with_ending,
     TurnFailed: _with_failure,
     TurnStarted: _with_options,
+    AgentSwitched: _with_agent,
+    StepStarted: _without_instructions,
     HookFinished: _with_deferred,
 }

@@ -8,6 +8,7 @@ Invalid input is refused before anything is admitted.
 - `result`: `RunResult`, what a run came to; `PendingGate`, what it waits for
 - `import_export`: the result of `import_messages`, and the files of `export_messages`
 - `context`: what fills the context window of a branch
+- `sent_request`: the request of a step that was sent, assembled again
 - `validation`: validation of messages, options and client tools
 - `replies`: validation of an answer to a gate
 - `steering`: finds the turn that a steering message joins

@@ -14,6 +14,7 @@ Modules, in reading order:
 - `calls`: state machine of one tool call
 - `state`: state machine of a turn: `fold` the log, `decide` the next action
 - `stats`: statistics of a turn, folded from its events
+- `turn_trace`: what a turn did and when, as spans, folded from its events
 - `tree`: the message tree, folded from a session's events
 - `waits`: open timers and external results, as a store keeps them
 - `gate_rows`: gates as a store keeps them, and the checks of an answer at admission

@@ -38,7 +38,18 @@ from everturn.server.protocols.openai.routes import openai_error
 from everturn.server.rate_limit import UNKNOWN_CREDENTIAL_BURST, UNKNOWN_CREDENTIAL_RATE, AnonymousRateLimit
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.router import RouteTable
-from everturn.server.routes import accounts, admin, callbacks, hooks, schedules, settings, sharing, users, webhooks
+from everturn.server.routes import (
+    accounts,
+    admin,
+    callbacks,
+    hooks,
+    schedules,
+    settings,
+    sharing,
+    traces,
+    users,
+    webhooks,
+)
 from everturn.server.routes import api as api_routes
 from everturn.server.routes.passwords import password_routes
 from everturn.server.routes.public import is_browser_visit, not_found_page, public_routes
@@ -99,6 +110,7 @@ class Application:
             *admin.ROUTES,
             *accounts.ROUTES,
             *sharing.ROUTES,
+            *traces.ROUTES,
             *schedules.ROUTES,
             *webhooks.ROUTES,
             *settings.ROUTES,

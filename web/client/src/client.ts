@@ -2,7 +2,7 @@
 import type {
   AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LinkView, LogPage, LogTail, Me,
   MessageList, NewLink, NewMessage, NewSession, NewShare, NoticeList, OpenAsAdministrator, OpenedLink, PatchSession, PeopleList, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ShareView, SharingView, ToolList,
-  TreeView, TurnView, UsageView,
+  SentRequestView, TraceView, TreeView, TurnView, UsageView,
 } from "./types.gen.js";
 import { ServerError } from "./errors.js";
 import { follow, sleep, type FollowOptions } from "./stream.js";
@@ -80,6 +80,10 @@ export class Everturn {
   remove = (session: string, message: string) => this.send<void>("DELETE", `${sessionPath(session)}/messages/${id(message)}`);
   select = (session: string, selected: SelectBranch) => this.send<void>("POST", `${sessionPath(session)}/select`, selected);
   turn = (session: string, turn: string) => this.get<TurnView>(`${sessionPath(session)}/turns/${id(turn)}`);
+  /** The timeline of a turn, also while it runs. */
+  trace = (session: string, turn: string) => this.get<TraceView>(`${sessionPath(session)}/turns/${id(turn)}/trace`);
+  /** The request of a step; its system prompt and parameters are for approvers. */
+  sentRequest = (session: string, turn: string, step: number) => this.get<SentRequestView>(`${sessionPath(session)}/turns/${id(turn)}/request`, { step });
   cancel = (session: string, turn: string, how: CancelTurn = {}, key = newKey()) =>
     this.send<void>("POST", `${sessionPath(session)}/turns/${id(turn)}/cancel`, how, key);
   gates = (session?: string, after?: string) =>

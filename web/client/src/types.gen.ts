@@ -1781,6 +1781,39 @@ export interface SelectBranch {
   readonly message?: string | null;
 }
 
+/** A message of a request. */
+export interface SentMessage {
+  readonly role: string;
+  readonly parts: readonly (SentPart)[];
+}
+
+/** A part of a message of a request: its text, the arguments of a call, or the media type of a file. */
+export interface SentPart {
+  readonly kind: "call" | "file" | "notice" | "reasoning" | "result" | "text";
+  readonly text: string;
+  readonly name: string;
+  readonly call: string;
+  readonly size: number;
+}
+
+/** The request of a step, before it is rendered for a provider. System prompt and parameters: null below approver. */
+export interface SentRequestView {
+  readonly step: number;
+  readonly model: string;
+  readonly system: string | null;
+  readonly params: Readonly<Record<string, unknown>> | null;
+  readonly tools: readonly (SentTool)[];
+  readonly messages: readonly (SentMessage)[];
+  readonly left_out: readonly (string)[];
+}
+
+/** A tool that a request offers. */
+export interface SentTool {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
 /** The valid grants. */
 export interface SessionGrantList {
   readonly grants: readonly (Grant)[];
@@ -2092,6 +2125,42 @@ export interface ToolView {
   readonly read_only: boolean;
   readonly idempotent: boolean;
   readonly group: string;
+}
+
+/** A span of a turn. `end` is 0 while it lasts. */
+export interface TraceSpan {
+  readonly id: string;
+  readonly kind: "call" | "compaction" | "gate" | "late" | "mark" | "retry" | "step" | "subagent" | "tool_step" | "wait";
+  readonly name: string;
+  readonly start: number;
+  readonly end?: number;
+  readonly parent?: string;
+  readonly active_at?: number;
+  readonly state?: string;
+  readonly text?: string;
+  readonly number?: number;
+  readonly by?: string;
+  readonly usage?: Usage | null;
+  readonly session?: string;
+  readonly turn?: string;
+}
+
+/** What a turn did and when: its spans by their starts, as far as its log goes. Times are in seconds since 1970. */
+export interface TraceView {
+  readonly session: string;
+  readonly turn: string;
+  readonly phase: Phase;
+  readonly agent: string;
+  readonly model: string;
+  readonly answer: string;
+  readonly start: number;
+  readonly end: number;
+  readonly now: number;
+  readonly usage: Usage;
+  readonly stats: TurnStats;
+  readonly problem: Problem | null;
+  readonly spans: readonly (TraceSpan)[];
+  readonly trace_id: string;
 }
 
 /** All messages of a session, in the order in which they were added, and the end of the selected branch. */

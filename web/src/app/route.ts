@@ -8,6 +8,8 @@ export type Route =
   | { page: "admin"; section: string }
   | { page: "session"; session: string; message?: string }
   | { page: "compare"; session: string; left: string; right: string }
+  | { page: "trace"; session: string; turn: string; other?: string }
+  | { page: "tree"; session: string }
   | { page: "inbox" | "permissions" | "mcp" | "memory" | "prompts" | "usage" | "settings" };
 
 const PAGES = ["inbox", "permissions", "mcp", "memory", "prompts", "usage", "settings"] as const;
@@ -17,6 +19,8 @@ export function parseRoute(hash: string): Route {
   if (page === "s" && rest[0]) {
     const [session, kind, left, right] = rest;
     if (kind === "compare" && left && right) return { page: "compare", session, left, right };
+    if (kind === "trace" && left) return { page: "trace", session, turn: left, other: right || undefined };
+    if (kind === "tree") return { page: "tree", session };
     return kind === "m" && left ? { page: "session", session, message: left } : { page: "session", session };
   }
   if (page === "link" && rest[0]) return { page, link: rest[0] };
@@ -40,6 +44,10 @@ export function hrefFor(route: Route): string {
       return `#/s/${encodeURIComponent(route.session)}${route.message ? `/m/${encodeURIComponent(route.message)}` : ""}`;
     case "compare":
       return `#/s/${[route.session, "compare", route.left, route.right].map(encodeURIComponent).join("/")}`;
+    case "trace":
+      return `#/s/${[route.session, "trace", route.turn, ...(route.other ? [route.other] : [])].map(encodeURIComponent).join("/")}`;
+    case "tree":
+      return `#/s/${encodeURIComponent(route.session)}/tree`;
     default:
       return `#/${route.page}`;
   }

@@ -23,6 +23,8 @@ const Login = lazy(async () => (await import("./login")).Login);
 const Invite = lazy(async () => (await import("./invite")).Invite);
 const Admin = lazy(async () => (await import("../pages/admin/admin")).Admin);
 const Compare = lazy(async () => (await import("../tree/compare")).Compare);
+const TracePage = lazy(async () => (await import("../trace/tracePage")).TracePage);
+const TreePage = lazy(async () => (await import("../tree/treePage")).TreePage);
 const Inbox = lazy(async () => (await import("../gates/inbox")).Inbox);
 const Permissions = lazy(async () => (await import("../pages/permissions")).Permissions);
 const Mcp = lazy(async () => (await import("../pages/mcp")).Mcp);
@@ -87,6 +89,10 @@ function MainPage() {
       return <Conversation key={currentRoute.session} session={currentRoute.session} message={currentRoute.message} />;
     case "compare":
       return <Compare session={currentRoute.session} left={currentRoute.left} right={currentRoute.right} />;
+    case "trace":
+      return <TracePage key={currentRoute.session} session={currentRoute.session} turn={currentRoute.turn} other={currentRoute.other} />;
+    case "tree":
+      return <TreePage key={currentRoute.session} session={currentRoute.session} />;
     case "inbox":
       return <Inbox />;
     case "permissions":

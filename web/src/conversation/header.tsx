@@ -3,13 +3,14 @@ import { useEffect, useState } from "preact/hooks";
 import type { SessionFollower, SharingView } from "@everturn/client";
 import { attempt, client, conversationCosts, hasRole, readOnlySessions } from "../app/app";
 import { lazy } from "../app/lazy";
+import { hrefFor } from "../app/route";
 import { useStore } from "../app/store";
 import { format } from "../app/texts";
 import { sessionTitle } from "../app/titles";
 import { useCurrentChoice } from "../pages/pickers";
 import { exportSession } from "../pages/sessions";
 import { topSession } from "../pages/sessionList";
-import { Badge, Button, Menu } from "../ui/components";
+import { Badge, Button, Icon, Menu } from "../ui/components";
 import "./header.css";
 import { useTexts } from "../locales/conversationHeader.gen";
 
@@ -45,12 +46,19 @@ export function ConversationHeader({ session }: { session: SessionFollower }) {
         {sharing && <AccessBadge sharing={sharing} />}
         {isRoot && hasRole("member") && sharing && <Button little icon="share" class="share" aria-label={t.share} onClick={() => setOpen(true)}><span class="label">{t.share}</span></Button>}
         <Button little kind="quiet" icon="search" aria-label={t.find} aria-expanded={isFinding} onClick={() => setFinding(!isFinding)} />
+        {hasBranches(session) && <a class="button quiet little icon" href={hrefFor({ page: "tree", session: session.id })} aria-label={t.branches} title={t.branches}><Icon name="branch" /></a>}
         <Menu end button={{ icon: "download", label: t.exported }} items={items} />
         {isOpen && sharing && <ShareDialog session={session.id} sharing={sharing} onChange={set} onClose={() => setOpen(false)} />}
       </header>
       {isFinding && <FindBar session={session} onClose={() => setFinding(false)} />}
     </>
   );
+}
+
+/** Whether a message has several answers or versions. */
+function hasBranches({ state }: SessionFollower): boolean {
+  for (const below of state.children.values()) if (below.length > 1 && below.filter((id) => !state.deleted.has(id) && !state.messages.get(id)?.hidden).length > 1) return true;
+  return false;
 }
 
 /** What others have to do with the conversation, in a word. */

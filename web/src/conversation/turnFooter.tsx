@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isOver, openGates, type RequestRetried, type SessionFollower, type TurnState } from "@everturn/client";
 import { attempt, client, inbox, mayWrite } from "../app/app";
+import { hrefFor } from "../app/route";
 import { useTopics } from "../app/store";
 import { format } from "../app/texts";
 import { GateBatch, GateCard } from "../gates/gateCard";
@@ -44,6 +45,7 @@ function TurnStatus({ session, turn }: { session: SessionFollower; turn: TurnSta
         {status.isWaiting ? <Icon name="wait" /> : <Spinner />}
         <span>{status.text}</span>
         <span class="muted" aria-hidden="true">{since >= 1 ? format.seconds(Math.floor(since)).replace(/\.0 /, " ") : ""}</span>
+        <TraceLink session={session} turn={turn} />
         {turn.compaction && mayWrite(session.id) && <Button little title={t.cancelTitle} onClick={() => void attempt(client.cancel(session.id, turn.id))}>{t.cancel}</Button>}
       </p>
     </>
@@ -107,16 +109,21 @@ function TurnEnd({ session, turn }: { session: SessionFollower; turn: TurnState 
     <div class="turn-end">
       <CompactionProblem turn={turn} />
       {turn.phase === "completed" && isCompactionTurn(turn) && turn.tip === turn.parent && <StatusLine icon="compact" tone="quiet">{t.nothing}</StatusLine>}
-      {turn.limit && <StatusLine icon="chart" tone="warn" title={turn.limit.limit === "denied" ? t.denied : t.limit(scope!)}>{showControls(turn.limit.text)}</StatusLine>}
+      {turn.limit && <StatusLine icon="chart" tone="warn" title={turn.limit.limit === "denied" ? t.denied : t.limit(scope!)} action={<TraceLink session={session} turn={turn} />}>{showControls(turn.limit.text)}</StatusLine>}
       {isLast && <StatusLine icon="chart" tone="warn">{t.steps(stepLimit(turn))}</StatusLine>}
       {isLoop && <StatusLine icon="redo" tone="warn">{t.loop}</StatusLine>}
-      {turn.phase === "cancelled" && <StatusLine icon="stop" tone="quiet">{turn.ending?.hard ? t.hard : t.cancelled}</StatusLine>}
+      {turn.phase === "cancelled" && <StatusLine icon="stop" tone="quiet" action={<TraceLink session={session} turn={turn} />}>{turn.ending?.hard ? t.hard : t.cancelled}</StatusLine>}
       {turn.phase === "error" && <TurnError session={session} turn={turn} />}
       {stillRunning > 0 && <StatusLine icon="wait" tone="quiet" isBusy>{t.stillRunning(stillRunning)}</StatusLine>}
       {late > 0 && <StatusLine icon="clock" tone="quiet">{t.late(late)}</StatusLine>}
       {turn.reports.map((report, index) => <StatusLine key={index} icon="plug" tone="warn" title={t.reports}>{showControls(report.text)}</StatusLine>)}
     </div>
   );
+}
+
+function TraceLink({ session, turn }: { session: SessionFollower; turn: TurnState }) {
+  const t = useTexts();
+  return <a class="button little quiet" href={hrefFor({ page: "trace", session: session.id, turn: turn.id })}><Icon name="chart" />{t.trace}</a>;
 }
 
 /** Whether a turn only compacts the conversation: `/compact`. */
@@ -149,7 +156,7 @@ function TurnError({ session, turn }: { session: SessionFollower; turn: TurnStat
   };
   return (
     <StatusLine icon="alert" tone="bad" title={isCompactionTurn(turn) ? t.notCompacted : errorTitle(turn.problem?.kind ?? "", t)} code={isCompactionTurn(turn) ? undefined : turn.problem?.kind}
-      action={from && mayWrite(session.id) ? <Button little icon="redo" disabled={isRetrying} onClick={() => void retry()}>{t.again}</Button> : null}>
+      action={<><TraceLink session={session} turn={turn} />{from && mayWrite(session.id) && <Button little icon="redo" disabled={isRetrying} onClick={() => void retry()}>{t.again}</Button>}</>}>
       {showControls(turn.problem?.text ?? "")}
     </StatusLine>
   );

@@ -17,6 +17,7 @@ export const useTexts = defineTexts({
   same: "Both are the same branch.",
   selected: "selected",
   which: "Which branch is shown",
+  traces: "Compare traces",
 }, {
   title: "比较两个分支",
   back: "返回对话",
@@ -33,4 +34,5 @@ export const useTexts = defineTexts({
   same: "两边是同一个分支。",
   selected: "当前",
   which: "显示哪个分支",
+  traces: "比较追踪",
 });

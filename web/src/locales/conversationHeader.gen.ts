@@ -16,6 +16,7 @@ export const useTexts = defineTexts({
   shared: (n: number) => (n === 1 ? "Shared with 1" : `Shared with ${n}`),
   find: "Find in conversation",
   cost: "Cost of this conversation so far, with its sub-agents",
+  branches: "Branches",
 }, {
   untitled: "对话",
   share: "分享",
@@ -31,4 +32,5 @@ export const useTexts = defineTexts({
   shared: (n: number) => (`已分享给 ${n} 个对象`),
   find: "在对话中查找",
   cost: "此对话至今的费用（含子智能体）",
+  branches: "分支",
 });

@@ -20,6 +20,7 @@ export const useTexts = defineTexts({
   remove: "Delete…",
   more: "More",
   again: "The same model",
+  trace: "Trace of this turn",
 }, {
   actions: "对此消息的操作",
   earlier: "上一个版本",
@@ -39,4 +40,5 @@ export const useTexts = defineTexts({
   remove: "删除…",
   more: "更多",
   again: "相同模型",
+  trace: "此轮次的追踪",
 });

@@ -45,6 +45,7 @@ export const useTexts = defineTexts({
   reports: "A plugin reported a problem",
   denied: "Denied and stopped",
   deadline: "Timed out",
+  trace: "Trace",
 }, {
   preparing: "准备中",
   thinking: "思考中",
@@ -89,4 +90,5 @@ export const useTexts = defineTexts({
   reports: "插件报告了问题",
   denied: "已拒绝并停止",
   deadline: "时间已用完",
+  trace: "追踪",
 });

@@ -47,7 +47,7 @@ function InboxLink() {
   );
 }
 
-type PlainPage = Exclude<Route["page"], "new" | "link" | "invite" | "admin" | "session" | "compare">;
+type PlainPage = Exclude<Route["page"], "new" | "link" | "invite" | "admin" | "session" | "compare" | "trace" | "tree">;
 
 function PageLink({ page, icon, text, children }: { page: PlainPage; icon: IconName; text: string; children?: ComponentChildren }) {
   const isCurrent = useStore(route).page === page;

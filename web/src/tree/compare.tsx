@@ -27,11 +27,13 @@ export function Compare({ session: id, left, right }: { session: string; left: s
   const { state } = session;
   const exists = [left, right].every((leaf) => state.messages.has(leaf) && !state.deleted.has(leaf));
   const comparison = useMemo(() => (exists ? compareBranches(state, left, right) : null), [exists, state, state.seq, left, right]);
+  const turns = comparison && lastTurns(comparison.left, comparison.right);
   return (
     <div class="page compare" data-side={side}>
       <div class="inner">
         <div class="row wrap">
           <h1 class="grow">{t.title}</h1>
+          {turns && <a class="button little" href={hrefFor({ page: "trace", session: id, turn: turns[0], other: turns[1] })}>{t.traces}</a>}
           <a class="button little" href={hrefFor({ page: "session", session: id })}>{t.back}</a>
         </div>
         {session.problem && <ErrorLine>{session.problem.message}</ErrorLine>}
@@ -65,6 +67,12 @@ export function Compare({ session: id, left, right }: { session: string; left: s
       </div>
     </div>
   );
+}
+
+/** The last turns of two branches, if both have one of their own. */
+function lastTurns(left: readonly Message[], right: readonly Message[]): [string, string] | null {
+  const [first, second] = [left.findLast((message) => message.turn)?.turn, right.findLast((message) => message.turn)?.turn];
+  return first && second && first !== second ? [first, second] : null;
 }
 
 /** Header of a branch: its totals, and the button to select it. */

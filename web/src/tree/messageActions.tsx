@@ -84,6 +84,7 @@ function MoreMenu({ session, message }: Props) {
     const [left, right] = [leafThrough(session.state, message.id), newestLeaf(session.state, other)];
     items.push({ label: t.compare(number + 1, all.length), icon: "compare", onSelect: () => navigate({ page: "compare", session: session.id, left, right }) });
   }
+  if (message.turn) items.push({ label: t.trace, icon: "chart", onSelect: () => navigate({ page: "trace", session: session.id, turn: message.turn! }) });
   items.push({ label: t.raw, icon: "eye", onSelect: () => setShown("raw") });
   if (mayWrite(session.id)) items.push({ label: t.remove, icon: "trash", onSelect: () => setShown("delete") });
   return (

@@ -9,6 +9,7 @@ Most routes are one line each: method, path, the method of `Access` they call, a
 - `users`: removal, budgets, invitations, usage by user, audit searches and quarantined sessions, for owners
 - `passwords`: logins with passwords, and accepted invitations
 - `sharing`: who may see a conversation
+- `traces`: what turns did and when
 - `schedules`: messages that start turns at planned times
 - `settings`: models, keys and agents that administrators change, for owners
 - `webhooks`: URLs that are told of events, for owners
