@@ -12,7 +12,14 @@ from everturn import api
 from everturn.access.accounts import hash_secret
 from everturn.access.agents import AgentSpec
 from everturn.access.authentication import Authenticator
-from everturn.access.passwords import ADDRESS_BURST, USER_BURST, PasswordLogins, check_new_password, password_support
+from everturn.access.passwords import (
+    ADDRESS_BURST,
+    FRESH_LOGIN,
+    USER_BURST,
+    PasswordLogins,
+    check_new_password,
+    password_support,
+)
 from everturn.access.server_context import ServerContext
 from everturn.core.accounts import Principal
 from everturn.core.options import TurnOptions
@@ -191,6 +198,22 @@ async def test_a_new_password_ends_the_logins_and_keeps_the_keys() -> None:
             await log_in(logins, NEW)
         with pytest.raises(Forbidden, match="browser"):
             await logins.change(await door.authenticate(f"Bearer {key.secret}"), GOOD, NEW)
+
+
+async def test_a_first_password_needs_a_fresh_login_and_a_stolen_one_sets_none() -> None:
+    clock = FakeClock()
+    async with a_house(clock=clock) as house:
+        logins, door = logins_of(house), Authenticator(house.accounts, house.app.clock)
+        _, stolen = await door.create_login("ada", "member-ada", "operator", 86_400.0)
+        clock.advance(FRESH_LOGIN + 1)
+        with pytest.raises(Forbidden, match="log in again"):
+            await logins.change(stolen, "", NEW)
+        assert not (await house.accounts.records.record("ada", "member-ada")).password
+        _, fresh = await door.create_login("ada", "member-ada", "operator", 86_400.0)
+        clock.advance(FRESH_LOGIN - 1)
+        _, after = await logins.change(fresh, "", NEW)
+        clock.advance(FRESH_LOGIN + 1)
+        await logins.change(after, NEW, GOOD)  # with the current password, a login may be old
 
 
 async def test_a_disabled_user_is_out_and_stays_logged_out_when_enabled_again() -> None:

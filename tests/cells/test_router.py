@@ -121,6 +121,13 @@ async def test_requests_follow_the_route_of_their_tenant(world: RouterWorld) -> 
     assert world.cells["a"].seen.count("GET /api/me") == 2, "a cell is asked once for each credential"
 
 
+async def test_a_cell_is_told_which_address_the_router_has_seen(world: RouterWorld) -> None:
+    headers = {"Authorization": next(iter(KEYS)), "X-Forwarded-For": "203.0.113.9"}
+    async with world.http.get(f"{world.address}/api/sessions", headers=headers) as response:
+        assert response.status == 200
+    assert world.cells["a"].headers[-1]["X-Forwarded-For"] == "203.0.113.9, 127.0.0.1"
+
+
 async def test_a_request_that_a_cell_refuses_during_a_move_is_sent_again(world: RouterWorld) -> None:
     await switch(world, cell="a")
     world.cells["a"].is_moving = True

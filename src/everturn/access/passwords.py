@@ -9,6 +9,8 @@ The threats, and what answers them:
 - Exhausting the server: argon2 takes 64 MiB and some 50 ms of CPU. At most two run at once, in threads.
 - A stolen cookie, or one that was planted before the login: every login has a new secret, and the login of the cookie
   that came with the request is revoked. A new password revokes all other logins of the user; API keys stay.
+- A stolen login that makes itself permanent: a new password takes the current one, and a first password a login of the last
+  ten minutes.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ MIN_LENGTH: Final = 12  # characters of a password
 MISSING: Final = "passwords need argon2: `pip install 'everturn[passwords]'`, and restart the server"
 WRONG: Final = "the user or the password is wrong"
 USED_UP: Final = "this link was used before, was revoked, or has expired; ask an administrator for another"
+FRESH: Final = "you have no password yet: log out, log in again, and set one within ten minutes"
 HASHES_AT_ONCE: Final = 2
+FRESH_LOGIN: Final = 600.0  # seconds after a login in which a first password can be set
 USER_BURST, USER_RATE = 10.0, 1 / 30  # attempts on one account: at once, and a second
 ADDRESS_BURST, ADDRESS_RATE = 30.0, 0.5  # attempts of one address; many people may share it
 BUCKET_LIMIT: Final = 10_000  # buckets that are remembered; the longest idle one is dropped first
@@ -149,7 +153,7 @@ class PasswordLogins:
         """Change the password of the caller, whose other logins end. Returns the secret of a new cookie, and the principal.
 
         Raises:
-            Forbidden: the current password is wrong, or the caller is not a browser.
+            Forbidden: the current password is wrong, there is none and the login is not fresh, or the caller is not a browser.
             ConfigError: the new password is refused.
         """
         self._require()
@@ -159,9 +163,17 @@ class PasswordLogins:
         record = await self._accounts.records.record(principal.tenant, principal.user)
         if record.password and not await self._verify(record.password, current):
             raise Forbidden("the current password is wrong")
+        if not record.password and not await self._is_fresh(principal):
+            raise Forbidden(FRESH)
         check_new_password(new, principal.user)
         await self._set(principal.tenant, principal.user, new, principal.credential)
         return await self._authenticator.create_login(principal.tenant, principal.user, "operator", seconds)
+
+    async def _is_fresh(self, principal: Principal) -> bool:
+        """Whether the caller has logged in lately. A login that was stolen before cannot set a first password."""
+        known = await self._accounts.active_credentials({principal.credential})
+        login = known.get(principal.credential)
+        return login is not None and self._clock.now() - login.credential.created <= FRESH_LOGIN
 
     async def find_invitation(self, token: str) -> Invitation:
         """An invitation that can still be used.

@@ -216,6 +216,10 @@ class CellRouter:
     async def _send(self, cell: str, request: web.BaseRequest, body: Any) -> ClientResponse:
         assert self._http is not None
         headers = _end_to_end(request.headers)
+        # Cells trust the last address only, which is the one that this process has seen.
+        seen = [*request.headers.getall("X-Forwarded-For", ()), request.remote or ""]
+        headers = [(key, value) for key, value in headers if key.lower() != "x-forwarded-for"]
+        headers.append(("X-Forwarded-For", ", ".join(filter(None, seen))))
         if body == b"" and not request.body_exists:
             body = None
         elif not isinstance(body, bytes) and "Content-Length" in request.headers:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_network
 from pathlib import Path as File
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -163,12 +164,24 @@ def _check_server(config: Config, reader: ConfigDecoder) -> None:
             reader.add_problem(
                 ("server", "origins", at), "an origin is a scheme and a host, as https://app.example.org; no *"
             )
+    _check_proxies(server.trusted_proxies, reader)
     for at, host in enumerate(server.hosts):
         if not re.fullmatch(r"[A-Za-z0-9.:\[\]-]+", host):
             reader.add_problem(("server", "hosts", at), "a host is a name, as chat.example.org, without scheme or *")
     for name, least in MINIMUMS.items():
         if getattr(server, name) < least:
             reader.add_problem(("server", name), f"this is at least {least}; 0 does not mean that there is no limit")
+
+
+def _check_proxies(proxies: Sequence[str], reader: ConfigDecoder) -> None:
+    for at, proxy in enumerate(proxies):
+        try:
+            ip_network(proxy)
+        except ValueError:
+            reader.add_problem(
+                ("server", "trusted_proxies", at),
+                "this is no address or network; it looks like 10.0.0.5 or 10.0.0.0/24",
+            )
 
 
 MINIMUMS: Final = {

@@ -14,6 +14,7 @@ class ServerOptions(Struct, frozen=True):
     port: int = 8000  # 0: any that is free
     public_url: str = ""  # the URL for browsers behind a proxy; https makes cookies secure
     hosts: tuple[str, ...] = ()  # further accepted values of the Host header, beside its own address
+    trusted_proxies: tuple[str, ...] = ()  # addresses or networks of reverse proxies whose X-Forwarded-For counts
     origins: tuple[str, ...] = ()  # other origins that may call it with a token; never with a cookie
     title: str = "Everturn"  # of the web UI
     accent: str = (

@@ -28,6 +28,7 @@ from everturn.server.body_limits import (
 from everturn.server.compression import compress_response
 from everturn.server.decode import read_body, read_query
 from everturn.server.errors import RequestError, error_response
+from everturn.server.forwarded import read_networks, with_client_address
 from everturn.server.middleware import GuardMiddleware, Receive, Scope, Send, cookie_name, find_cookies
 from everturn.server.openapi import build_openapi
 from everturn.server.protocols import ag_ui
@@ -105,6 +106,7 @@ class Application:
             options,
         )
         self.is_leaving = False
+        self._proxies = read_networks(options.trusted_proxies)
         own = [
             *api_routes.ROUTES,
             *admin.ROUTES,
@@ -169,7 +171,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "lifespan":
-            return await self._guard(scope, receive, send)
+            return await self._guard(with_client_address(scope, self._proxies), receive, send)
         while True:
             kind = (await receive())["type"]
             await send({"type": f"{kind}.complete"})

@@ -145,7 +145,7 @@ def _config(app: Application, options: ServerOptions) -> uvicorn.Config:
         log_config=None,
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # nothing here depends on the client address that a proxy reports
+        proxy_headers=False,  # server/forwarded.py reads the client address, from trusted proxies only
         server_header=False,
         h11_max_incomplete_event_size=options.headers,
         timeout_keep_alive=max(1, int(options.idle)),
