@@ -65,7 +65,7 @@ def check_local_servers(loaded: LoadedConfig) -> list[DoctorCheck]:
     if checks:
         return checks
     names = ", ".join(f"{place.name} ({place.port})" for place in LOCAL_SERVERS)
-    return [DoctorCheck(ABOUT, "on this machine", "absent", f"nobody answers of {names}")]
+    return [DoctorCheck(ABOUT, "on this machine", "absent", f"no server answers: {names}")]
 
 
 def check_keys(environment: Mapping[str, str]) -> list[DoctorCheck]:
