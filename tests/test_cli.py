@@ -155,7 +155,7 @@ def test_without_a_model_the_chat_says_how_to_name_one():
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--manual", "x"), "--tools brings some"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--session", "x"), "such as --store talks.db"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--files", "nope:ro"), "there is no such folder"),
-        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--files", ".", "--virtual-files"), "say one of them"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--files", ".", "--virtual-files"), "use one of them"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--mcp", "nope.json"), "there is no file nope.json"),
     ],
 )
@@ -301,7 +301,7 @@ def test_a_model_that_makes_files_is_not_asked_where_nobody_would_get_them(serve
     done = run("chat", *where, typed="a fox\n", EVERTURN_API_KEY="sk-test")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert "makes files: say with --save DIR where they go" in done.stderr
+    assert "creates files: name a folder for them with --save DIR" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -372,9 +372,9 @@ def test_a_project_folder_with_a_hostile_configuration_changes_nothing(tmp_path:
     ("words", "told"),
     [
         (("serve", "--config", "/nonexistent.toml"), "/nonexistent.toml: the configuration cannot be read"),
-        (("serve", "--nats", "nats://x"), "--nats is for a node of a cluster; say --cluster, too"),
+        (("serve", "--nats", "nats://x"), "--nats is for a node of a cluster; add --cluster"),
         (("serve", "--model", "opnai:x", "--store", "memory"), "did you mean openai:x?"),
-        (("worker", "a:b", "--config", "c"), "MODULE:FUNCTION or of --config; say one of them"),
+        (("worker", "a:b", "--config", "c"), "MODULE:FUNCTION or of --config; use one of them"),
         (("keys", "list", "--store", "/nonexistent/x.db"), "there is no store /nonexistent/x.db yet"),
         (("ps", "--store", "/nonexistent/x.db"), "there is no store /nonexistent/x.db yet"),
     ],

@@ -111,7 +111,7 @@ def test_edited_arguments_are_what_runs_and_the_model_hears_of_it(start: Start):
     terminal.until("> ")
     terminal.type('{"time": "13:00"}\n')
     terminal.until(CHOICES)
-    assert "with your changes, exactly these arguments:" in terminal.text
+    assert "arguments with your changes:" in terminal.text
     terminal.type("y\n")
 
     assert terminal.end() == 0

@@ -119,7 +119,7 @@ def test_sigterm_lets_the_step_end_and_leaves_the_rest_to_the_next_process(progr
 
 
 async def test_a_name_that_is_no_store_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"'nonsense' names no store; there are: a file such as talks\.db"):
+    with pytest.raises(ConfigError, match=r"'nonsense' is not a store; there are: a file such as talks\.db"):
         Chat(ScriptedModel(say("hi")), store="nonsense")
 
 

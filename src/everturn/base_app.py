@@ -159,17 +159,15 @@ def _settings(settings: TurnSettings | None) -> TurnSettings:
     if settings is None:
         return TurnSettings()
     if not isinstance(settings, TurnSettings):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"settings are a Settings(...), not a {type(settings).__name__}")
+        raise ConfigError(f"settings must be a Settings(...), not a {type(settings).__name__}")
     for name in ("session_budget", "tenant_budget"):
         validate_budget(getattr(settings, name), name)
     above: Any = settings.tool_search_above
     if isinstance(above, bool) or not isinstance(above, int) or above < 0:
-        raise ConfigError(
-            f"tool_search_above={above!r}: a number of tools; 0 offers all of them, however many there are"
-        )
+        raise ConfigError(f"tool_search_above={above!r}: must be a number of tools; 0 always offers all of them")
     period: Any = settings.tenant_period
     if isinstance(period, bool) or not isinstance(period, int | float) or not 0 <= period < inf:
-        raise ConfigError(f"tenant_period={period!r}: seconds; 0 is all of the past")
+        raise ConfigError(f"tenant_period={period!r}: must be a number of seconds; 0: no limit")
     return settings
 
 
@@ -346,7 +344,7 @@ class BaseApp:
         """
         if name not in self._models:
             if not name:
-                raise ConfigError("no model was given: App(model), App(agents=[Agent(model)]), or send(model=…)")
+                raise ConfigError("no model is set: use App(model), App(agents=[Agent(model)]) or send(model=…)")
             self._models[name] = _as_model(name)
         return self._models[name]
 
@@ -633,8 +631,12 @@ class BaseApp:
                 await self.engine.wake(session)
         except (EngineUnavailable, TimeoutError) as error:
             # The command is durable, which is what a receipt promises; the reconciler wakes the session later.
-            reason = str(error) or f"the engine has not taken the wake within {WAKE_TIMEOUT:g} s, and tries on"
-            log.warning("session %s may have to wait for the next sweep: %s", session, reason)
+            reason = str(error) or f"the engine has not accepted the wake within {WAKE_TIMEOUT:g} s; it keeps trying"
+            log.warning(
+                "session %s could not be woken; the next search for sessions without a driver finds it: %s",
+                session,
+                reason,
+            )
 
     async def _reconcile(self) -> None:
         """Reconciler: wakes sessions that should be driven and are not, because a wake was lost on the way to the
@@ -658,13 +660,13 @@ class BaseApp:
                 return
             except EverturnError as error:
                 if not isinstance(error, StoreUnavailable | StoreBusy):
-                    log.warning("a late result of %s was not taken: %s", command.session, error)
+                    log.warning("a late result of %s was rejected: %s", command.session, error)
                     return
                 log.warning("a late result of %s waits %g s for the store: %s", command.session, pause, error)
             except Exception:
-                log.exception("a late result of %s could not be handed in; next try in %g s", command.session, pause)
+                log.exception("a late result of %s could not be stored; next attempt in %g s", command.session, pause)
             await asyncio.sleep(pause)
-        log.error("a late result of %s is lost: the store did not take it", command.session)
+        log.error("a late result of %s is lost: the store did not accept it", command.session)
 
     @property
     def is_closing(self) -> bool:
@@ -795,7 +797,7 @@ class BaseApp:
             try:
                 listener(status)
             except Exception:
-                log.exception("a listener failed; the turn does not mind")
+                log.exception("a listener failed; the turn continues")
 
     def _lost(self, session: str, error: BaseException) -> None:
         self._end_reasons[session] = f"session {session} is no longer driven here: {error}"

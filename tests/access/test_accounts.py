@@ -19,9 +19,9 @@ async def test_an_owner_makes_users_up_to_their_own_role() -> None:
         owner = access_of(house, "owner")
         for role in ("viewer", "member", "approver", "owner"):
             assert (await owner.accounts.put_user(f"new-{role}", api.PutUser(role=role))).role == role
-        with pytest.raises(Forbidden, match="above yours"):
+        with pytest.raises(Forbidden, match="higher than your role"):
             await owner.accounts.put_user("new", api.PutUser(role="operator"))
-        with pytest.raises(Forbidden, match="above yours"):
+        with pytest.raises(Forbidden, match="higher than your role"):
             await owner.accounts.create_key(api.NewKey(role="operator"))
         assert {user.id for user in (await owner.accounts.users()).users} >= {"new-owner", "new-viewer"}
         assert "new" not in {user.id for user in (await owner.accounts.users()).users}
@@ -37,7 +37,7 @@ async def test_an_owner_does_not_touch_an_operator() -> None:
             lambda: owner.accounts.create_key(api.NewKey(user="operator-local", role="viewer")),
             lambda: owner.accounts.revoke_key(key.id),
         ):
-            with pytest.raises(Forbidden, match="above yours"):
+            with pytest.raises(Forbidden, match="higher than your role"):
                 await refused()
         assert await Authenticator(house.accounts, house.app.clock).authenticate(f"Bearer {key.secret}")
 

@@ -220,10 +220,10 @@ async def test_a_link_is_good_for_ten_minutes_and_for_whoever_is_welcome_then() 
     door, accounts, clock = await a_door()
     late, gone = await door.login_link("ada", "owner-ada"), await door.login_link("bob", "member-bob")
     await accounts.put_user(User("bob", "member-bob", is_active=False))
-    with pytest.raises(NotRecognised, match="ask for another"):
+    with pytest.raises(NotRecognised, match="create another one"):
         await door.log_in(gone)
     clock.advance(600)
-    with pytest.raises(NotRecognised, match="ask for another"):
+    with pytest.raises(NotRecognised, match="create another one"):
         await door.log_in(late)
     for none in ("", "x", await a_key(accounts), "evn_" + "x" * 43, "evn_\0"):
         with pytest.raises(NotRecognised):

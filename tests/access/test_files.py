@@ -191,7 +191,7 @@ async def test_a_forged_session_does_not_speak_of_what_another_tenant_keeps(tmp_
         await ada.sessions.export(bait.session, tmp_path / "bait.zip")
         change = {mine.part.blob: theirs.part.blob, '"size":5': f'"size":{theirs.part.size}'}
         rewritten(tmp_path / "bait.zip", tmp_path / "forged.zip", change, [theirs.part.blob])
-        with pytest.raises(UnreadableLog, match="files that are not in it"):
+        with pytest.raises(UnreadableLog, match="files that it does not contain"):
             await ada.sessions.import_file(tmp_path / "forged.zip")
         assert hashlib.sha256(b"a secret of bob's").hexdigest() == theirs.part.blob
         assert len((await ada.sessions.list()).sessions) == 1

@@ -616,7 +616,7 @@ async def test_a_provider_that_is_not_there_logs_nobody_in_and_is_not_waited_for
         await refused(door, token(iss="http://127.0.0.1:9"))
     assert time.process_time() - began < 5
     door, _, _, _ = await a_door(tmp_path)
-    with pytest.raises(NotRecognised, match="nobody can log in so here"):
+    with pytest.raises(NotRecognised, match="this way to log in is not available"):
         await door.begin_oidc(HERE)
 
 

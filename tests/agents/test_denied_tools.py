@@ -29,7 +29,7 @@ DENY = Rule("refund", "deny")
 
 def test_an_agent_whose_rules_deny_all_its_tools_is_refused_when_it_is_made() -> None:
     with pytest.raises(
-        ConfigError, match="agent 'desk' can use none of its tools: rules deny refund; change the rules"
+        ConfigError, match="agent 'desk' cannot use any of its tools: rules deny refund; change the rules"
     ):
         Agent(name="desk", tools=[refund], rules=[DENY])
     with pytest.raises(ConfigError, match="rules deny look_up, refund"):
@@ -54,9 +54,9 @@ def test_an_agent_whose_sub_agent_could_use_none_of_its_tools_is_refused_when_it
 
 def test_an_app_whose_rules_deny_all_tools_of_an_agent_is_refused_when_it_is_made() -> None:
     model = ScriptedModel(say("hello"))
-    with pytest.raises(ConfigError, match="agent 'desk' can use none of its tools"):
+    with pytest.raises(ConfigError, match="agent 'desk' cannot use any of its tools"):
         App(agents=[Agent(model, name="desk", tools=[refund])], rules=[DENY])
-    with pytest.raises(ConfigError, match="agent 'desk' can use none of its tools"):
+    with pytest.raises(ConfigError, match="agent 'desk' cannot use any of its tools"):
         App(agents=[Agent(model, name="desk", tools=["refund"])], tools=[refund, look_up], rules=[DENY])
     App(agents=[Agent(model, name="desk", tools=["refund", "look_up"])], tools=[refund, look_up], rules=[DENY])
 
@@ -84,4 +84,4 @@ async def test_a_failed_sub_agent_run_is_a_warning_of_the_run_above_it() -> None
     async with App(agents=[boss]) as app:
         result = await app.chat(agent=boss, options=TurnOptions(rules=(DENY,))).run("Go.")
         (warning,) = result.warnings
-        assert "agent 'helper' can use none of its tools here: rules deny refund" in warning
+        assert "agent 'helper' cannot use any of its tools here: rules deny refund" in warning

@@ -330,7 +330,7 @@ async def test_a_sub_agent_without_any_allowed_tool_fails_its_call_with_the_reas
         result = await app.chat(agent=boss, options=TurnOptions(rules=(Rule("refund", "deny"),))).run("Go.")
     assert model.requests == []
     assert len(result.warnings) == 1
-    assert "agent 'helper' can use none of its tools here: rules deny refund" in result.warnings[0]
+    assert "agent 'helper' cannot use any of its tools here: rules deny refund" in result.warnings[0]
     assert result.state is not None
     (made,) = result.state.calls.values()
     assert made.state == "failed"
@@ -376,13 +376,13 @@ def test_a_handoff_to_an_agent_that_is_not_there_is_refused() -> None:
 
 
 def test_what_is_wrong_with_an_agent_is_said_when_it_is_made(tmp_path: Any) -> None:
-    with pytest.raises(ConfigError, match="tools is a list"):
+    with pytest.raises(ConfigError, match="tools must be a list"):
         Agent(ScriptedModel(), tools=look_up)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigError, match="a factory"):
         Agent(ScriptedModel(), deps=Deps("ada"))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ConfigError, match="has a name"):
+    with pytest.raises(ConfigError, match="needs a name"):
         App(agents=[Agent(ScriptedModel())], store=str(tmp_path / "app.db"))
-    with pytest.raises(ConfigError, match="two agents are called 'x'"):
+    with pytest.raises(ConfigError, match="two agents have the name 'x'"):
         App(agents=[Agent(ScriptedModel(), name="x"), Agent(ScriptedModel(), name="x")])
 
 

@@ -114,9 +114,9 @@ async def test_no_agent_of_a_tree_reaches_what_is_denied_above_it(seed: int, is_
     if is_session:  # those of the first agent are given with the message: what they deny is not known before
         root.rules = {}
     if unusable := refused(root):
-        with pytest.raises(ConfigError, match="can use none of its tools: rules deny") as error:
+        with pytest.raises(ConfigError, match="cannot use any of its tools: rules deny") as error:
             agent_of(root)
-        assert any(f"agent {node.name!r} can use none" in str(error.value) for node in unusable)
+        assert any(f"agent {node.name!r} cannot use any" in str(error.value) for node in unusable)
     prune(root)
     agent = agent_of(root)
     root.rules = rules

@@ -48,7 +48,7 @@ def test_a_key_is_stored_listed_and_removed(tmp_path: Path) -> None:
     [
         (("auth", "login", "opnai"), "sk-0123456789abcdef\n", "did you mean openai?"),
         (("auth", "login"), "0123456789abcdef0123\n", "Name the vendor"),
-        (("auth", "login", "openai"), "\n", "paste it whole"),
+        (("auth", "login", "openai"), "\n", "paste all of it"),
         (("config", "set", "assistant.git", "never"), "", "not one of ask, commit, off"),
         (("config", "set", "a..b", "1"), "", "is not a key"),
     ],

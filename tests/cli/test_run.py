@@ -144,7 +144,7 @@ async def test_what_goes_wrong_is_one_line_and_a_code(provider: Provider, tmp_pa
         "--allow x(y": [*words, "Hi", "--allow", "x(y"],
         "assistant": [*words, "Hi", "--agent", "b"],
         "EVERTURN_TOKEN": ["--connect", "https://example.org", "Hi"],
-        "--allow is for what runs here": ["--connect", "https://example.org", "Hi", "--allow", "x"],
+        "--allow works only for local runs": ["--connect", "https://example.org", "Hi", "--allow", "x"],
         "no_such.py": [*words, "--tools", "no_such.py", "Hi"],
     }.items():
         done = await here(*wrong)

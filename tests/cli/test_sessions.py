@@ -110,11 +110,11 @@ def test_what_is_shown_of_one_can_only_be_read(store: str, capsys: pytest.Captur
 
 def test_one_is_moved_as_a_file(store: str, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     assert done(capsys, "export", "lunch", "--store", store).startswith("wrote lunch.zip, ")
-    assert "lunch.zip is there already; say --force" in done(capsys, "export", "lunch", "--store", store, code=2)
+    assert "lunch.zip already exists; use --force" in done(capsys, "export", "lunch", "--store", store, code=2)
     done(capsys, "export", "lunch", "--force", "--store", store)
     assert "cannot be written: No such file" in done(capsys, "export", "lunch", "-o", "a/b", "--store", store, code=2)
     again = done(capsys, "import", "lunch.zip", "--store", store, code=2)
-    assert "--session ID gives it another" in again
+    assert "--session ID chooses another" in again
     told = done(capsys, "import", "lunch.zip", "--store", store, "--session", "other")
     assert told == "other is in talks.db; `everturn sessions show other` reads it\n"
     assert done(capsys, "sessions", "show", "other", "--store", store) == done(
@@ -151,7 +151,7 @@ def test_one_is_erased_only_when_that_is_wanted(
         within.setattr(sessions, "confirm", lambda question, yes: False)
         assert "nothing was erased" in done(capsys, "sessions", "erase", "lunch", "--store", store, code=1)
     busy = done(capsys, "sessions", "erase", "tea", "--yes", "--store", store, code=2)
-    assert "under way" in busy
+    assert "running" in busy
     assert done(capsys, "sessions", "erase", "lunch", "--yes", "--store", store) == "lunch is erased\n"
     assert "no session 'lunch'" in done(capsys, "sessions", "erase", "lunch", "--yes", "--store", store, code=2)
 

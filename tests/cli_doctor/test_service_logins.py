@@ -24,7 +24,7 @@ def nats_server(*options: str) -> Generator[int]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         address = f"127.0.0.1:{port}"
-        wait_until_sync(lambda: "nobody answers" not in services.check_service("EVERTURN_NATS", address).detail)
+        wait_until_sync(lambda: "no server answers" not in services.check_service("EVERTURN_NATS", address).detail)
         yield port
     finally:
         process.kill()

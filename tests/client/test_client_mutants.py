@@ -133,7 +133,7 @@ async def test_what_would_be_done_twice_is_not_sent_again() -> None:
         file = await server.session(turn.session).export()
         await server.aclose()
         line.breaks = [0]
-        with pytest.raises(ServerUnavailable, match="nobody knows what became of it"):
+        with pytest.raises(ServerUnavailable, match="it is not known whether the request took effect"):
             await server.import_session(file)
         page = await server.sessions()
 

@@ -49,7 +49,7 @@ def written(folder: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("nats = 'nats://a,http://b'", "is no NATS server"),
+        ("nats = 'nats://a,http://b'", "is not the address of a NATS server"),
         ("nats = 'nats://a,tls://b'", "some of these"),
         ("nats = 'nats://a'\nnats_ca = 'ca.pem'", "this is for TLS"),
         ("nats = 'tls://a'\nnats_key = 'key.pem'", "needs its certificate"),

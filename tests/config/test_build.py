@@ -174,7 +174,7 @@ def test_tools_of_a_file_are_meant_from_the_configuration_and_groups_can_be_had(
         ("[tools]\npython = ['gone.py']", r"everturn\.toml:2:11: tools\.python: there is no file"),
         ("[tools]\npython = ['no_such_module_x']", "there is no module no_such_module_x"),
         ("[tools]\npython = ['os']", "there is no tool in os"),
-        ("[tools]\nfiles = 'relative'", "a folder is named by its whole path"),
+        ("[tools]\nfiles = 'relative'", "the path of a folder must be absolute"),
         ("[tools]\nfiles = '/nonexistent/folder:ro'", "there is no folder /nonexistent/folder"),
         ("[agents.a]\ntools = ['curent_time']", r"everturn\.toml:2:1: agents\.a\.tools: there is no tool or group"),
     ],
@@ -290,7 +290,7 @@ async def test_a_changed_file_replaces_agents_and_rules(tmp_path: Path, caplog: 
     finally:
         watching.cancel()
     assert [rule.action for rule in house.app.permissions.policy.rules] == ["deny"]
-    assert "what has changed under [server] needs a restart" in caplog.text
+    assert "the changes under [server] need a restart" in caplog.text
 
 
 async def test_half_a_file_changes_nothing_and_the_whole_of_it_does(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -309,7 +309,7 @@ async def test_half_a_file_changes_nothing_and_the_whole_of_it_does(tmp_path: Pa
         # Whatever holds is one file, whole: never the agents of one and the rules of another.
         assert (reloading.loaded.rules == tuple(rules)) is True
         assert agent.options.system == reloading.loaded.systems.get(agent.name, "")
-        assert held is ("left as it was" not in caplog.text)
+        assert held is ("the configuration was not changed" not in caplog.text)
         caplog.clear()
     file.write_text(whole, encoding="utf-8")
     assert await reloading.reload()

@@ -118,7 +118,7 @@ def test_a_named_file_that_is_not_there_is_reported(tmp_path: Path):
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         load_config(str(tmp_path), {}, NOWHERE)
     (tmp_path / "bad.toml").write_bytes(b"\xff")
-    with pytest.raises(ConfigError, match="not a text in UTF-8"):
+    with pytest.raises(ConfigError, match="not UTF-8 text"):
         load_config(str(tmp_path / "bad.toml"), {}, NOWHERE)
 
 

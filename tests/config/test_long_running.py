@@ -133,7 +133,7 @@ async def test_a_deny_that_is_misspelt_is_reported(tmp_path: Path, caplog: pytes
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[tenants.acme.users.everturn]\nrole = "owner"', "the id of a user: 'everturn' is how the runtime"),
+        ('[tenants.acme.users.everturn]\nrole = "owner"', "the id of a user: 'everturn' is reserved for the runtime"),
         ("[server]\nkeep_alive = 0", "2:1: server.keep_alive: this is at least 1"),
         ("[server]\nconnections = 0", "2:1: server.connections: this is at least 8"),
         ("[server]\nbody = 0", "2:1: server.body: this is at least 1024"),
@@ -184,4 +184,4 @@ def test_a_user_keeps_the_role_that_nobody_speaks_of(
     assert "'ada'  owner" in listed
     assert "'bob'  member" in listed
     assert main(["users", "add", "local", "--role", "member", *where]) == 2
-    assert "stays its operator" in capsys.readouterr().err
+    assert "is the operator of the server" in capsys.readouterr().err

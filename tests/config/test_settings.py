@@ -163,7 +163,7 @@ async def test_what_a_file_defines_is_fixed_and_wins(tmp_path: Path) -> None:
             node.settings.put_model("fast", model(OFFLINE)),
             node.settings.put_key("openai", api.NewModelKey(key=CANARY)),
         ):
-            with pytest.raises(ConfigError, match="which wins"):
+            with pytest.raises(ConfigError, match="takes precedence"):
                 await change
         # A row that was stored before the file named it changes nothing either.
         row = Setting(kind="agent", name="helper", version=1, body=encode_body(AgentSettings(instructions="mine")))

@@ -77,7 +77,7 @@ def test_the_same_answer_again_is_no_news_even_when_its_turn_is_over_or_the_gate
 REFUSED: dict[str, tuple[GateRow | None, str, float, type[EverturnError], str]] = {
     "unknown": (None, "hash", NOON, UnknownGate, "there is no gate 'g'"),
     "for something else": (rows_of(opened())["g"], "other", NOON, HashMismatch, "was opened for hash"),
-    "answered otherwise": (rows_of(opened(), answered(DENY))["g"], "hash", NOON, GateClosed, "answered otherwise"),
+    "answered otherwise": (rows_of(opened(), answered(DENY))["g"], "hash", NOON, GateClosed, "answered in another way"),
     "expired": (rows_of(opened(expires=NOON + 1))["g"], "hash", NOON + 1, GateClosed, "has expired"),
     "over": (
         rows_of(opened(), TurnFinishing(turn="t", outcome="error"))["g"],

@@ -33,11 +33,11 @@ def test_arguments_have_the_order_of_the_text_and_those_that_are_not_described_a
         (SavedPrompt("Review", "x"), "name: 'Review'"),
         (SavedPrompt("", "x"), "name: ''"),
         (SavedPrompt("a/b", "x"), "name: 'a/b'"),
-        (SavedPrompt("a", " \n"), "a prompt has a text"),
+        (SavedPrompt("a", " \n"), "a prompt needs a text"),
         (SavedPrompt("a", "x" * (MAX_PROMPT_CHARS + 1)), "at most 20,000 characters, not 20,001"),
         (SavedPrompt("a", "{{Topic}}"), "arguments: 'Topic'"),
         (SavedPrompt("a", "x", arguments=(PromptArgument("b"),)), "the text does not use 'b'; write {{b}} in it"),
-        (SavedPrompt("a", "{{b}}", arguments=(PromptArgument("b"),) * 2), "two of them have one name"),
+        (SavedPrompt("a", "{{b}}", arguments=(PromptArgument("b"),) * 2), "two of them have the same name"),
         (SavedPrompt("a", " ".join(f"{{{{n{n}}}}}" for n in range(21))), "at most 20, not 21"),
     ],
 )

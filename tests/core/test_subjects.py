@@ -98,7 +98,7 @@ def test_only_what_some_rule_looks_at_is_read_and_what_is_declared() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "part"),
     [
-        ("path", 5, "must be a text or a list of texts; it is int"),
+        ("path", 5, "must be a string or a list of strings; it is int"),
         ("path", {"a": "b"}, "it is dict"),
         ("path", ["a", 5], "it is int"),
         ("path", ["a", ["b"]], "it is list"),

@@ -26,7 +26,7 @@ CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 TOML = sorted(path for path in DEPLOY.glob("*.toml") if path.name != "restate.toml")
-KUBERNETES = (DEPLOY / "kubernetes.md").read_text(encoding="utf-8")
+KUBERNETES = (ROOT / "docs" / "deploy" / "kubernetes.md").read_text(encoding="utf-8")
 NOTES: list[dict[str, Any]] = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", KUBERNETES, re.DOTALL)]
 FRAGMENTS = NOTES
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

@@ -101,7 +101,7 @@ def test_a_type_is_said_behind_the_name_and_is_part_of_it() -> None:
 
 
 def test_a_fallback_stands_in_for_its_own_type_only() -> None:
-    with pytest.raises(ConfigError, match="same type"):
+    with pytest.raises(ConfigError, match="one type"):
         FallbackModel(get_model("openai:gpt-image-1", key="k"), get_model("openai:gpt-5.2", key="k"))
 
 

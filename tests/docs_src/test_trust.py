@@ -413,7 +413,7 @@ async def test_what_a_lone_reference_leads_to_is_json_where_no_text_is_wanted() 
 
 
 async def test_a_subject_is_written_out_and_an_unknown_reference_names_what_there_is() -> None:
-    assert "write it out" in await read_by(save, "a/b", path="$ref{CALL}")
+    assert "write the value itself" in await read_by(save, "a/b", path="$ref{CALL}")
     assert "there are: $ref{" in await read_by(look, "abc", place="$ref{other}")
 
 
@@ -429,7 +429,7 @@ async def test_what_is_not_json_is_private_as_a_whole_and_an_agent_is_given_no_p
     model = ScriptedModel(calls(call("whole")), second, say("Oh."))
     async with Chat(model, tools=[whole, SubagentTool("helper", "Helps.")]) as chat:
         await play(chat)
-    assert "cannot be given private values" in last_result(model.requests[-1]).text
+    assert "cannot receive private values" in last_result(model.requests[-1]).text
 
 
 async def test_what_is_private_or_untrusted_alone_asks_nobody() -> None:

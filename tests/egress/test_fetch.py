@@ -236,7 +236,7 @@ async def test_a_server_that_falls_silent_is_left_before_that(name: str) -> None
 
     async with listening() as listeners:
         listeners.answers["/"] = silent
-        with pytest.raises(FetchFailed, match="fell silent") as caught:
+        with pytest.raises(FetchFailed, match="sent nothing for") as caught:
             await fetch(
                 guard_of(listeners), f"http://127.0.0.1:{listeners.port}/", limits=FetchLimits(total=30, idle=0.2)
             )
@@ -346,7 +346,7 @@ async def test_a_type_nobody_wants_is_refused_before_its_body_with_its_type_and_
 async def test_an_unreachable_server_is_reported() -> None:
     async with listening() as listeners:
         port = listeners.port
-    with pytest.raises(FetchFailed, match="nobody answers") as caught:
+    with pytest.raises(FetchFailed, match="no server answers") as caught:
         await fetch(EgressPolicy(allow=[f"127.0.0.1:{port}"]), f"http://127.0.0.1:{port}/", limits=SHORT)
     assert caught.value.kind == "connect"
 
@@ -381,7 +381,7 @@ async def test_a_socket_to_any_other_address_is_never_opened() -> None:
     factory = opened._socket_factory
     assert factory is not None
     for host, port in (("127.0.0.2", 80), ("127.0.0.1", 81), ("localhost", 80)):
-        with pytest.raises(AddressRefused, match="not judged"):
+        with pytest.raises(AddressRefused, match="not checked"):
             factory((2, 1, 6, "", (host, port)))
     factory((2, 1, 6, "", ("127.0.0.1", 80))).close()
     await opened.close()

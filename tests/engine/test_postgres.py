@@ -162,7 +162,7 @@ async def test_a_wake_that_the_database_does_not_take_is_an_error_of_the_engine(
     monkeypatch.setattr("everturn.engine.postgres.engine.WAKE_TIMEOUT", 0.3)
     engine = PostgresEngine(f"postgresql://postgres@127.0.0.1:{free_port()}/none")
 
-    with pytest.raises(EngineUnavailable, match="see that it runs"):
+    with pytest.raises(EngineUnavailable, match="check that it runs"):
         await engine.wake("s")
 
     await engine.aclose()

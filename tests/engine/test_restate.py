@@ -200,7 +200,7 @@ async def test_serving_that_failed_can_be_tried_again_on_the_same_port(tmp_path:
     async with restate_server(tmp_path) as server:
         engine = RestateEngine(server.ingress, server.admin, listen=("127.0.0.1", free_port()))
         server.kill9()
-        with pytest.raises(EngineUnavailable, match="did not take the worker"):
+        with pytest.raises(EngineUnavailable, match="did not accept the worker"):
             await engine.serve(drive)
         await server.start()
         await engine.serve(drive)
@@ -259,7 +259,7 @@ async def test_a_wake_that_nobody_takes_says_what_to_do(server: RestateServer):
     refused = await asyncio.gather(alone.wake("s"), early.wake("s"), return_exceptions=True)
 
     assert [type(error) for error in refused] == [EngineUnavailable, EngineUnavailable]
-    assert "see that the server runs" in str(refused[0])
+    assert "check that the server runs" in str(refused[0])
     assert "start a worker" in str(refused[1])
     await alone.aclose()
     await early.aclose()

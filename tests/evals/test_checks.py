@@ -94,7 +94,7 @@ def test_acts_count_and_reads_and_words_do_not() -> None:
         ({"kind": "contain", "text": "a"}, "there is no check of kind 'contain'"),
         ({"kind": "contains"}, "needs text"),
         ({"kind": "contains", "text": "a", "case": True}, "has no 'case'"),
-        ({"kind": "regex", "pattern": "("}, "is no regular expression"),
+        ({"kind": "regex", "pattern": "("}, "is not a regular expression"),
     ],
 )
 def test_a_check_that_cannot_be_meant_is_an_error(table: dict[str, Any], text: str) -> None:

@@ -88,9 +88,9 @@ async def test_a_python_function_is_a_check() -> None:
     ("how", "text"),
     [
         ({"depth": "live"}, "needs a model"),
-        ({"depth": "pure", "model": ScriptedModel()}, "asks no model"),
+        ({"depth": "pure", "model": ScriptedModel()}, "uses no model"),
         ({"depth": "turn", "samples": 2}, "several samples need a model"),
-        ({"depth": "turn", "model": ScriptedModel()}, "give the tools \\(get_order, refund\\)"),
+        ({"depth": "turn", "model": ScriptedModel()}, "pass the tools \\(get_order, refund\\)"),
     ],
 )
 async def test_what_does_not_fit_together_is_an_error(how: dict[str, object], text: str) -> None:

@@ -41,7 +41,7 @@ def test_a_server_that_is_not_there_is_reported_in_one_line(tmp_path: Path) -> N
     words = [*ask, "--url", f"http://127.0.0.1:{free_port()}/v1"]
     done = subprocess.run(words, cwd=there, env=environment(there), capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert re.fullmatch(r"weather: nobody answers at .*\n", done.stderr)
+    assert re.fullmatch(r"weather: no server answers at .*\n", done.stderr)
 
 
 @pytest.mark.live

@@ -28,7 +28,7 @@ def test_the_story_goes_as_the_readme_says(tmp_path: Path) -> None:
         "north: I looked it up: order 1001: a lamp for 40.",
         "south: I looked it up: order 1001: a soap for 4.",
         "south looks into north's conversation: there is no such session",
-        "the clerk may not allow it: to answer this takes the role 'approver', and yours is 'member'",
+        "the clerk may not allow it: to answer this needs the role 'approver'; yours is 'member'",
         'the lead allows it: refund {"amount":40,"number":"1001"}',
         "kill -9 to the worker, while it waits for the bank",
         "north: This is what came of it: gave 40 back for order 1001.",

@@ -348,7 +348,7 @@ async def test_a_denial_has_its_reason() -> None:
     [
         ({"name": "a b"}, "letters"),
         ({"scheme": "gitlab"}, "standard, github, slack"),
-        ({"secrets": ()}, "trust everybody"),
+        ({"secrets": ()}, "accept requests from anyone"),
         ({"secrets": ("whsec_YQ==",)}, "at least 16 bytes"),
         ({"text": ""}, "text is missing"),
         ({"action": "complete"}, "token is missing"),

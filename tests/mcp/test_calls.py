@@ -144,7 +144,7 @@ async def test_killed_during_a_call_its_outcome_is_unknown_and_it_is_not_sent_ag
 
 async def test_a_call_that_may_be_repeated_is_not_repeated_by_us_either(ledger: Path):
     async with house(hostile(ledger, annotations={"die": "read_only"})) as home:
-        with pytest.raises(ToolError, match="it can be called again without harm") as caught:
+        with pytest.raises(ToolError, match="it is safe to call it again") as caught:
             await home.call("die")
         assert not isinstance(caught.value, OutcomeUnknown)
         await home.call("echo")

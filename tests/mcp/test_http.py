@@ -82,7 +82,7 @@ async def test_a_server_that_wants_a_login_says_so():
 
 async def test_packed_and_unfit_answers_fail_their_call_alone():
     async with serving() as server, house(at(server.url)) as home:
-        for name, why in (("packed", "it packs its answers"), ("junk", "content type")):
+        for name, why in (("packed", "it compresses its responses"), ("junk", "content type")):
             with pytest.raises(ToolError, match=why):
                 await home.call(name)
         assert (await home.call("echo", text="on")).text == "on"

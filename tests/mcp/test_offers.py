@@ -78,7 +78,7 @@ async def _check_refusals(servers: McpServers) -> None:
         await servers.get_prompt("notes", "other", {})
     with pytest.raises(ToolError, match="server notes"):
         await servers.read_resource("notes", "notes://nowhere")
-    with pytest.raises(ConfigError, match="no URI"):
+    with pytest.raises(ConfigError, match="not the URI"):
         await servers.read_resource("notes", "../../etc/passwd")
 
 

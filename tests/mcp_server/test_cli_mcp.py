@@ -40,7 +40,7 @@ def test_a_server_is_started_only_once_it_is_trusted_and_again_when_it_has_chang
     assert _run("trust", file, "house", "--yes", *kept) == 0
     assert "house is trusted, with 6 tools" in capsys.readouterr().out
     assert _run("trust", file, "dead", "--yes", *kept) == 2
-    assert "cannot be looked at, so nothing was trusted" in capsys.readouterr().err
+    assert "could not be inspected, so nothing was trusted" in capsys.readouterr().err
 
     _run("list", file, *kept)
     assert "ready, 6 tools\n    ask\n    look\n" in capsys.readouterr().out
@@ -74,7 +74,7 @@ def test_what_is_missing_is_said_in_a_line(
     assert _run("list", tmp_path / "none.json") == 2
     assert "there is no file" in capsys.readouterr().err
     assert _run("login", _write(tmp_path), "house") == 2
-    assert "is not one to log in to" in capsys.readouterr().err
+    assert "has no login" in capsys.readouterr().err
     captured = capsys.readouterr()
     assert captured.out == ""
 
@@ -124,4 +124,4 @@ def test_one_server_that_makes_no_sense_keeps_nobody_from_the_others(
     assert _run("trust", path, "wiki", *kept) == 2
     assert "the variable NOT_SET is not set" in capsys.readouterr().err
     assert _run("trust", path, "other", "--yes", *kept) == 2
-    assert "there is no program" in capsys.readouterr().err
+    assert "was not found; install it" in capsys.readouterr().err

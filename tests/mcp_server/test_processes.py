@@ -214,5 +214,5 @@ async def test_a_token_that_is_none_is_refused(token: str):
     from everturn.errors import ConfigError
     from everturn.mcp_server.http import TokenMiddleware
 
-    with pytest.raises(ConfigError, match="a token is at least"):
+    with pytest.raises(ConfigError, match="a token needs at least"):
         TokenMiddleware(lambda *_: asyncio.sleep(0), token)

@@ -164,7 +164,7 @@ async def test_always_holds_in_its_session_and_in_no_other(mode: str, trace: Pat
         await client.call_tool("ask", {"task": 'call warm {"what":"tea"}'})
         assert len(person.shown) == 2
         await client.call_tool("warm", {"what": "tea"})
-    assert "always would store this rule" in person.shown[0].message
+    assert "“always” stores this rule" in person.shown[0].message
     assert "always" not in person.shown[-1].requested_schema["properties"]["decision"]["enum"]
     assert len(ran(trace)) == 3
 
@@ -284,7 +284,7 @@ async def test_an_older_client_that_went_away_goes_on_with_the_session_alone(tra
         result = await client.call_tool("ask", {"session": ticket.session})
         assert text(result) == "it came to: wood is ash"
         nothing = await client.call_tool("ask", {"session": ticket.session})
-    assert "nothing waits" in text(nothing)
+    assert "waits for nothing" in text(nothing)
     assert ran(trace) == ["wood"]
 
 

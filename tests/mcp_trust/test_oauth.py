@@ -177,7 +177,7 @@ async def test_somebody_elses_code_is_not_taken_and_ours_still_is(giver: Authori
 
 
 async def test_who_does_not_come_back_is_not_waited_for_for_ever(giver: Authority, spec: ServerSpec, tmp_path: Path):
-    with pytest.raises(NeedsLogin, match="nobody has logged in to far"):
+    with pytest.raises(NeedsLogin, match="no one has logged in to far"):
         await login(spec, tmp_path, lambda url: None, max_wait=0.5)
     assert not is_logged_in(spec, tmp_path)
 
@@ -229,7 +229,7 @@ async def test_no_token_and_no_code_is_in_any_log_or_error(
 
 
 async def test_only_a_server_that_wants_a_login_is_logged_in_to(giver: Authority, spec: ServerSpec, tmp_path: Path):
-    with pytest.raises(ConfigError, match="is not one to log in to"):
+    with pytest.raises(ConfigError, match="has no login"):
         await login(ServerSpec("far", url=spec.url), tmp_path, Person())
     with pytest.raises(ConfigError, match="cannot be reached"):
         await login(ServerSpec("far", url="http://127.0.0.1:9/mcp", auth="oauth"), tmp_path, Person())

@@ -71,7 +71,7 @@ async def test_a_token_that_is_still_valid_serves_while_no_new_one_can_be_had() 
     issuer.error, issuer.time = OSError("no network"), issuer.time + 3600 - 60
     assert await token_of(source) == "token-1"
     issuer.time += 55
-    with pytest.raises(ModelError, match="Acme gave no access token: no network") as caught:
+    with pytest.raises(ModelError, match="Acme returned no access token: no network") as caught:
         await token_of(source)
     assert (caught.value.kind, caught.value.retryable) == ("key", False)
     issuer.error = None

@@ -496,8 +496,8 @@ async def test_a_page_is_no_answer(format: str) -> None:
     heard = await hear(format, head(content_type="text/html") + HTML)
 
     assert heard.outcome == "response!"
-    assert "sent no stream but '<!DOCTYPE html>" in str(heard.error)
-    assert "is the base URL that of a model?" in str(heard.error)
+    assert "sent no stream, but '<!DOCTYPE html>" in str(heard.error)
+    assert "check the base URL" in str(heard.error)
     assert len(str(heard.error)) < 500
     await check(format, head("502 Bad Gateway", content_type="text/html") + HTML, "server!")
 

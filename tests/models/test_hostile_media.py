@@ -229,7 +229,7 @@ async def test_where_a_picture_is_said_to_be_nobody_looks(kind: str) -> None:
     async with serving(head(content_type="image/png") + PNG) as other:
         heard = await hear(kind, JSON + json.dumps({"data": [{"url": f"{other.url}/a.png"}]}).encode())
 
-    assert 'ask with params={"response_format": "b64_json"}' in str(heard.error)
+    assert 'send params={"response_format": "b64_json"}' in str(heard.error)
     assert not other.heads
 
 

@@ -383,12 +383,14 @@ def test_a_name_may_hold_an_at_all_the_same() -> None:
 
 @pytest.mark.parametrize("modality", [one for one in MODALITIES if one != "chat"])
 def test_a_vendor_without_such_models_says_so(modality: str) -> None:
-    with pytest.raises(ConfigError, match=rf"anthropic has no models of the type .* compatible:model@{modality}"):
+    with pytest.raises(
+        ConfigError, match=rf"anthropic has no supported models of the type .* compatible:model@{modality}"
+    ):
         get_model(f"anthropic:claude@{modality}", environ={})  # and not that a key is missing
 
 
 def test_only_its_like_can_stand_in_for_a_model() -> None:
-    with pytest.raises(ConfigError, match="of the same type"):
+    with pytest.raises(ConfigError, match="of one type"):
         FallbackModel(get_model("openai:gpt-image-1", key="k"), get_model("openai:gpt-5.2", key="k"))
 
 

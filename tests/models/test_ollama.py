@@ -596,7 +596,7 @@ async def test_what_is_no_stream_is_shown(data: bytes) -> None:
     error = await failed(data)
 
     assert (error.kind, error.retryable) == ("response", False)
-    assert f"sent no stream but {data[:200].decode()!r}" in str(error)
+    assert f"sent no stream, but {data[:200].decode()!r}" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -615,7 +615,7 @@ async def test_a_line_that_no_model_sends_is_said_to_be_that(data: bytes) -> Non
     error = await failed(data + b"\n")
 
     assert (error.kind, error.retryable) == ("response", False)
-    assert "something that no model sends" in str(error)
+    assert "is not that of a model" in str(error)
 
 
 async def test_an_answer_without_a_word_was_cut_off() -> None:

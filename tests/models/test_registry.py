@@ -91,7 +91,7 @@ async def test_every_vendor_can_be_asked(vendor: str) -> None:
         ("antropic:claude", "did you mean anthropic:claude?"),
         ("anthropic", "did you mean anthropic:…?"),
         ("anthropic:", "did you mean anthropic:…?"),
-        ("compatible:m", "needs a base_url: where the server is, for example http://127.0.0.1:8000/v1"),
+        ("compatible:m", "needs a base_url, the address of the server; for example http://127.0.0.1:8000/v1"),
         (
             "openai:gpt-5",
             "openai:gpt-5 needs a key: `everturn auth login openai` stores it, or set the environment variable OPENAI_API_KEY (in Python you can also pass key=… to get_model)",
@@ -189,7 +189,7 @@ def test_a_base_url_that_is_none_is_refused(url: str) -> None:
 async def test_where_no_name_is_resolved_the_network_is_to_be_checked() -> None:
     model = get_model("m", base_url="http://nowhere.invalid/v1", environ={}, retry=RetryPolicy(attempts=1))
     with pytest.raises(
-        ModelError, match=r"nobody answers at http://nowhere\.invalid: .*; check the network connection"
+        ModelError, match=r"no server answers at http://nowhere\.invalid: .*; check the network connection"
     ):
         async for _ in model.stream(ModelRequest("m", "", [], [], {})):
             pass
@@ -198,7 +198,7 @@ async def test_where_no_name_is_resolved_the_network_is_to_be_checked() -> None:
 async def test_where_nobody_listens_is_said_and_tried_again() -> None:
     model = get_model("m", base_url="http://127.0.0.1:9/v1", environ={}, retry=RetryPolicy(initial_delay=0.0))
     with pytest.raises(
-        ModelError, match=r"nobody answers at http://127\.0\.0\.1:9: .*and the base URL right\?"
+        ModelError, match=r"no server answers at http://127\.0\.0\.1:9: .*and the base URL right\?"
     ) as caught:
         async for _ in model.stream(ModelRequest("m", "", [], [], {})):
             pass

@@ -242,7 +242,7 @@ def test_a_mode_that_is_named_is_taken_or_refused() -> None:
         plan_output(asked(schema_of(dict[str, int]), output_mode="native"), VENDORS["openai"])
     with pytest.raises(ModelError, match="there is no output_mode 'strict'"):
         plan_output(asked(CITY, output_mode="strict"), VENDORS["openai"])
-    with pytest.raises(ModelError, match="output_schema is a JSON Schema"):
+    with pytest.raises(ModelError, match="output_schema must be a JSON Schema"):
         plan_output(ModelRequest("m", "", [], [], {"output_schema": "city"}), VENDORS["openai"])
 
 

@@ -291,7 +291,7 @@ MUTANTS = [
     Mutant(
         "the last of two answers wins",
         "core/gate_rows.py",
-        '        raise AnsweredOtherwise(f"gate {gate} has been answered otherwise already")\n',
+        '        raise AnsweredOtherwise(f"gate {gate} has already been answered in another way")\n',
         "        return True\n",
         f"{STORE}test_the_first_answer_wins_and_the_same_again_changes_nothing",
     ),

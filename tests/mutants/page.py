@@ -136,7 +136,7 @@ PAGE_MUTANTS = [
     Mutant(
         "a server is trusted as it is by now",
         "access/admin.py",
-        '        if _hash(source, spec) != seen.hash:\n            raise HashMismatch("this server is not what was shown any more; look at it again")\n        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)\n        if _hash(source, spec) != seen.hash:',
+        '        if _hash(source, spec) != seen.hash:\n            raise HashMismatch("this server has changed since it was shown; review it again")\n        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)\n        if _hash(source, spec) != seen.hash:',
         '        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)\n        if False:',
         TRUSTED,
     ),

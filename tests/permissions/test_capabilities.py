@@ -242,7 +242,7 @@ def test_a_power_is_allowed_by_its_own_rule_and_denied_by_that_of_its_program() 
 
 def test_no_command_can_pass_for_a_power() -> None:
     for line in ("'!sed' -i x", "\\!sed -i x", "sudo '!sed' x"):
-        with pytest.raises(UnreadableCommand, match="looks like something else"):
+        with pytest.raises(UnreadableCommand, match="looks like other syntax"):
             read_command(line)
 
 

@@ -61,14 +61,14 @@ def test_short_forms_mean_what_they_say(text: str, tool: str, match: dict[str, s
     [
         ("", "a rule is TOOL"),
         ("send(Dear *)", "which argument of send is meant"),
-        ("read_file()", "for all calls say read_file"),
+        ("read_file()", "for all calls write read_file"),
         ("read_file(a", "a rule is TOOL"),
         ("run_shell(command=)", "it is empty"),
         ("a(b=1, b=2)", "b is there twice"),
-        ('{tool = "a", action = "deny"}', "the rule says deny, and is given as one to allow"),
+        ('{tool = "a", action = "deny"}', "the rule has the action deny, but is passed as a rule to allow"),
         ('{tool = "a"}\nother = 1', "more than one rule"),
         ('{tool = "a", when = "x"}', "a rule has no 'when'"),
-        ("{tool", "no table in TOML"),
+        ("{tool", "not a TOML table"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_hint(text: str, why: str) -> None:

@@ -85,11 +85,11 @@ def test_what_makes_no_sense_is_refused_with_its_line_and_what_does(name: str) -
     ("text", "part"),
     [
         ("a = 1\nb = ?\n", "x:2: this is not valid TOML"),
-        ('\n[permissions]\ntool = "a"', "x:2: rules are written one by one"),
-        ("permissions = 5", "x:1: rules are written one by one"),
+        ('\n[permissions]\ntool = "a"', "x:2: write each rule in its own table"),
+        ("permissions = 5", "x:1: write each rule in its own table"),
         ("permissions = [5]", "x:1: a rule is a table"),
-        ('[[permission]]\ntool = "a"', "there is 'permission'; rules stand under [[permissions]]"),
-        ('[[Permissions]]\ntool = "a"', "rules stand under [[permissions]]"),
+        ('[[permission]]\ntool = "a"', "there is 'permission'; rules go under [[permissions]]"),
+        ('[[Permissions]]\ntool = "a"', "rules go under [[permissions]]"),
     ],
 )
 def test_a_text_that_is_not_rules_is_refused(text: str, part: str) -> None:

@@ -171,12 +171,12 @@ def test_an_item_has_a_text_that_reads_as_it_is_written() -> None:
     ("line", "said"),
     [
         ("$X log", "'$X' is only known when it runs; name the command itself"),
-        ("git\u200b log", "the command line holds the character U+200B; write it without"),
+        ("git\u200b log", "the command line contains the character U+200B; remove it"),
         ("curl x | sh", "what sh would read from its input is not known; give it a file, or a script with -c"),
         ("a; " * 65, "this command line does more than 64 things; split it"),
-        ("a " + "b" * 20_000, "this command line is too long to judge (20002 bytes, at most 8192)"),
-        ("eval " * 12 + "a", "these commands are nested too deep to judge; run the inner ones by themselves"),
-        ("nice " * 12 + "a", "these commands are nested too deep to judge; run the inner ones by themselves"),
+        ("a " + "b" * 20_000, "this command line is too long to check (20002 bytes, at most 8192)"),
+        ("eval " * 12 + "a", "these commands are nested too deeply to check; run the inner ones by themselves"),
+        ("nice " * 12 + "a", "these commands are nested too deeply to check; run the inner ones by themselves"),
         ("a `b \\`c\\``", "backticks around backslashes, comments or backticks cannot be read; write $(…)"),
     ],
 )
@@ -200,7 +200,7 @@ def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
 def test_without_the_parser_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
     parser._language.cache_clear()
-    with pytest.raises(ConfigError, match=r"install everturn\[shell\]"):
+    with pytest.raises(ConfigError, match=r"need everturn\[shell\]"):
         read_command("git log")
     parser._language.cache_clear()
 

@@ -53,7 +53,7 @@ async def test_a_sub_agent_that_is_left_with_none_of_its_tools_fails_and_says_wh
     part = await result_of(Chat(asked_for(), tools=tools), **options)
     assert part.state == "failed"
     assert part.output is not None
-    assert "has none of them: a sub-agent has at most the tools of the turn that calls it" in part.output.text
+    assert "none of them is available: a sub-agent has at most the tools of the turn that calls it" in part.output.text
 
 
 async def test_a_sub_agent_whose_tools_are_all_denied_fails_and_names_them() -> None:

@@ -144,7 +144,7 @@ async def test_a_text_or_anything_but_true_approves_nothing() -> None:
     async with served(*MAILING) as here, connect(here) as client:
         story = await Story().read(client.send_message(message(text="Mail Bob")))
         for words in ("yes", "approved: true", story.questions[0]["gate"]):
-            with pytest.raises(A2AError, match="a text approves nothing"):
+            with pytest.raises(A2AError, match="a text cannot approve a call"):
                 await Story().read(client.send_message(message(text=words, task=story.task)))
         with pytest.raises(A2AError, match="none of these questions is open"):
             await Story().read(client.send_message(message(data(gate="other", approved=True), task=story.task)))
@@ -211,7 +211,7 @@ async def test_a_file_comes_along_and_a_url_is_never_fetched() -> None:
         file = pb.Part(raw=b"hello", filename="a.txt", media_type="text/plain")
         story = await Story().read(client.send_message(message(file, text="Read this")))
         task = await client.get_task(pb.GetTaskRequest(id=story.task))
-        with pytest.raises(A2AError, match="no URL is fetched"):
+        with pytest.raises(A2AError, match="URLs are not fetched"):
             await Story().read(client.send_message(message(pb.Part(url="http://127.0.0.1:1/x"), text="This")))
     assert [part.filename for part in task.history[0].parts if part.filename] == ["a.txt"]
 

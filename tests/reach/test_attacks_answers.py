@@ -103,9 +103,9 @@ async def test_nobody_answers_or_claims_in_the_name_of_the_app_or_a_plugin(by: s
     async with talk.process(calls(call("ring")), say("Done.")) as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
-        with pytest.raises(ConfigError, match="say who answers"):
+        with pytest.raises(ConfigError, match="pass the id of the person who answers"):
             await chat.answer(gate, deny="not known", by=by)
-        with pytest.raises(ConfigError, match="say who answers"):
+        with pytest.raises(ConfigError, match="pass the id of the person who answers"):
             await chat.claim(gate, by)
         await chat.answer(gate, deny="not known", by="ada")
         await turn
@@ -134,10 +134,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "too long": (Question("q", timeout=1e300), "seconds, at most"),
     "before now": (Question("q", timeout=-1.0), "timeout=-1.0: seconds"),
     "an endless lease": (Question("q", kind="client", lease=float("inf")), "lease=inf: seconds, at most 3600"),
-    "another kind": (Question("q", kind="call"), "a tool asks a form, or a client"),  # pyright: ignore[reportArgumentType]
-    "bytes": (Question(b"q"), "a question is a text"),  # pyright: ignore[reportArgumentType]
+    "another kind": (Question("q", kind="call"), "must be 'form' or 'client'"),  # pyright: ignore[reportArgumentType]
+    "bytes": (Question(b"q"), "a question must be a string"),  # pyright: ignore[reportArgumentType]
     "a book": (Question("q" * 100_001), "at most 100,000 characters"),
-    "a list": (Question("q", schema=["x"]), "is an object"),  # pyright: ignore[reportArgumentType]
+    "a list": (Question("q", schema=["x"]), "must be an object"),  # pyright: ignore[reportArgumentType]
     "no JSON": (Question("q", schema={"x": object()}), "plain JSON"),
     "no question": ("q", "not a str"),
 }

@@ -57,7 +57,7 @@ async def test_what_could_tell_a_private_value_in_another_form_is_not_given_it(
     await talk.tell(calls(call("lookup")), calls(call(name, **written)), say("Done."))
     [_, came] = await talk.settled()
     assert (came.state, talk.asked) == ("failed", [])
-    assert f"{name} may tell what it is given, and cannot be given private values" in came.output.text
+    assert f"{name} may pass on its arguments, so it cannot receive private values" in came.output.text
 
 
 async def test_what_a_tool_called_by_itself_cannot_be_referred_to_and_is_not_named() -> None:
@@ -172,4 +172,4 @@ async def test_there_is_an_end_to_how_deep_calls_within_calls_go() -> None:
     talk = Talk(batch)
     await talk.tell(calls(call("batch", number=0)), say("Done."))
     assert deepest == [*range(9)]
-    assert {one.output.text for one in await talk.settled()} == {"calls within calls go 8 deep; this would be one more"}
+    assert {one.output.text for one in await talk.settled()} == {"calls within calls go 8 deep, and this exceeds it"}

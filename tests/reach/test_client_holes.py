@@ -60,7 +60,7 @@ class Failing(MemoryStore):
     ("times", "told"),
     [
         ({"claimcall": 3}, "could not do bell"),
-        ({"resolvegate": 3}, "what bell"),
+        ({"resolvegate": 3}, "the result of bell"),
         ({"gates": 3}, "cannot look for calls"),
     ],
     ids=["claims", "answers", "looks"],
@@ -132,7 +132,7 @@ def test_a_schema_of_64_kb_is_taken_and_none_that_is_larger():
     client_tool("bell", "Ring.", large(MAX_SCHEMA_BYTES), answer=large(MAX_SCHEMA_BYTES))
     with pytest.raises(ConfigError, match="at most 65,536 bytes of JSON, and this one has 65,537"):
         client_tool("bell", "Ring.", large(MAX_SCHEMA_BYTES + 1))
-    with pytest.raises(ConfigError, match="check the rest where the tool is run"):
+    with pytest.raises(ConfigError, match="check the rest in the tool"):
         client_tool("bell", "Ring.", large(31), answer=large(MAX_SCHEMA_BYTES + 1))
 
 

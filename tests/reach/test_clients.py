@@ -201,7 +201,7 @@ async def test_nobody_has_longer_than_the_tool_has(store: Store) -> None:
         talk.clock.advance(31.0)
         await turn
     [came] = await talk.settled()
-    assert (came.state, came.output.text) == ("failed", "no client did this: nobody answered in time")
+    assert (came.state, came.output.text) == ("failed", "no client ran this: nobody answered in time")
 
 
 @pytest.mark.parametrize("at", ["claimed", "asked"])
@@ -256,7 +256,7 @@ async def test_what_a_client_returns_that_does_not_fit_is_an_error_that_the_mode
             await turn
     [came] = await talk.settled()
     assert came.state == "failed"
-    assert "does not fit" in came.output.text
+    assert "does not match the schema" in came.output.text
 
 
 async def test_the_error_of_a_client_is_told_to_the_model() -> None:
@@ -287,7 +287,7 @@ async def test_a_person_may_refuse_for_the_client(store: Store) -> None:
         await chat.answer(gate, deny="it is night")
         await turn
     [came] = await talk.settled()
-    assert (came.state, came.output.text) == ("failed", "no client did this: it is night")
+    assert (came.state, came.output.text) == ("failed", "no client ran this: it is night")
 
 
 # Where it stands -----------------------------------------------------------------------------------------------------
@@ -301,9 +301,9 @@ async def test_a_tool_of_a_face_that_is_named_like_one_that_is_here_is_refused(n
 
     talk = Talk(look)
     async with talk.process(say("?")) as chat:
-        with pytest.raises(ConfigError, match="is taken"):
+        with pytest.raises(ConfigError, match="is already used"):
             await chat.send("go", clients=[ClientTool(name, "Look.", TIMES)])
-        with pytest.raises(ConfigError, match="is taken"):
+        with pytest.raises(ConfigError, match="is already used"):
             await chat.send("go", clients=[ClientTool("a", "A.", TIMES), ClientTool("a", "A.", TIMES)])
         assert await chat.messages() == []
 

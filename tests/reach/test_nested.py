@@ -176,7 +176,7 @@ async def test_there_is_an_end_to_how_many_calls_a_tool_makes(monkeypatch: pytes
     talk = Talk(look, working(*(("look", {"place": str(n)}) for n in range(25))))
     await talk.tell(*SCRIPT)
     said = (await last(talk)).split("\n")
-    assert said[19:21] == ["seen 19", "! a call may make 20 calls of its own; this would be one more"]
+    assert said[19:21] == ["seen 19", "! a call may make 20 calls of its own, and this exceeds it"]
     assert len(await talk.events(NestedCallRequested)) == 20
 
 

@@ -239,7 +239,7 @@ async def test_one_that_is_still_under_way_is_not_gone_on_with() -> None:
         [came] = await talk.settled()
         assert (came.state, came.output.text) == (
             "failed",
-            "that sub-agent run is still under way; wait for its answer first",
+            "that sub-agent run is still running; wait for its answer first",
         )
         await chat.answer(gate, allow="once")
         assert (await turn).text == "Done."

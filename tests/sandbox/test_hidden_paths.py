@@ -116,7 +116,7 @@ def test_a_folder_that_is_too_deep_or_too_large_to_be_gone_through_is_not_shown(
     with pytest.raises(ToolError, match="more than 5 files and folders in its folder are protected"):
         found(folder)
     monkeypatch.setattr(hidden_paths, "MOST_ENTRIES", 10)
-    with pytest.raises(ToolError, match="give it a smaller folder"):
+    with pytest.raises(ToolError, match="choose a smaller folder"):
         found(folder)
 
 
@@ -136,7 +136,7 @@ def test_a_folder_that_nobody_may_read_is_hidden_for_its_owner_could_let_itself_
 
 def test_a_bubblewrap_that_is_too_old_to_keep_anything_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap_runner, "can_mount_descriptors", lambda: False)
-    with pytest.raises(ConfigError, match=r"take 0\.10 or a patched one"):
+    with pytest.raises(ConfigError, match=r"install 0\.10 or newer"):
         Bubblewrap(folder, path_policy=make_path_policy(PROTECTED))
 
 

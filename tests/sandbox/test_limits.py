@@ -125,7 +125,7 @@ Bubblewrap({str(folder)!r}, writable=True).run_program(["/bin/sh", "-c", "touch 
 def test_where_a_group_cannot_be_made_nothing_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     gone = cgroups.CgroupParent(1, str(tmp_path / "gone"))
     monkeypatch.setattr(cgroups, "find_parent_cgroup", lambda: gone)
-    with pytest.raises(cgroups.ToolError, match="no control group could be made"):
+    with pytest.raises(cgroups.ToolError, match="no control group could be created"):
         Bubblewrap().run_program(["/bin/echo", "ran"])
 
 

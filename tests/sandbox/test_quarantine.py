@@ -184,8 +184,8 @@ async def test_a_quarantine_that_cannot_be_made_is_reported(folder: Path, monkey
     from everturn.sandbox import quarantine
 
     def refuse(*_: object) -> int:
-        raise ToolError("nothing can be put in quarantine")
+        raise ToolError("files cannot be moved to quarantine")
 
     monkeypatch.setattr(quarantine, "_root", refuse)
     said = await use(folder, "echo x > AGENTS.md")
-    assert "nothing can be put in quarantine" in said.text
+    assert "files cannot be moved to quarantine" in said.text

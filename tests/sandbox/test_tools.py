@@ -186,7 +186,7 @@ async def test_a_shell_without_a_limit_of_memory_is_offered_and_says_so(
     )
     with caplog.at_level(logging.WARNING):
         tool = run_shell()
-    assert "not limited as a whole: no cgroup" in caplog.text
+    assert "limited per process only, not as a whole: no cgroup" in caplog.text
     assert "what the kernel keeps for them (sockets, files in /tmp) is not limited" in tool.spec.description
     assert "memory" not in (await use(tool, command="true")).metadata["guarantees"]  # type: ignore[index]
 

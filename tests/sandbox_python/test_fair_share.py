@@ -47,7 +47,7 @@ async def test_who_waits_too_long_is_told_so_and_others_and_nobody_do_not_wait()
         shares.acquire("", never),
         shares.acquire("", never),
     ):
-        with pytest.raises(ToolError, match=r"1 programs of this session are under way.*do with fewer at once"):
+        with pytest.raises(ToolError, match=r"1 programs of this session are running.*run fewer at once"):
             async with shares.acquire("one", lambda: None):
                 raise AssertionError
     async with shares.acquire("one", never):

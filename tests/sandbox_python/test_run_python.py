@@ -145,7 +145,7 @@ async def test_a_tool_that_fails_raises_an_error_that_the_code_can_catch():
         ("get(key={1, 2})", "a set cannot be given"),
         ("get(key=float('nan'))", "JSON does not have"),
         ("get(key=2**64)", "JSON does not have"),
-        ("get(key={1: 2})", "keys of a dict must be texts"),
+        ("get(key={1: 2})", "keys of a dict must be strings"),
         ("1 +", "SyntaxError"),
         ("x = get\nx.y", "AttributeError"),
     ],
@@ -266,7 +266,7 @@ async def test_when_all_workers_are_taken_a_run_says_so_and_does_not_wait_for_ev
         return (await sandbox.run("1")).value
 
     ran = await sandbox.run("nested()", call=nested, functions=["nested"])
-    assert "RuntimeError: all 1 Python interpreters are taken" in ran.error
+    assert "RuntimeError: all 1 Python interpreters are busy" in ran.error
     await sandbox.aclose()
 
 

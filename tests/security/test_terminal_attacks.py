@@ -262,7 +262,7 @@ def test_a_device_is_not_replaced_by_an_export(capsys: pytest.CaptureFixture[str
     os.mkfifo(tmp_path / "pipe")
     words = ["export", "a", "-o", str(tmp_path / "pipe"), "--force", "--store", str(tmp_path / "a.db")]
     assert main(words) == 2
-    assert "no plain file" in capsys.readouterr().err
+    assert "not a regular file" in capsys.readouterr().err
 
 
 def test_the_token_of_this_machine_is_not_shown_to_another_user(

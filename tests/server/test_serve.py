@@ -147,7 +147,7 @@ def test_a_port_that_is_taken_is_said() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ConfigError, match=r"cannot be listened on: [A-Z]"):
+        with pytest.raises(ConfigError, match=r"cannot be used: [A-Z]"):
             listen(ServerOptions(port=taken.getsockname()[1]))
 
 

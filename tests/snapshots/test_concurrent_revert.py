@@ -51,7 +51,7 @@ async def test_a_folder_in_which_another_session_works_is_reverted_only_after_th
         [files] = [part for part in result.message.parts if isinstance(part, FilesPart)]
         turn = await Chat(model, app=app, session="b").send("two")
         await wait_until((folder / "two").exists)
-        with pytest.raises(CommandRefused, match="is under way, maybe in another session: wait until it is over"):
+        with pytest.raises(CommandRefused, match="is running, maybe in another session: wait until it has ended"):
             await chat.revert(files)
         assert (folder / "one").exists()
         assert (folder / "two").exists()
@@ -91,7 +91,7 @@ async def test_a_process_that_works_in_a_folder_keeps_others_from_restoring_it_u
     )
     assert other.stdout is not None
     assert await other.stdout.readline() == b"in\n"
-    with pytest.raises(CommandRefused, match="is under way"):
+    with pytest.raises(CommandRefused, match="is running"):
         await shadow.restore(tree)
     assert (folder / "new").exists()
     other.kill()

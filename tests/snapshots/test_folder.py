@@ -372,7 +372,7 @@ async def test_a_restore_whose_files_are_gone_from_the_store_changes_nothing(
     write(folder, file="2", other="2")
     await shadow.record()
     (shadow.store_dir / "git" / "objects" / name[:2] / name[2:]).unlink()
-    with pytest.raises(CommandRefused, match="gone from the snapshots"):
+    with pytest.raises(CommandRefused, match="missing from the snapshots"):
         await shadow.restore(before)
     assert on_disk(folder) == {b"file": ("file", b"2"), b"other": ("file", b"2")}
 

@@ -331,7 +331,7 @@ async def test_a_backup_overwrites_nothing_and_leaves_no_half_of_itself(stores: 
         await create_backup(source, folder)
     await seed(source)
     await create_backup(source, folder)
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="already exists"):
         await create_backup(source, folder)
     assert [path.name for path in folder.parent.iterdir() if "partial" in path.name] == []
     assert all(path.stat().st_mode & 0o077 == 0 for path in (folder, *files_below(folder)))

@@ -118,7 +118,7 @@ def test_less_than_nothing_was_never_used(used: Usage) -> None:
         StepFinished(turn="t", at=NOON, step=1, parts=(), finish="stop", usage=used),
         TurnCompleted(turn="t", at=NOON, usage=used),
     ):
-        with pytest.raises(UnreadableLog, match="less than nothing"):
+        with pytest.raises(UnreadableLog, match="is negative"):
             sanitize_events([event], NOON)
 
 
@@ -161,7 +161,7 @@ async def test_a_tree_in_a_file_names_only_what_is_in_the_file(tmp_path: Path) -
         last = changed("", before="", after=name_of(tree), blobs=(name_of(mine),))
         return packed(tmp_path / "s.zip", [*BEGUN, last, *turn_ended_events()], mine, tree)
 
-    with pytest.raises(UnreadableLog, match="a file in its trees that it does not speak of"):
+    with pytest.raises(UnreadableLog, match="a file in its trees is not listed"):
         await import_session(store, forged(theirs))
     assert await store.sessions() == []
     assert await import_session(store, forged(mine)) == "s"

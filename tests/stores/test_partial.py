@@ -155,11 +155,11 @@ async def test_what_another_package_provides_is_found_by_its_entry_point(package
 
 
 def test_an_unknown_name_is_refused_with_those_that_there_are(package: Path) -> None:
-    with pytest.raises(ConfigError, match=r"names no store; there are: .*, memory, acme://…"):
+    with pytest.raises(ConfigError, match=r"is not a store; there are: .*, memory, acme://…"):
         get_store("other://host")
-    with pytest.raises(ConfigError, match=r"names no bus; there are: memory, acme://…"):
+    with pytest.raises(ConfigError, match=r"is not a bus; there are: memory, acme://…"):
         get_bus("other://host")
-    with pytest.raises(ConfigError, match=r"names no engine; there are: acme://…"):
+    with pytest.raises(ConfigError, match=r"is not an engine; there are: acme://…"):
         get_engine("other://host")
     with pytest.raises(ConfigError, match="did you mean acme:large"):
         get_model("acne:large")

@@ -309,11 +309,11 @@ Change = Callable[[dict[str, bytes]], dict[str, bytes]]
 HOSTILE: dict[str, tuple[str, Change]] = {
     "no log": ("no log.jsonl", lambda e: {name: data for name, data in e.items() if name != "log.jsonl"}),
     "no manifest": ("no manifest.json", lambda e: {name: data for name, data in e.items() if name != "manifest.json"}),
-    "a way out": ("no place", lambda e: {**e, "../../etc/passwd": b"x"}),
-    "a blob with a way out": ("no place", lambda e: {**e, f"blobs/../{'a' * 61}": b"x"}),
-    "a folder": ("no place", lambda e: {**e, "blobs/": b""}),
+    "a way out": ("unknown entry", lambda e: {**e, "../../etc/passwd": b"x"}),
+    "a blob with a way out": ("unknown entry", lambda e: {**e, f"blobs/../{'a' * 61}": b"x"}),
+    "a folder": ("unknown entry", lambda e: {**e, "blobs/": b""}),
     "another blob": ("not those", lambda e: {**e, f"blobs/{hashlib.sha256(b'x').hexdigest()}": b"x"}),
-    "other bytes": ("do not give", lambda e: {**e, blobs(e)[0]: b"x" + e[blobs(e)[0]][1:]}),
+    "other bytes": ("do not match", lambda e: {**e, blobs(e)[0]: b"x" + e[blobs(e)[0]][1:]}),
     "a blob less": ("not those", lambda e: {name: data for name, data in e.items() if name != blobs(e)[0]}),
     "an event less": ("should have", lambda e: {**e, "log.jsonl": e["log.jsonl"].partition(b"\n")[2]}),
     "half an event": ("not an event", lambda e: {**e, "log.jsonl": e["log.jsonl"][:-20]}),
@@ -325,8 +325,8 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "a newer format": ("upgrade", lambda e: manifest(e, version=2)),
     "another format": ("not a", lambda e: manifest(e, format="docx")),
     "a head that is not there": ("should have", lambda e: manifest(e, head=7)),
-    "no JSON": ("no exported", lambda e: {**e, "manifest.json": b"\xff"}),
-    "a deep manifest": ("no exported", lambda e: {**e, "manifest.json": b"[" * 100_000}),
+    "no JSON": ("not an exported", lambda e: {**e, "manifest.json": b"\xff"}),
+    "a deep manifest": ("not an exported", lambda e: {**e, "manifest.json": b"[" * 100_000}),
     "another session's command": (
         "another session",
         lambda e: {**e, "inbox.jsonl": e["inbox.jsonl"].replace(b'"session":"s"', b'"session":"z"')},
@@ -352,7 +352,7 @@ async def test_a_file_that_is_not_right_is_refused_and_says_why(
 
 
 async def test_a_blob_that_is_packed_is_refused(entries: dict[str, bytes], tmp_path: Path) -> None:
-    assert "blobs are not" in await refused(pack(tmp_path / "x.zip", entries, packed=True))
+    assert "blobs must not be" in await refused(pack(tmp_path / "x.zip", entries, packed=True))
 
 
 async def test_an_entry_that_is_there_twice_is_refused(entries: dict[str, bytes], tmp_path: Path) -> None:

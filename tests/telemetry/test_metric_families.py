@@ -50,7 +50,7 @@ from tests.helpers.server_streams import Page, house_of, serving, so, somebody
 from tests.helpers.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ("docs/deploy/operations.md", "deploy/kubernetes.md")
+PAGES = ("docs/deploy/operations.md", "docs/deploy/kubernetes.md", "docs/deploy/alerts.md")
 
 
 def silent() -> list[str]:

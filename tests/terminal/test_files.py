@@ -65,7 +65,7 @@ def test_a_file_dropped_on_the_prompt_is_attached_and_not_sent(start: Start, her
         ("nope.txt", "there is no file nope.txt; is the path right?"),
         ("empty.txt", "empty.txt is empty; there is nothing to send"),
         ("folder", "folder is a folder; name the files in it"),
-        ("pipe", "pipe is not a plain file; copy what is in it to one"),
+        ("pipe", "pipe is not a regular file; copy its content to one"),
         ("talk.mp3 nope.txt", "there is no file nope.txt"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_file_in_an_answer_is_a_row_with_a_hint_the_first_time(start: Start, t
 def test_save_writes_the_files_that_came_last_and_never_over_another(start: Start, tmp_path: Path):
     (tmp_path / "cat.png").write_bytes(b"mine")
     terminal = start(cwd=tmp_path)
-    assert "× there is nothing to save: no answer has brought a file yet\n" in ask(terminal, "/save")
+    assert "× there is nothing to save: no answer has a file yet\n" in ask(terminal, "/save")
     ask(terminal, "draw two")
     ask(terminal, "Thanks")
 

@@ -46,10 +46,10 @@ def test_what_is_allowed_once_runs_once_with_what_was_shown(start: Start, done: 
         "I will write.\n"
         "? send_mail needs approval\n"
         "  because: no rule covers this call of send_mail\n"
-        "  with exactly these arguments:\n"
+        "  arguments:\n"
         "    text  Lunch?\n"
         "    to    ada@example.org\n"
-        "  always would store this rule, for this conversation:\n"
+        "  “always” stores this rule, for this conversation:\n"
         '    {tool = "send_mail", action = "allow"}\n'
         "[y] allow once   [a] always   [e] edit   [r] I did it   [n] deny   [?] help\n"
     ) in terminal.text
@@ -125,7 +125,7 @@ def test_always_is_not_there_where_it_is_not_offered(start: Start, done: Path):
     terminal.type("shout\n")
     terminal.until(ASKED)
     assert "[a]" not in terminal.text
-    assert "always would store" not in terminal.text
+    assert "stores this rule" not in terminal.text
     terminal.type("a\n")
     terminal.until(ASKED)
 
@@ -254,7 +254,7 @@ def test_edited_arguments_are_checked_shown_again_and_only_then_run(start: Start
     terminal.type('{"text": "Hi \\u202e", "urgent": true}\n')
     terminal.until(ASKED)
     again = terminal.text.rpartition("? send_mail needs approval")[2]
-    assert "with your changes, exactly these arguments:\n" in again
+    assert "arguments with your changes:\n" in again
     assert r"    text    Hi \u202e" + "\n" in again
     assert "    urgent  true\n" in again
     assert "[a]" not in again
@@ -276,7 +276,7 @@ def test_arguments_are_edited_in_the_editor_that_the_person_has_chosen(start: St
     terminal.until(ASKED)
     terminal.type("e\n")
     terminal.until(ASKED)
-    assert "with your changes, exactly these arguments:\n    text  Dinner?\n" in terminal.text
+    assert "arguments with your changes:\n    text  Dinner?\n" in terminal.text
     ask(terminal, "y")
 
     assert did(done) == "mail ada@example.org 7 False\n"
@@ -356,9 +356,9 @@ def test_a_result_is_sent_redacted_or_withheld(start: Start, done: Path, keys: l
     terminal.type("inbox\n")
     terminal.until(ASKED)
     assert (
-        "? inbox has run, and the model waits to read what came of it\n"
+        "? Review the result of inbox before the model reads it\n"
         "  because: its result needs review\n"
-        "  it ran with:\n"
+        "  arguments used:\n"
         "    folder  new\n"
         "  the model would read, 3 lines:\n"
         "    │ From: ada\n"
@@ -379,15 +379,15 @@ def test_what_is_not_in_a_result_cannot_be_taken_out_of_it(start: Start, done: P
     terminal = start(*TOOLS, "--review", "on_error")
     terminal.type("fail\n")
     terminal.until(ASKED)
-    assert "? fail has failed, and the model waits to read why\n" in terminal.text
+    assert "? Review the error of fail before the model reads it\n" in terminal.text
     terminal.type("e\n")
     terminal.until(NEXT)
     terminal.type("hunter3\n")
     terminal.until(NEXT)
-    assert "that is not in it" in terminal.text
+    assert "that text does not occur" in terminal.text
     terminal.type("\n")
     terminal.until(ASKED)
-    assert "nothing was taken out" in terminal.text
+    assert "nothing was removed" in terminal.text
 
 
 # Ctrl-C, Ctrl-D, and going on

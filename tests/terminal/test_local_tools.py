@@ -71,7 +71,7 @@ def test_a_step_that_changed_files_is_told_listed_reverted_and_unreverted(start:
     assert notes.read_text(encoding="utf-8") == "one\n2\n"
     terminal.type("/revert 1\n")
     terminal.until(YES_NO)
-    assert "what they were before step 1" in ask(terminal, "y")
+    assert "reverted to before step 1" in ask(terminal, "y")
     assert sorted(path.name for path in folder.iterdir()) == ["a.txt"]
     terminal.type("/unrevert\n")
     terminal.until(YES_NO)
@@ -133,7 +133,7 @@ def test_where_no_snapshots_can_be_taken_that_is_said_and_files_can_be_worked_on
 def test_a_pipe_neither_reverts_nor_draws_what_changed(folder: Path):
     done = pipe("write\n/files\n/revert 1\n", "--virtual-files", cwd=folder)
 
-    assert done.stdout == "ada read [\"'notes.txt' was written anew: 2 lines added, 0 removed\"]\n"
+    assert done.stdout == "ada read [\"'notes.txt' was created: 2 lines added, 0 removed\"]\n"
     assert "everturn: 1  1 file: notes.txt new +2\n" in done.stderr
     assert "/revert works only in a terminal; it asks before it changes files" in done.stderr
     assert done.returncode == 1
@@ -145,7 +145,7 @@ def test_a_pipe_neither_reverts_nor_draws_what_changed(folder: Path):
         (LocalToolOptions(files="nowhere"), "--files nowhere: there is no such folder"),
         (LocalToolOptions(files="nowhere:ro"), "--files nowhere: there is no such folder"),
         (LocalToolOptions(files=__file__), "it is not a folder"),
-        (LocalToolOptions(files=".", virtual=True), "say one of them"),
+        (LocalToolOptions(files=".", virtual=True), "use one of them"),
         (LocalToolOptions(mcp=("nowhere.json",)), "there is no file nowhere.json"),
     ],
 )
@@ -196,7 +196,7 @@ async def test_of_what_runs_code_only_that_is_offered_whose_promises_hold(monkey
     with pytest.raises(ConfigError, match=r"run_python is not offered: pip install .*it leaks"):
         await build_local_tools(LocalToolOptions(code=True), told.append, None)
     monkeypatch.setattr(shell, "why_shell_unavailable", lambda: "there is no `bwrap`")
-    with pytest.raises(ConfigError, match="run_shell cannot keep here what it promises: there is no `bwrap`"):
+    with pytest.raises(ConfigError, match="run_shell cannot guarantee its limits on this machine: there is no `bwrap`"):
         await build_local_tools(LocalToolOptions(shell=""), told.append, None)
 
 

@@ -87,7 +87,7 @@ def test_every_command_of_a_line_is_judged_by_itself(rules: str, command: str, c
     done = permissions("explain", *words, "--permissions", rules)
 
     assert (done.returncode, done.stderr) == (code, "")
-    assert "run_shell is no tool of this configuration" in done.stdout
+    assert "run_shell is not a tool of this configuration" in done.stdout
     if ";" in command:
         assert "case 1 of 2: command = git log: allow" in done.stdout
         assert "case 2 of 2: command = rm -rf x: deny" in done.stdout
@@ -110,11 +110,11 @@ def test_values_are_what_the_tool_takes_and_what_cannot_be_seen_is_written_out()
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["send_mail", "to"], "'to' is no argument: write name=value"),
+        (["send_mail", "to"], "'to' is not an argument: write name=value"),
         (["send_mail", "{to}"], "these arguments are not a JSON object"),
         (["send_mail", '{"to": "ada"}'], "text: missing"),
         (["send_male", "to=ada", "--no-folder"], "there is no tool called 'send_male'; there are: send_mail"),
-        (["send_mail", "to=a", "text=b", "--subject", "to=url"], "--subject is for a tool that is not given"),
+        (["send_mail", "to=a", "text=b", "--subject", "to=url"], "--subject is only for tools that are not loaded"),
         (["send_mail", "to=a", "text=b", "--session", "x"], "--session names a conversation in a --store"),
         (["send_mail", "to=a", "text=b", "--store", "nope.db", "--session", "x"], "there is no file nope.db"),
         (["send_mail", "to=a", "text=b", "--permissions", "nope.toml"], "nope.toml: the rules cannot be read"),
@@ -187,7 +187,7 @@ def test_check_says_where_a_file_is_wrong(rules: str):
         (["write_file", "path=notes.md", "--mode", "auto-edit"], 0, "auto-edit mode allows file edits"),
         (["write_file", "path=notes.md", "--mode", "plan"], 4, "to change it: another mode, ask or auto-edit"),
         (["read_file", "path=notes.md"], 0, "its own `approval`, defaults"),
-        (["write_file", "path=notes.md", "--no-folder"], 3, "write_file is no tool of this configuration"),
+        (["write_file", "path=notes.md", "--no-folder"], 3, "write_file is not a tool of this configuration"),
     ],
 )
 def test_in_a_repository_the_tools_of_its_folder_are_known(

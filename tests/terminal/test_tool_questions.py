@@ -143,7 +143,7 @@ def test_what_is_for_a_client_can_only_be_denied(start: Start):
     terminal.type("browse\n")
     terminal.until(ASKED)
     assert "? browse waits for a client\n" in terminal.text
-    assert "    Show a page\n  with exactly these arguments:\n    page  home\n[n] deny   [?] help\n" in terminal.text
+    assert "    Show a page\n  arguments:\n    page  home\n[n] deny   [?] help\n" in terminal.text
     for line in ("y", "r", "n all"):
         terminal.type(line + "\n")
         terminal.until(ASKED)

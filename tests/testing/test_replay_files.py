@@ -165,11 +165,11 @@ async def test_a_file_that_was_cut_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableLog, match="upgrade"):
         Recording.load(b'{"everturn":{"version":99}}\n')
     (tmp_path / "it.zip").write_bytes(b"PK\x05\x06" + bytes(18))
-    with pytest.raises(UnreadableLog, match=r"it.zip: it is no exported session"):
+    with pytest.raises(UnreadableLog, match=r"it.zip: it is not an exported session"):
         Recording.read(tmp_path / "it.zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("a", "b")
-    with pytest.raises(UnreadableLog, match="no exported session"):
+    with pytest.raises(UnreadableLog, match="not an exported session"):
         Recording.read(tmp_path / "other.zip")
     with pytest.raises(UnreadableLog, match="No such file"):
         Recording.read(tmp_path / "nothing.jsonl")
@@ -253,7 +253,7 @@ async def test_a_turn_is_recorded_when_it_is_over_and_there(tmp_path: Path) -> N
         await store.append(
             chat.session, await store.head(chat.session), [TurnStarted(turn="open")]
         )  # as another process would
-        with pytest.raises(ConfigError, match="turn open is still under way"):
+        with pytest.raises(ConfigError, match="turn open is still running"):
             await Recording.from_session(store, chat.session, "open")
         with pytest.raises(ConfigError, match="is not over"):
             await record(chat, tmp_path / "it.jsonl")

@@ -25,9 +25,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no name": ({"name": ""}, "not a name"),
     "a schema of a list": ({"schema": {"type": "array"}}, "that of an object"),
     "no schema": ({"schema": {}}, "that of an object"),
-    "no lease": ({"lease": 0.0}, "lease is"),
-    "a lease of days": ({"lease": 90_000.0}, "lease is"),
-    "a negative timeout": ({"timeout": -1.0}, "timeout is"),
+    "no lease": ({"lease": 0.0}, "lease must be"),
+    "a lease of days": ({"lease": 90_000.0}, "lease must be"),
+    "a negative timeout": ({"timeout": -1.0}, "timeout a number"),
     "a schema that is no JSON": ({"schema": {"type": "object", "x": object()}}, "plain JSON"),
     "an answer that is no JSON": ({"output_schema": {"x": object()}}, "plain JSON"),
 }

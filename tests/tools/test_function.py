@@ -168,7 +168,7 @@ async def test_a_parameter_may_be_called_anything(name: str) -> None:
 def test_parameters_that_cannot_be_given_by_name_are_refused(signature: str) -> None:
     space: dict[str, Any] = {}
     exec(f"def odd({signature}): pass", space)
-    with pytest.raises(ConfigError, match="can be given by name"):
+    with pytest.raises(ConfigError, match="must be usable as a keyword argument"):
         tool(space["odd"])
 
 

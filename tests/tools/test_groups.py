@@ -228,10 +228,10 @@ def test_a_name_that_could_not_be_selected_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("how", "text"),
     [
-        ({"tools": look}, "tools and skills are lists"),
-        ({"skills": TIDY}, "tools and skills are lists"),
+        ({"tools": look}, "tools and skills must be lists"),
+        ({"skills": TIDY}, "tools and skills must be lists"),
         ({"skills": ["tidy"]}, "'tidy' is not a skill"),
-        ({"rules": 7}, "rules are a text"),
+        ({"rules": 7}, "rules must be a string"),
     ],
 )
 def test_a_slip_in_a_group_is_refused(how: dict[str, Any], text: str) -> None:
@@ -250,5 +250,5 @@ def test_a_skill_nobody_could_load_is_refused(how: tuple[str, str, str]) -> None
 
 
 def test_a_group_alone_is_not_a_list_of_tools() -> None:
-    with pytest.raises(ConfigError, match="are lists"):
+    with pytest.raises(ConfigError, match="must be lists"):
         Chat(ScriptedModel(), tools=files())  # pyright: ignore[reportArgumentType]

@@ -150,10 +150,10 @@ async def test_a_call_without_a_task_fails_in_words(arguments: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("how", "text"),
     [
-        ({"model": ScriptedModel()}, "the name of one that the runtime knows"),
-        ({"tools": "look"}, "tools are names"),
-        ({"tools": [look]}, "tools are names"),
-        ({"tools": look}, "tools are names"),
+        ({"model": ScriptedModel()}, "the name of a model of the app"),
+        ({"tools": "look"}, "tools must be names"),
+        ({"tools": [look]}, "tools must be names"),
+        ({"tools": look}, "tools must be names"),
         ({"max_steps": 0}, "at least one"),
         ({"budget": 3}, "a Budget"),
     ],
@@ -261,5 +261,5 @@ def test_only_one_that_is_resumable_takes_the_name_of_a_session() -> None:
 @pytest.mark.parametrize("switch", ["resumable", "detached"])
 def test_a_switch_of_an_agent_is_true_or_false(switch: str) -> None:
     wrong: Any = {switch: "no"}
-    with pytest.raises(ConfigError, match=f"{switch} is True or False"):
+    with pytest.raises(ConfigError, match=f"{switch} must be True or False"):
         SubagentTool("helper", "Helps.", **wrong)

@@ -87,10 +87,10 @@ def test_a_function_says_where_it_comes_from() -> None:
         ({"approval": ["ask"]}, "there are: auto"),
         ({"read_only": "none"}, "it is True or False"),
         ({"review": "sometimes"}, "there are: never, on_error, always"),
-        ({"timeout": 0}, "more than none"),
-        ({"timeout": True}, "more than none"),
-        ({"timeout": float("nan")}, "more than none"),
-        ({"timeout": "60"}, "more than none"),
+        ({"timeout": 0}, "more than 0"),
+        ({"timeout": True}, "more than 0"),
+        ({"timeout": float("nan")}, "more than 0"),
+        ({"timeout": "60"}, "more than 0"),
         ({"repeatable": "no"}, "True or False"),
         ({"egress": 0}, "True or False"),
         ({"untrusted": None}, "True or False"),
@@ -116,7 +116,7 @@ def test_a_choice_that_makes_no_sense_is_refused(choice: dict[str, Any], words: 
 
 def test_a_choice_nobody_knows_is_refused() -> None:
     with pytest.raises(
-        TypeError, match="tool 'fetch': there is no choice excute; there are: name, read_only, idempotent, resumable"
+        TypeError, match="tool 'fetch': there is no option excute; there are: name, read_only, idempotent, resumable"
     ):
         tool(excute="ask")(fetch)  # pyright: ignore[reportCallIssue]
 
@@ -126,7 +126,7 @@ def test_a_tool_that_runs_commands_needs_what_reads_them(monkeypatch: pytest.Mon
 
     assert tool(subjects={"command": "command"})(run_shell).spec.subjects == {"command": "command"}
     monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
-    with pytest.raises(ConfigError, match=r"install everturn\[shell\]"):
+    with pytest.raises(ConfigError, match=r"need everturn\[shell\]"):
         tool(subjects={"command": "command"})(run_shell)
 
 

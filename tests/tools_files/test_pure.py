@@ -189,7 +189,7 @@ def test_a_tree_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ToolError, match="at most 2 files"):
         write_tree({"a": leaf, "b": leaf, "c": leaf})
     monkeypatch.setattr(trees, "MAX_TOTAL_BYTES", 15)
-    with pytest.raises(ToolError, match="of files in all"):
+    with pytest.raises(ToolError, match="of files in total"):
         write_tree({"a": leaf, "b": leaf})
     with pytest.raises(ToolError, match="at most 8 MiB"):
         write_tree({"a": FileEntry("1" * 64, 8 * 2**20 + 1)})
@@ -200,7 +200,7 @@ async def test_a_session_that_is_full_takes_no_more_and_keeps_what_it_has(monkey
     monkeypatch.setattr(trees, "MAX_TOTAL_BYTES", 10)
     await desk.call("write_file", path="a", content="12345678")
     kept = dict(desk.blobs.data)
-    with pytest.raises(ToolError, match="in all"):
+    with pytest.raises(ToolError, match="in total"):
         await desk.call("write_file", path="b", content="abc")
     assert desk.blobs.data == kept
     assert await desk.text("list_directory") == "a (8 bytes)"

@@ -63,9 +63,9 @@ async def test_of_parts_that_are_written_at_once_one_is_refused(tmp_path: Path) 
 async def test_a_person_is_not_asked_about_what_is_refused(desk: Desk) -> None:
     for path in ("docs/objects/a", "docs/refs/a"):
         await desk.put(path, "")
-    with pytest.raises(BadArguments, match="is a git repository"):
+    with pytest.raises(BadArguments, match="would be a git repository"):
         await desk.preview("write_file", path="docs/HEAD", content="x")
-    with pytest.raises(BadArguments, match="is a git repository"):
+    with pytest.raises(BadArguments, match="would be a git repository"):
         await desk.text("write_file", path="docs/head", content="x")  # a disk may not tell them apart
     await desk.text("write_file", path="docs/config", content="x")
 

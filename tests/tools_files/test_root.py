@@ -46,7 +46,7 @@ async def test_nothing_is_read_or_written_where_something_else_is_in_the_place_o
         folder.change("hosts", lambda _: b"written"),
         folder.change("a/new", lambda _: b"written"),
     ):
-        with pytest.raises(ToolError, match=r"something else has been put in its place.*tell the person"):
+        with pytest.raises(ToolError, match=r"removed or replaced.*tell the user"):
             await work
     assert texts(tmp_path) == {"root\n", "outside\n"}
     if kind != "folder":

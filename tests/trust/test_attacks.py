@@ -138,7 +138,7 @@ async def test_what_a_person_has_edited_cannot_be_allowed_for_ever() -> None:
     async with talk.process(calls(call("remove", text="/home/ann")), say("Done.")) as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
-        with pytest.raises(AnswerUnfit, match="this answer is for another"):
+        with pytest.raises(AnswerUnfit, match="this answer edits the call"):
             await chat.answer(gate, allow="always", arguments={"text": "/tmp/scratch"})
         assert await chat.gates() == [gate]
         await chat.answer(gate, allow="once", arguments={"text": "/tmp/scratch"})

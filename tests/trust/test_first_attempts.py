@@ -39,7 +39,7 @@ RULES: list[tuple[Any, str]] = [
     ([AnyRule("mail", "deny", {5: "a"})], "dict of patterns"),
     ([AnyRule("mail", "deny", {"to": "\ud800"})], "dict of patterns"),
     ([AnyRule("mail", "deny", {}, "Config")], "no layer 'Config'; there are: defaults, config"),
-    ([AnyRule("mail", "deny", source=5)], "source is a text"),
+    ([AnyRule("mail", "deny", source=5)], "source must be a string"),
 ]
 PLACES: dict[str, Callable[[Any], object]] = {
     "Chat(rules=)": lambda rules: Chat(ScriptedModel(), rules=rules),
@@ -56,8 +56,8 @@ def test_rules_that_are_none_are_refused_wherever_they_are_given(place: str, rul
 
 
 BUDGETS: list[tuple[Any, str]] = [
-    ({"steps": 3}, r"Budget\(cost=1.0, calls=40\) is wanted; this is a dict"),
-    (3, r"Budget\(cost=1.0, calls=40\) is wanted; this is an int"),
+    ({"steps": 3}, r"Budget\(cost=1.0, calls=40\) is needed; this is a dict"),
+    (3, r"Budget\(cost=1.0, calls=40\) is needed; this is an int"),
     (None, r"Budget\(cost=1.0, calls=40\)"),
     (AnyBudget(steps=-1), "steps=-1"),
     (AnyBudget(steps=2.5), "steps=2.5; a whole number"),
@@ -129,7 +129,7 @@ def test_settings_are_settings() -> None:
 AGENTS: list[tuple[Callable[[], object], str]] = [
     (lambda: SubagentTool("my agent!", "Helps."), "not a name for an agent"),
     (lambda: SubagentTool(5, "Helps."), "not a name for an agent"),  # type: ignore[arg-type]
-    (lambda: SubagentTool("helper", "Helps.", system=5), "are texts"),  # type: ignore[arg-type]
+    (lambda: SubagentTool("helper", "Helps.", system=5), "must be strings"),  # type: ignore[arg-type]
     (
         lambda: Chat(ScriptedModel(), tools=[mail, SubagentTool("helper", "x", tools=["mial"])]),
         "'helper': there is no tool",
@@ -138,7 +138,7 @@ AGENTS: list[tuple[Callable[[], object], str]] = [
         lambda: Chat(ScriptedModel(), tools=[mail, SubagentTool("helper", "x", tools=["@files"])]),
         "'helper': there is no tool",
     ),
-    (lambda: ToolGroup([mail]), r'begins with its name: Group\("files", \[search\]\)'),  # type: ignore[arg-type]
+    (lambda: ToolGroup([mail]), r'first argument of a group is its name: Group\("files", \[search\]\)'),  # type: ignore[arg-type]
 ]
 
 

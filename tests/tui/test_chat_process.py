@@ -119,7 +119,7 @@ def test_a_server_that_is_named(rig: Rig, tmp_path: Path) -> None:
         one.types("\x11")
         assert one.ends() == 0
     with terminal(tmp_path, "chat", "--connect", rig.url) as nobody:
-        nobody.sees("which token does")
+        nobody.sees("needs a token")
         assert nobody.ends() == 2
         assert "Traceback" not in nobody.text
 

@@ -162,7 +162,7 @@ async def test_a_refusal_tells_a_model_what_to_do() -> None:
         await parse_arguments('{"path": "a.t', "tool_calls")
     assert str(caught.value) == (
         "the arguments are not one complete JSON object: they end in the middle of a string; they were cut off, "
-        "or a quote is missing. Nothing was run; send the complete arguments again"
+        "or a quote is missing. Nothing was run. Send the complete arguments again"
     )
 
 

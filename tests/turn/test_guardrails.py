@@ -442,7 +442,7 @@ def plugin_with(hook: str, use: Callable[[Any], Any]) -> Any:
         ("on_before_request", lambda ctx: ctx.refuse("x"), "on_input refuses what a person says"),
         ("on_turn_start", lambda ctx: ctx.retry("x"), "on_after_request asks for another step"),
         ("on_params", lambda ctx: ctx.body, "on_before_request changes the body"),
-        ("on_input", lambda ctx: ctx.refuse(""), "takes the text that the person reads"),
+        ("on_input", lambda ctx: ctx.refuse(""), "needs the text that the person reads"),
     ],
 )
 async def test_what_a_hook_cannot_do_is_an_error_that_says_which_can(
@@ -476,7 +476,7 @@ async def test_a_context_that_is_kept_after_its_turn_writes_nothing() -> None:
 async def test_a_guardrail_returns_a_text_or_none() -> None:
     guardrail: Any = output_guardrail(lambda ctx, text: 7)  # pyright: ignore[reportArgumentType]
     async with Chat(ScriptedModel(say("Hi.")), plugins=[guardrail]) as chat:
-        with pytest.raises(HookError, match="a text or None, not int"):
+        with pytest.raises(HookError, match="a string or None, not int"):
             await (await chat.send("go"))
 
 

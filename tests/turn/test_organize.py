@@ -75,5 +75,5 @@ async def test_an_update_says_what_changes() -> None:
         await (await chat.send("Hello"))
         with pytest.raises(ConfigError, match="say what changes"):
             await chat.update()
-        with pytest.raises(ConfigError, match="labels is a list"):
+        with pytest.raises(ConfigError, match="labels must be a list"):
             await chat.update(labels="work")

@@ -155,8 +155,8 @@ async def test_what_is_read_is_bounded_and_never_cut_in_its_turn() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({}, "needs the call"),
-        ({"call": 1}, "needs the call"),
+        ({}, "needs `call`"),
+        ({"call": 1}, "needs `call`"),
         ({"call": "c", "start": -1}, "start is a number of characters, at least 0"),
         ({"call": "c", "length": True}, "length is a number"),
         ({"call": "c", "end": 1}, "there is no end"),
@@ -170,14 +170,14 @@ def test_a_range_that_cannot_be_is_refused_in_words(arguments: dict[str, object]
 async def test_a_start_behind_the_end_and_an_unknown_call_say_what_there_is() -> None:
     model = talk(then("read_back", call="CALL", start=300), then("read_back", call="nobody"))
     [first, behind, unknown], _ = await run_through(model, [returns("x" * 300), READ], limits=OutputLimits(output=100))
-    assert behind.text == "start=300 is behind the end; the whole has 300 characters"
+    assert behind.text == "start=300 is after the end; the full text has 300 characters"
     assert unknown.text.startswith("there is no result 'nobody' to refer to; there are: $ref{")
     assert first.blob
 
 
 async def test_outside_a_turn_there_is_nothing_to_read() -> None:
     context = ToolContext(session="s", turn="t", call="c", key="c", progress=print)
-    with pytest.raises(ToolError, match="no results here"):
+    with pytest.raises(ToolError, match="results cannot be read"):
         await ReadResultTool().run({"call": "c"}, context)
 
 

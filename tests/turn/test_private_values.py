@@ -243,7 +243,7 @@ async def test_a_tool_that_may_tell_what_it_is_given_is_given_no_private_value()
     given = Given()
     model = talk(then("use", text="mail $private{CALL:customer.0.email}"))
     [_, output], _ = await run_through(model, [returns(PEOPLE, private=PRIVATE), given.text(echoes=True)])
-    assert "cannot be given private values" in output.text
+    assert "cannot receive private values" in output.text
     assert given.values == []
 
 

@@ -157,7 +157,7 @@ def test_a_schema_that_goes_in_circles_is_looked_at_once() -> None:
         ("$ref{nobody}", "there is no result 'nobody' to refer to; there are: $ref{"),
         ("$ref{CALL:3}", "is not a reference; it is $ref{call} or $ref{call:start:length}"),
         ("$ref{CALL:-1:3}", "is not a reference"),
-        ("$ref{CALL:5:1}", "begins behind the end; the whole has 4 characters"),
+        ("$ref{CALL:5:1}", "begins after the end; the whole text has 4 characters"),
         ("$ref{CALL", "$ref{ begins a reference, $ref{call}; for the plain text write $$ref{"),
         ("my %h; $ref{$key}", "for the plain text $ref{ write $$ref{"),
         ("$private{CALL:a}", "there are no private values of a call"),
@@ -206,8 +206,8 @@ async def test_another_branch_has_other_results() -> None:
 @pytest.mark.parametrize("path", ["$ref{CALL}", "a/$ref{CALL:0:1}", "$private{CALL:x}"])
 async def test_what_a_call_is_done_to_is_written_out(path: str) -> None:
     text = await refused("body", path, subjects={"text": "path"})
-    assert text.startswith("text says what this call is done to")
-    assert text.endswith("write it out")
+    assert text.startswith("text is matched by permission rules")
+    assert text.endswith("write the value itself")
 
 
 async def test_what_references_come_to_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,4 +345,4 @@ async def test_an_argument_that_was_not_given_is_refused_with_those_that_were(te
 
 
 async def test_an_argument_that_says_what_is_done_cannot_be_a_reference_to_an_argument() -> None:
-    assert "write it out" in await argument("$ref{CALL.arguments.body}", subjects={"text": "path"})
+    assert "write the value itself" in await argument("$ref{CALL.arguments.body}", subjects={"text": "path"})

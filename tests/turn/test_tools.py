@@ -290,7 +290,7 @@ def circle() -> list[Any]:
         ("\ud800 and \x00", "completed", "? and \x00"),
         (Output("\ud800"), "completed", "?"),
         (Output("x", title="\ud800", metadata={"a": "\ud800"}), "completed", "x"),
-        (Output("x", metadata={"a": object()}), "failed", "cannot be written down"),
+        (Output("x", metadata={"a": object()}), "failed", "cannot be stored"),
         (object(), "failed", "the tool returned a object that cannot be written as JSON"),
         (circle(), "failed", "the tool returned a list that cannot be written as JSON"),
         (Point, "failed", "cannot be written as JSON"),

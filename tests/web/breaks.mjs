@@ -58,6 +58,6 @@ async function round(number) {
   for (const tab of tabs) if (told(tab.state) !== whole) wrong += 1;
 }
 
-// Two at a time: fifty requests in a second are welcome, and a stream that breaks is asked for again soon.
+// Two at a time: fifty requests per second are allowed, and a stream that breaks is asked for again soon.
 for (let at = 0; at < Number(rounds); at += 2) await Promise.all([round(at), round(at + 1)]);
 console.log(JSON.stringify({ connections, wrong }));

@@ -143,7 +143,7 @@ class AccountAccess:
             raise ConfigError(f"there is no user {(new.user or self.scope.principal.user)[:80]!r} who could use a key")
         refuse_higher_role(self.scope.principal, account[0].role, "a key for somebody with a role")
         if new.expires and new.expires <= now:
-            raise ConfigError("expires: a time to come, in seconds since 1970; 0 is until it is revoked")
+            raise ConfigError("expires: a time in the future, in seconds since 1970; 0: until it is revoked")
         secret, secret_hash = new_secret(KEY_PREFIX)
         credential = Credential(
             id=f"key_{secrets.token_hex(8)}",
@@ -196,9 +196,9 @@ class AccountAccess:
     async def put_tenant(self, tenant: str, put: api.PutTenant) -> api.TenantView:
         """Create or change a tenant."""
         if not _TENANT.fullmatch(tenant):
-            raise ConfigError("the id of a tenant: up to 63 small letters, digits, dots, dashes and underscores")
+            raise ConfigError("a tenant id has up to 63 lowercase letters, digits, dots, dashes and underscores")
         if not put.is_active and tenant in (LOCAL, self.scope.principal.tenant):
-            raise Forbidden("nobody can lock themselves out: this tenant stays active")
+            raise Forbidden("you cannot suspend your own tenant")
         before = next((row for row in await self.scope.server_context.accounts.tenants() if row.id == tenant), None)
         created = before.created if before is not None else self.scope.server_context.app.clock.now()
         changed = Tenant(tenant, put.name, put.is_active, created)
@@ -212,7 +212,7 @@ class AccountAccess:
     async def usage(self, since: float = 0.0) -> api.UsageView:
         """The usage of the tenant since a time, by day and agent."""
         if not 0 <= since < 1e12:
-            raise ConfigError("since: seconds since 1970; 0 is from the beginning")
+            raise ConfigError("since: seconds since 1970; 0: from the beginning")
         with self.scope.tenant_scope():
             used = await self.scope.store.usage_by_day(self.scope.principal.tenant, since)
         total = sum((spent for _, _, spent in used), Spent())
@@ -227,7 +227,7 @@ def refuse_higher_role(principal: Principal, role: Role, subject: str) -> None:
         Forbidden: the role is higher.
     """
     if not is_at_least(principal.role, role):
-        raise Forbidden(f"{subject} of {role!r} is above yours, which is {principal.role!r}")
+        raise Forbidden(f"{subject} of {role!r} is higher than your role,{principal.role!r}")
 
 
 def user_view(user: User) -> api.UserView:

@@ -91,7 +91,7 @@ class AdminAccess:
             UnknownTool: the agent has no tool of this name.
         """
         if len(encode_canonical(request.arguments)) > LARGEST:
-            raise ConfigError(f"these arguments are too long to be explained; at most {LARGEST} characters")
+            raise ConfigError(f"the arguments are too long to explain; at most {LARGEST} characters")
         info = await self.scope.own_session(request.session) if request.session is not None else None
         agent = self.scope.server_context.agents.get(request.agent or (info.agent if info is not None else ""))
         app = self.scope.server_context.app
@@ -207,10 +207,10 @@ class AdminAccess:
         """
         source, spec = self._named_server(server)
         if _hash(source, spec) != seen.hash:
-            raise HashMismatch("this server is not what was shown any more; look at it again")
+            raise HashMismatch("this server has changed since it was shown; review it again")
         await self.scope.audit_action("mcp.trust", server, hash=seen.hash)
         if _hash(source, spec) != seen.hash:  # it may have changed during the audit write
-            raise HashMismatch("this server is not what was shown any more; look at it again")
+            raise HashMismatch("this server has changed since it was shown; review it again")
         await source.trust(server)
 
     @needs("operator")

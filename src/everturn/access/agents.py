@@ -62,7 +62,7 @@ class Agents:
         new = list(agents)
         by_name = {agent.name: agent for agent in new}
         if not by_name or len(by_name) != len(new):
-            raise ConfigError("there must be an agent, and no two of one name")
+            raise ConfigError("at least one agent is needed, and names must be unique")
         self._agents, self._limits, self._default = by_name, dict(limits), default_limits
 
     def add(self, agent: AgentSpec) -> None:

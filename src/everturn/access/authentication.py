@@ -183,7 +183,7 @@ class Authenticator:
         # Using a link revokes it.
         used = None if known is None else replace(known, credential=replace(known.credential, revoked=0.0))
         if used is None or used.credential.kind != "link" or principal_of(used, now) is None:
-            raise NotRecognised("this link was used before, or its time is over; ask for another: everturn login")
+            raise NotRecognised("this link was used before or has expired; create another one with `everturn login`")
         credential = used.credential
         return await self.create_login(credential.tenant, credential.user, credential.role, seconds)
 
@@ -240,7 +240,7 @@ class Authenticator:
             NotRecognised: no provider is configured for browsers, or it does not answer.
         """
         if self._issuer is None or not self._issuer.options.client_id:
-            raise NotRecognised("nobody can log in so here; " + CREDENTIAL_HINT)
+            raise NotRecognised("this way to log in is not available here; " + CREDENTIAL_HINT)
         return await begin_flow(self._issuer, await self._accounts.keys.first("oidc"), redirect, self._clock.now())
 
     async def finish_oidc(
@@ -252,7 +252,7 @@ class Authenticator:
             NotRecognised: this browser has not started the login here lately, or the user is unknown.
         """
         if self._issuer is None or not self._issuer.options.client_id:
-            raise NotRecognised("nobody can log in so here; " + CREDENTIAL_HINT)
+            raise NotRecognised("this way to log in is not available here; " + CREDENTIAL_HINT)
         keys = [key async for key in self._accounts.keys.candidates("oidc")]
         claims = await finish_flow(self._issuer, keys, code, state, cookie, redirect, self._clock.now())
         principal = await self._principal_of(self._issuer.options, claims, hash_values(code, state))
@@ -284,7 +284,9 @@ class Authenticator:
             except KeyConflict:  # another node has registered the same file
                 pass
         elif principal_of(known, now) is None:
-            raise ConfigError(f"{path}: the token in it was revoked; remove the file, and a new one is made")
+            raise ConfigError(
+                f"{path}: the token in this file was revoked; remove the file, and Everturn creates a new one"
+            )
         return token
 
     async def active_credentials(self, principals: Iterable[Principal]) -> set[str]:

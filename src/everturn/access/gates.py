@@ -81,11 +81,11 @@ class GateAccess:
         if answered is not None:
             self.scope.require_role(*_takes(found, answered))
         elif found.kind != "client":
-            raise AnswerUnfit(f"this is about a {found.kind}: it is for a person, no client can claim it")
+            raise AnswerUnfit(f"only a person can answer a gate of kind {found.kind}; a client cannot claim it")
         # Without naming the gate's hash: a caller who does not see all of the gate could answer with it.
         if not hmac.compare_digest(found.hash.encode(), hash.encode()):
             raise HashMismatch(
-                "the hash of this answer is not the hash of the gate; read the gate again, and answer with its hash"
+                "the hash in this answer is not that of the gate; read the gate again, and answer with its hash"
             )
         return found
 
@@ -112,11 +112,11 @@ class GateAccess:
         """
         found = await self._gate(session, gate, answered.hash, answered)
         if answered.rule is not None and answered.allow != "always":
-            raise ConfigError('a rule says what is remembered, and goes with allow="always"')
+            raise ConfigError('`rule` is only valid with allow="always"')
         tool = self.scope.server_context.app.find_gate_tool(found)
         if answered.everywhere and tool is not None and "command" in tool.spec.subjects.values():
             raise ConfigError(
-                "a command is allowed in one session, to the user who asked there; leave out `everywhere`"
+                "a shell command can be allowed only in one session, for the user who asked; leave `everywhere` out"
             )
         reply = GateReply(
             allow=answered.rule if answered.rule is not None else answered.allow,
@@ -225,7 +225,7 @@ def _parse_cursor(after: str) -> tuple[float, str, str] | None:
     except ValueError:
         at = float("nan")
     if not abs(at) < 1e15 or not is_id(gate) or not is_id(session):
-        raise ConfigError("after: say `next` of the page before, as it is")
+        raise ConfigError("after: pass `next` of the previous page unchanged")
     return at, session, gate
 
 

@@ -48,7 +48,7 @@ class Issuer:
 
     def __init__(self, options: OidcOptions, clock: Clock) -> None:
         if not options.issuer or not options.audience:
-            raise ConfigError("oidc: the issuer and the audience must be given; any token would be taken otherwise")
+            raise ConfigError("oidc: issuer and audience are required; without them, any token would be accepted")
         if others := sorted(set(options.algorithms) - SIGNED) or not options.algorithms:
             raise ConfigError(f"oidc: algorithms: {others}; there are: {', '.join(sorted(SIGNED))}")
         self.options, self._clock = options, clock
@@ -150,7 +150,7 @@ class Issuer:
         if self._document is None:
             document = await self._load(self.options.issuer.rstrip("/") + "/.well-known/openid-configuration")
             if document.get("issuer") != self.options.issuer:
-                raise NotRecognised("the provider of logins says that it is another one")
+                raise NotRecognised("the login provider reports a different issuer")
             self._document = document
         return self._document
 
@@ -166,7 +166,7 @@ class Issuer:
             OSError: the provider answers with an error, or the address is not safe for secrets.
         """
         if url.startswith("http://") and not url.startswith(LOOPBACK):
-            raise OSError("a provider is asked by https")
+            raise OSError("a login provider needs an https URL")
         body, all_headers = None, dict(headers or {})
         if form is not None:
             body = urlencode(form).encode()
@@ -190,8 +190,12 @@ class Issuer:
                 data = await self.request(location)
             document = msgspec.json.decode(data)
         except (OSError, ValueError, msgspec.DecodeError, TimeoutError) as error:
-            log.warning("nobody can be recognised by a token: %s: %s", location, error)
-            raise NotRecognised("the provider of logins does not answer; try again") from None
+            log.warning(
+                "the keys of the login provider could not be loaded, so its tokens are not accepted: %s: %s",
+                location,
+                error,
+            )
+            raise NotRecognised("the login provider does not answer; try again") from None
         return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
 
 

@@ -49,7 +49,7 @@ async def begin_flow(issuer: Issuer, secret: bytes, redirect: str, now: float) -
     login_state = _LoginState(state, nonce, verifier, redirect, now + FLOW_SECONDS)
     endpoint = (await issuer.document()).get("authorization_endpoint")
     if not isinstance(endpoint, str):
-        raise NotRecognised("the provider of logins does not say where one logs in")
+        raise NotRecognised("the login provider does not name its login page (authorization_endpoint)")
     challenge = base64.urlsafe_b64encode(hashlib.sha256(login_state.verifier.encode()).digest()).rstrip(b"=").decode()
     query = {
         "response_type": "code",
@@ -99,10 +99,10 @@ async def finish_flow(
         )
     except (OSError, ValueError, TimeoutError, msgspec.MsgspecError) as error:
         log.warning("a login was not confirmed: %s: %s", endpoint, error)
-        raise NotRecognised("the provider of logins did not confirm this login; log in again") from None
+        raise NotRecognised("the login provider did not confirm this login; log in again") from None
     token = answer.get("id_token")
     if not isinstance(token, str):
-        raise NotRecognised("the provider of logins did not say who this is")
+        raise NotRecognised("the login provider did not name the user")
     claims = await issuer.claims(token, issuer.options.client_id, is_login=True)
     if not hmac.compare_digest(str(claims.get("nonce")).encode(), login_state.nonce.encode()):
         raise NotRecognised(LOGIN_AGAIN)

@@ -69,9 +69,9 @@ def check_new_password(password: str, user: str) -> None:
     if len(password) < MIN_LENGTH:
         raise ConfigError(f"password: at least {MIN_LENGTH} characters")
     if folded in COMMON or len(set(folded)) < 5:
-        raise ConfigError("password: this one is too common; take another")
+        raise ConfigError("password: this one is too common; choose another")
     if len(user) > 2 and len(folded.replace(user.casefold(), "")) < MIN_LENGTH // 2:
-        raise ConfigError("password: it must not be made of the user name")
+        raise ConfigError("password: it must not contain the user name")
 
 
 class AttemptLimit:
@@ -158,7 +158,7 @@ class PasswordLogins:
         """
         self._require()
         if principal.kind != "login":
-            raise Forbidden("a password is changed in a browser that is logged in")
+            raise Forbidden("a password can be changed only in a browser that is logged in")
         self._by_user.take(hash_values("change", principal.tenant, principal.user))
         record = await self._accounts.records.record(principal.tenant, principal.user)
         if record.password and not await self._verify(record.password, current):
@@ -243,7 +243,7 @@ class PasswordLogins:
         if self.support == "missing":
             raise ConfigError(MISSING)
         if self.support == "off":
-            raise ConfigError("nobody logs in with a password here; set passwords = true under [auth] to change that")
+            raise ConfigError("logins with a password are off; to allow them, set passwords = true under [auth]")
 
     def _argon2(self) -> Any:
         if self._hasher is None:

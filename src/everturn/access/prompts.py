@@ -92,7 +92,7 @@ class PromptAccess:
         """The layers of instructions that the next turn of a session would have."""
         info = await self.scope.readable_session(session)
         if info.parent:
-            raise Forbidden("the instructions of a sub-agent's session are those that its agent was given")
+            raise Forbidden("the instructions of a sub-agent's session come from its agent and cannot be changed")
         return await self._layers(self.scope.server_context.agents.get(info.agent), session)
 
     @needs("member")

@@ -75,7 +75,7 @@ class TenantMeter:
         bucket.level = min(capacity, bucket.level + max(0.0, now - bucket.at) * rate)
         bucket.at = now
         if bucket.level < 1.0:
-            raise TooMuch(f"too many requests; {rate:g} in a second are welcome", (1.0 - bucket.level) / rate)
+            raise TooMuch(f"too many requests; {rate:g} per second are allowed", (1.0 - bucket.level) / rate)
         bucket.level -= 1.0
 
     def count_upload(self, tenant: str, size: int) -> None:
@@ -94,7 +94,7 @@ class TenantMeter:
         bucket.at = now
         if bucket.level < size:
             wait = (min(size, capacity) - bucket.level) * DAY / capacity
-            raise TooMuch(f"{capacity:,} bytes of files are welcome in a day, and these are more", wait)
+            raise TooMuch(f"{capacity:,} bytes of files per day are allowed, and this upload exceeds them", wait)
         bucket.level -= size
 
     async def count_turn(self, tenant: str, user: str = "") -> None:
@@ -132,7 +132,9 @@ class TenantMeter:
                 self._readings.clear()
             look = self._readings[tenant] = await self._read_usage(tenant, limits)
         if limits.turns and look.turns + look.started >= limits.turns:
-            raise TooMuch(f"{limits.turns} turns are under way, and that is the most at once", TURN_RETRY_AFTER)
+            raise TooMuch(
+                f"{limits.turns} turns are running, which is the limit; wait until one ends", TURN_RETRY_AFTER
+            )
         # The turns started since the reading have no recorded usage yet, and each will use a step.
         if over := _over(limits.budget, look.spent + Spent(look.started)):
             raise TooMuch(f"the budget of this tenant is used up: {over}", limits.period / 10 or BUDGET_RETRY_AFTER)

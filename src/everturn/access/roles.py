@@ -102,7 +102,7 @@ def require_role(principal: Principal, role: Role, action: str = "this") -> None
         Forbidden: the role is lower.
     """
     if not is_at_least(principal.role, role):
-        raise Forbidden(f"{action} takes the role {role!r}, and yours is {principal.role!r}")
+        raise Forbidden(f"{action} needs the role {role!r}; yours is {principal.role!r}")
 
 
 def role_of(method: Callable[..., Any]) -> Role:

@@ -338,9 +338,9 @@ def check_user_id(text: str, field: str) -> str:
         ConfigError: the id is invalid, or reserved.
     """
     if not 0 < len(text) <= LONGEST_NAME or not text.isprintable() or text != text.strip():
-        raise ConfigError(f"{field}: up to {LONGEST_NAME} characters that can be seen, with no space around them")
+        raise ConfigError(f"{field}: up to {LONGEST_NAME} visible characters, without spaces around them")
     if text == "everturn" or text.startswith(("plugin:", IMPORTED_USER_PREFIX, PROMPT_OWNER_PREFIX)):
         raise ConfigError(
-            f"{field}: {text!r} is how the runtime, its plugins, saved prompts and imported sessions sign"
+            f"{field}: {text!r} is reserved for the runtime, plugins, saved prompts and imported sessions"
         )
     return text

@@ -44,13 +44,15 @@ def refuse_incomplete(file: Path) -> None:
             if archive.getinfo(MANIFEST).file_size > MANIFEST_LIMIT:
                 raise UnreadableLog("its manifest is too large")
             if archive.getinfo(LOG).file_size > IMPORT_BYTES_LIMIT:
-                raise UnreadableLog(f"its log is too long: {IMPORT_BYTES_LIMIT:,} bytes are the most")
+                raise UnreadableLog(f"its log is too long: {IMPORT_BYTES_LIMIT:,} bytes are allowed")
             manifest = msgspec.json.decode(archive.read(MANIFEST), type=Manifest)
     except UnreadableLog:
         raise
     except Exception as error:  # a broken zip fails in many ways
-        raise UnreadableLog(f"this is no exported session: {type(error).__name__}") from None
+        raise UnreadableLog(f"this is not an exported session: {type(error).__name__}") from None
     if manifest.head > IMPORT_EVENTS_LIMIT:
-        raise UnreadableLog(f"its log is too long: {IMPORT_EVENTS_LIMIT:,} events are the most")
+        raise UnreadableLog(f"its log is too long: {IMPORT_EVENTS_LIMIT:,} events are allowed")
     if manifest.missing:
-        raise UnreadableLog("it speaks of files that are not in it; export it again where they are")
+        raise UnreadableLog(
+            "it refers to files that it does not contain; export the session again where they are stored"
+        )

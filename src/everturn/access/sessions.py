@@ -64,7 +64,7 @@ SEARCH_LIMIT: Final = 200
 SEARCH_FILTERED: Final = 1000  # messages that are looked at for a search with filters
 LONGEST_SEARCH: Final = 1000  # characters
 EXPORT_FORBIDDEN: Final = (
-    "this session holds results that a person reviews, or private values; to export it takes the role 'approver', and "
+    "this session holds results that a person reviews, or private values; to export it needs the role 'approver'; "
     "yours is {role!r}"
 )
 
@@ -130,7 +130,7 @@ class SessionAccess:
         except UnknownSession as error:
             if not error.is_erased:
                 raise
-            raise KeyConflict("what was begun with this Idempotency-Key was erased; take another") from None
+            raise KeyConflict("the session that this Idempotency-Key created was erased; use another key") from None
 
     @needs("member")
     async def start_with_id(self, request: api.NewSession, name: str) -> api.MessageReceipt:
@@ -189,7 +189,7 @@ class SessionAccess:
         if before is not None:
             if leaf is not None:
                 raise ConfigError(
-                    "`leaf` says where a branch ends and `before` where a page of it does; say one of them"
+                    "`leaf` and `before` cannot be used together: `leaf` selects a branch, `before` continues a page"
                 )
             end = _checked_message(before)
         with self.scope.tenant_scope():
@@ -380,7 +380,7 @@ class SessionAccess:
         await self.scope.own_root_session(session)
         agent = self.scope.server_context.agents.get(switched.agent)
         if not switched.agent:
-            raise ConfigError("agent: the name of the agent that is to have the session")
+            raise ConfigError("agent: the name of the agent for this session")
         principal, app = self.scope.principal, self.scope.server_context.app
         with self.scope.key_conflicts(key):
             await select_agent(app, session, principal.tenant, agent.name, principal.user, self.scope.stored_key(key))
@@ -614,7 +614,7 @@ def _parse_cursor(before: str) -> tuple[float, str] | None:
     except ValueError:
         at = float("nan")
     if not abs(at) < 1e15 or not is_id(session):
-        raise ConfigError("before: say `next` of the page before, as it is")
+        raise ConfigError("before: pass `next` of the previous page unchanged")
     return at, session
 
 

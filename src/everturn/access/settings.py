@@ -113,7 +113,7 @@ class SettingsAccess:
         self._require_free(backend, "model", model)
         settings = request.settings
         if request.key and not settings.base_url:
-            raise ConfigError("a key of its own is for a model with a base_url; the key of a vendor is stored as such")
+            raise ConfigError("only a model with a base_url can have its own key; store the key of a vendor under Keys")
         before = await self._find("model", model)
         known: ModelSettings | None = decode_body(before) if before is not None else None
         keeps_secret = known is not None and known.base_url == settings.base_url and not request.key
@@ -205,7 +205,8 @@ class SettingsAccess:
         fixed = next((row for row in backend.fixed() if (row.kind, row.name) == (kind, name)), None)
         if fixed is not None:
             raise ConfigError(
-                f"{kind} {name!r} is set in {fixed.where}, which wins; change it there, or choose another name"
+                f"{kind} {name!r} is set in {fixed.where}, which takes precedence; change it there, or choose "
+                "another name"
             )
 
     async def _find(self, kind: SettingKind, name: str) -> Setting | None:
@@ -235,7 +236,7 @@ class SettingsAccess:
         rows = await self._store.versions(kind, name)
         number = rows[0].version if rows else 0
         if expected is not None and expected != (0 if not rows or (rows[0].is_deleted and not detail) else number):
-            raise HashMismatch("this was changed meanwhile; look at it again")
+            raise HashMismatch("this was changed in the meantime; reload it")
         if len(secret) > MAX_SECRET:
             raise ConfigError(f"a key has at most {MAX_SECRET} characters")
         setting = self._version(kind, name, number + 1, encode_body(body), sealed)
@@ -276,7 +277,7 @@ class SettingsAccess:
         did = "setting.delete" if setting.is_deleted else "setting.put"
         await self.scope.audit_action(did, f"{setting.kind}:{setting.name}", version=setting.version, **detail)
         if not await self._store.add(setting):
-            raise HashMismatch("this was changed meanwhile; look at it again")
+            raise HashMismatch("this was changed in the meantime; reload it")
 
 
 def _with(rows: Sequence[Setting], setting: Setting) -> list[Setting]:

@@ -163,7 +163,7 @@ class SharingAccess:
     async def _new_share(self, info: SessionInfo, id: str, expires: float) -> Share:
         now = self._now()
         if expires and expires <= now:
-            raise ConfigError("expires: a time in the future, in seconds since 1970; 0 is never")
+            raise ConfigError("expires: a time in the future, in seconds since 1970; 0: never")
         shares = await self.scope.store.sharing.shares([info.id])
         if sum(share.is_active(now) for share in shares) >= MOST_SHARES:
             raise ConfigError(f"a conversation has at most {MOST_SHARES} shares; revoke one, or share it with a role")

@@ -28,7 +28,7 @@ def load_or_create_token(path: Path, made: str) -> str:
         except FileNotFoundError:
             if _make(path, made):
                 return made
-    raise ConfigError(f"{path}: the token file comes and goes; who else writes there?")
+    raise ConfigError(f"{path}: the token file keeps changing; does another program write there?")
 
 
 def _make(path: Path, token: str) -> bool:
@@ -59,19 +59,23 @@ def _read(path: Path) -> str:
             raise FileNotFoundError(path) from None
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
         raise ConfigError(
-            f"{path}: the token file cannot be read: {reason}; remove it, and a new one is made"
+            f"{path}: the token file cannot be read: {reason}; remove it, and Everturn creates a new one"
         ) from None
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise ConfigError(f"{path}: the token file is no plain file; remove it, and a new one is made")
+            raise ConfigError(
+                f"{path}: the token file is not a regular file; remove it, and Everturn creates a new one"
+            )
         if status.st_uid != os.geteuid():
-            raise ConfigError(f"{path}: the token file belongs to somebody else; remove it, and a new one is made")
+            raise ConfigError(
+                f"{path}: the token file belongs to another user; remove it, and Everturn creates a new one"
+            )
         if status.st_mode & 0o077:
             raise ConfigError(f"{path}: others can read the token file, so it is not used: chmod 600 {path}")
         text = os.read(descriptor, LONGEST).decode("ascii", "replace").strip()
     finally:
         os.close(descriptor)
     if not _TOKEN.fullmatch(text):
-        raise ConfigError(f"{path}: there is no token in it; remove it, and a new one is made")
+        raise ConfigError(f"{path}: it contains no token; remove it, and Everturn creates a new one")
     return text

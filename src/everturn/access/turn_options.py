@@ -79,7 +79,7 @@ def check_model(agent: AgentSpec, model: str) -> str:
     """
     names = models_of(agent)
     if model not in names and not agent.any_model:
-        raise Forbidden(f"agent {agent.name!r} is not answered by {model[:80]!r}; its models: {', '.join(names)}")
+        raise Forbidden(f"agent {agent.name!r} does not offer the model {model[:80]!r}; its models: {', '.join(names)}")
     return model
 
 
@@ -144,7 +144,7 @@ def _check_clients(clients: tuple[ClientTool, ...]) -> tuple[ClientTool, ...]:
     _refuse_large("clients", clients)
     for tool in clients:
         if not 0 <= tool.timeout <= LONGEST_TIMEOUT:
-            raise ConfigError(f"clients: a timeout is at most {LONGEST_TIMEOUT:g} seconds; 0 is as long as any gate")
+            raise ConfigError(f"clients: a timeout is at most {LONGEST_TIMEOUT:g} seconds; 0: the timeout of gates")
     return clients
 
 

@@ -34,7 +34,7 @@ class UserAccess:
         account = await self._user(user)
         principal, accounts, now = self.scope.principal, self.scope.server_context.accounts, self._now()
         if user == principal.user:
-            raise Forbidden("nobody removes themselves: another owner can")
+            raise Forbidden("you cannot remove yourself; another owner can")
         async with self.scope.server_context.user_lock:
             await self.scope.audit_action("user.remove", user, role=account.role)
             await accounts.put_user(replace(account, name="", is_active=False), keeps_owner=True)
@@ -73,7 +73,7 @@ class UserAccess:
         if (await accounts.records.record(tenant, new.user)).removed:
             raise ConfigError(REMOVED_USER)
         if await accounts.user(tenant, new.user) is not None:
-            raise ConfigError("user: there is a user with this id already")
+            raise ConfigError("user: a user with this id already exists")
         row = Invitation("", tenant, "invitation", new.user, "", new.name, new.role)
         return await self._add(row, new.hours, "user.invite")
 
@@ -82,9 +82,9 @@ class UserAccess:
         """Create a link by which a user sets a new password, once. The password they have works until then."""
         account = await self._user(user)
         if self.scope.server_context.password_support != "on":
-            raise ConfigError("passwords are not in use here: set passwords = true under [auth]")
+            raise ConfigError("passwords are off: set passwords = true under [auth]")
         if not account.is_active:
-            raise ConfigError("user: this one is disabled; enable them first")
+            raise ConfigError("user: this user is disabled; enable the user first")
         row = Invitation("", account.tenant, "reset", account.id, "", account.name, account.role)
         return await self._add(row, RESET_HOURS, "user.reset_password")
 

@@ -182,7 +182,7 @@ class AcpAgent:
     async def _open(self, params: JsonObject, key: str = "") -> api.FolderView:
         cwd = _text(params, "cwd")
         if not os.path.isabs(cwd):
-            raise RpcError(INVALID_PARAMS, "cwd is an absolute path")
+            raise RpcError(INVALID_PARAMS, "cwd must be an absolute path")
         if self._trust is not None:
             await asyncio.to_thread(self._trust, cwd)
         return await self.server.open_folder(cwd, key=key)
@@ -241,5 +241,5 @@ def _text(params: JsonObject, name: str, *, is_needed: bool = True) -> str:
     if value is None and not is_needed:
         return ""
     if not isinstance(value, str) or not value or len(value) > 4096 or "\0" in value:
-        raise RpcError(INVALID_PARAMS, f"{name} is a text")
+        raise RpcError(INVALID_PARAMS, f"{name} must be a string")
     return value

@@ -107,7 +107,7 @@ class RpcConnection:
             await self._respond(None, RpcError(PARSE_ERROR, "this line is not JSON"))
             return
         if not isinstance(message, dict):
-            await self._respond(None, RpcError(INVALID_REQUEST, "a message is one JSON object on one line"))
+            await self._respond(None, RpcError(INVALID_REQUEST, "a message must be one JSON object on one line"))
             return
         request = cast("JsonObject", message)
         number, method, params = request.get("id"), request.get("method"), request.get("params", {})
@@ -116,15 +116,15 @@ class RpcConnection:
             return
         is_request = "id" in request
         if isinstance(number, bool) or not isinstance(number, str | int | float | None):
-            await self._respond(None, RpcError(INVALID_REQUEST, "an id is a number, a string or null"))
+            await self._respond(None, RpcError(INVALID_REQUEST, "id must be a number, a string or null"))
         elif not isinstance(method, str) or request.get("jsonrpc", "2.0") != "2.0":
-            await self._respond(number, RpcError(INVALID_REQUEST, "a request has a method, and is of JSON-RPC 2.0"))
+            await self._respond(number, RpcError(INVALID_REQUEST, 'a request needs "jsonrpc": "2.0" and a method'))
         elif method not in self._methods:
             if is_request:
                 await self._respond(number, RpcError(METHOD_NOT_FOUND, f"there is no method {method[:200]!r}"))
         elif not isinstance(params, dict):
             if is_request:
-                await self._respond(number, RpcError(INVALID_PARAMS, "params is an object"))
+                await self._respond(number, RpcError(INVALID_PARAMS, "params must be an object"))
         else:
             self.start(self._call(method, cast("JsonObject", params), number, is_request))
 
@@ -174,4 +174,4 @@ def as_rpc_error(error: Exception) -> RpcError:
         return RpcError(NOT_FOUND, str(error))
     if isinstance(error, EverturnError):
         return RpcError(INTERNAL_ERROR, str(error), {"kind": type(error).__name__})
-    return RpcError(INTERNAL_ERROR, f"internal error ({type(error).__name__}); stderr has more")
+    return RpcError(INTERNAL_ERROR, f"internal error ({type(error).__name__}); see stderr for details")

@@ -32,7 +32,7 @@ async def read_prompt(blocks: Any, server: Server) -> PromptContent:
         RpcError: a block has no such shape.
     """
     if not isinstance(blocks, list):
-        raise RpcError(INVALID_PARAMS, "prompt is a list of content blocks")
+        raise RpcError(INVALID_PARAMS, "prompt must be a list of content blocks")
     content = PromptContent()
     texts: list[str] = []
     for block in cast("list[Any]", blocks):
@@ -52,7 +52,9 @@ async def read_prompt(blocks: Any, server: Server) -> PromptContent:
             case {"type": "resource", "resource": {"blob": str(data), "mimeType": str(kind)}}:
                 content.files.append(await server.attach(_decode(data), kind, kind.replace("/", ".")))
             case _:
-                raise RpcError(INVALID_PARAMS, "a content block is text, image, audio, resource_link or resource")
+                raise RpcError(
+                    INVALID_PARAMS, "the type of a content block must be text, image, audio, resource_link or resource"
+                )
     content.text = replace_surrogates("".join(texts))
     if not content.text.strip() and not content.files and not content.contexts:
         raise RpcError(INVALID_PARAMS, "the prompt is empty")
@@ -63,4 +65,4 @@ def _decode(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except binascii.Error:
-        raise RpcError(INVALID_PARAMS, "data is base64") from None
+        raise RpcError(INVALID_PARAMS, "data must be base64") from None

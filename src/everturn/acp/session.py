@@ -104,7 +104,7 @@ class EditorSession:
         """Send nothing more. The session and its turns go on; prompts that wait are answered with an error."""
         if self._following is not None:
             self._following.cancel()
-        self._fail_prompts(RpcError(INTERNAL_ERROR, "the session was closed; its turn goes on"))
+        self._fail_prompts(RpcError(INTERNAL_ERROR, "the session was closed; its turn continues"))
 
     async def _follow(self) -> None:
         if self._stream is None:
@@ -114,7 +114,7 @@ class EditorSession:
                 await self._show(item)
             raise RpcError(INTERNAL_ERROR, "the stream of the session ended")
         except (EverturnError, RpcError) as error:
-            log.warning("session %s cannot be followed: %s", self.id, error)
+            log.warning("the events of session %s cannot be read: %s", self.id, error)
             self._fail_prompts(as_rpc_error(error))
             self._stream = None
 
@@ -236,7 +236,7 @@ class EditorSession:
         try:
             response = await self._host.connection.request("session/request_permission", params)
         except RpcError as error:
-            log.warning("the editor did not ask about %s: %s", gate.tool, error)
+            log.warning("the editor did not ask the user about %s: %s", gate.tool, error)
             return
         match response:
             case {"outcome": {"outcome": "selected", "optionId": str(choice)}} if choice in replies:

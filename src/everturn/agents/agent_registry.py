@@ -53,13 +53,13 @@ class AgentRegistry:
         """The same; agents of `before` that have not changed are not bound again."""
         name = name or agent.name
         if not name and self._needs_names:
-            raise ConfigError("an agent that is used with an app has a name: Agent(…, name='support')")
+            raise ConfigError("an agent of an app needs a name: Agent(…, name='support')")
         name = name or DEFAULT_NAME
         if (known := self._bound.get(name)) is not None:
             if known.definition is agent:
                 return name
             hint = "" if agent.name and known.definition.name else ": give each a name, Agent(…, name='support')"
-            raise ConfigError(f"two agents are called {name!r}; names must be unique{hint}")
+            raise ConfigError(f"two agents have the name {name!r}; names must be unique{hint}")
         kept = before.get(name)
         is_unchanged = kept is not None and kept.definition is agent
         self._bound[name] = kept if kept is not None and is_unchanged else self._bind(agent, name)

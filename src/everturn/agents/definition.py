@@ -93,11 +93,13 @@ class AgentDefinition(Generic[OutputT]):
         self.name = _check_name(name)
         where = f"agent {name!r}" if name else "the agent"
         if hasattr(tools, "spec") or isinstance(tools, str | ToolGroup):
-            raise ConfigError(f"{where}: tools is a list: tools=[search]")
+            raise ConfigError(f"{where}: tools must be a list: tools=[search]")
         if isinstance(output_retries, bool) or not isinstance(output_retries, int) or output_retries < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{where}: output_retries={output_retries!r}: a number of further attempts, 0 or more")
+            raise ConfigError(
+                f"{where}: output_retries={output_retries!r}: must be a number of further attempts, 0 or more"
+            )
         if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{where}: max_steps={max_steps!r}: a number of steps, at least one")
+            raise ConfigError(f"{where}: max_steps={max_steps!r}: must be a number of steps, at least 1")
         check_factory(deps)
         self.model, self.description, self.deps = model, description, deps
         self.tools, self.plugins = tuple(_enabled(tool) for tool in tools), tuple(plugins)
@@ -233,7 +235,7 @@ class AgentDefinition(Generic[OutputT]):
     ) -> SubagentTool:
         """This agent as a tool of another one: it runs in a session of its own, and its output is the result."""
         if not self.name and not name:
-            raise ConfigError("an agent that is a tool has a name: Agent(…, name='researcher')")
+            raise ConfigError("an agent that is used as a tool needs a name: Agent(…, name='researcher')")
         about = description or self.description or f"Give a task to the agent {self.name}."
         return SubagentTool(name or self.name, about, agent=self, metadata=metadata)
 

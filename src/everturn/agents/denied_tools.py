@@ -30,7 +30,7 @@ def check_tools_allowed(
     if known and not allowed:
         names = ", ".join(sorted(tool.spec.name for tool in known))
         raise ConfigError(
-            f"agent {name!r} can use none of its tools: rules deny {names}; change the rules, or leave the tools out"
+            f"agent {name!r} cannot use any of its tools: rules deny {names}; change the rules, or leave the tools out"
         )
     for tool in allowed:
         if isinstance(tool, SubagentTool) and tool.agent is not None:

@@ -22,8 +22,8 @@ def check_factory(factory: object) -> None:
     """
     if factory is not None and not callable(factory):
         raise ConfigError(
-            f"deps={factory!r}: an agent has a factory, which every process that takes a turn up calls: "
-            "`async def deps(turn: TurnInfo) -> Deps`. For one run in memory, give the object to run(…, deps=…)"
+            f"deps={factory!r}: an agent needs a factory, because every process that continues a turn calls it: "
+            "`async def deps(turn: TurnInfo) -> Deps`. For one run in memory, pass the object to run(…, deps=…)"
         )
 
 

@@ -20,5 +20,5 @@ def get_bus(url: str) -> Bus:
     bus: Bus | None = open_by_name("everturn.buses", scheme, url) if separator else None
     if bus is None:
         others = "".join(f", {name}://…" for name in names_in("everturn.buses"))
-        raise ConfigError(f"{scheme!r} names no bus; there are: memory{others} (NATS comes with `Cluster`)")
+        raise ConfigError(f"{scheme!r} is not a bus; there are: memory{others} (NATS comes with `Cluster`)")
     return bus

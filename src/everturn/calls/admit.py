@@ -242,11 +242,12 @@ class _ResolvedCall:
         preview = await call_hook(make_preview, self._arguments, replace(context, cases=self._cases))
         if preview is not None and not isinstance(preview, Preview):
             raise BadOutput(
-                f"{self._spec.name} shows a {type(preview).__name__}; a preview is a Preview(text, base_version)"
+                f"{self._spec.name} shows a {type(preview).__name__}; a preview must be a Preview(text, base_version)"
             )
         if preview is not None and len(preview.text) > MAX_PREVIEW_LENGTH:
             raise BadOutput(
-                f"{self._spec.name} has a preview of more than {MAX_PREVIEW_LENGTH:,} characters, which is too long to review"
+                f"{self._spec.name} has a preview of more than {MAX_PREVIEW_LENGTH:,} characters, which is too "
+                "long to review"
             )
         return (
             None

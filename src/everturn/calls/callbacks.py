@@ -87,7 +87,7 @@ async def complete_callback(
         if finished.timed_out:
             raise UnknownCallback(UNKNOWN)
         if finished.value != text:
-            raise CallbackConflict("this callback was completed before, with another value")
+            raise CallbackConflict("this callback was already completed with another value")
         return False
     started = call.waits[wait]
     if state.ending is not None or call.is_finished or 0 < started.until <= now:
@@ -98,7 +98,7 @@ async def complete_callback(
     try:
         return (await admit(command)).is_new
     except KeyConflict:
-        raise CallbackConflict("this callback was completed before, with another value, or has timed out") from None
+        raise CallbackConflict("this callback was already completed with another value, or has timed out") from None
     except (UnknownSession, UnknownTurn):
         raise UnknownCallback(UNKNOWN) from None
 

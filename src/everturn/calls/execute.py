@@ -152,7 +152,7 @@ async def finish_outcome(
         is_for_people = needs_review(spec, ctx.run.state.options, ended.state == "completed")
         return replace(outcome, state=ended.state, output=shown, needs_review=is_for_people)
     except Exception as error:
-        log.exception("the output of call %s could not be kept", start.call.id)
+        log.exception("the output of call %s could not be stored", start.call.id)
         text = f"its output was too long to show and could not be kept: {error!r}"
         return replace(outcome, state="failed", output=Output(text, code="failed"))
 

@@ -35,7 +35,7 @@ def refuse_arguments(why: str) -> NoReturn:
     """Raise an error that says why arguments cannot be parsed, and that nothing was run."""
     # It may quote characters that no store can encode.
     message = f"the arguments are not one complete JSON object: {replace_surrogates(why)}"
-    raise BadArguments(f"{message}. Nothing was run; send the complete arguments again")
+    raise BadArguments(f"{message}. Nothing was run. Send the complete arguments again")
 
 
 class JsonRepairer:

@@ -68,7 +68,7 @@ def _plain_data(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not inspect.isclass(value):
         return dump(mode="json")
-    raise TypeError(f"{type(value).__name__} is not data")
+    raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 def normalize_output(output: Output) -> Output:
@@ -82,7 +82,7 @@ def normalize_output(output: Output) -> Output:
     try:
         return msgspec.convert(replace_surrogates_in(msgspec.to_builtins(output)), Output)
     except Exception as error:
-        raise BadOutput(f"the tool's output cannot be written down ({error})") from None
+        raise BadOutput(f"the tool's output cannot be stored ({error})") from None
 
 
 async def prepare_output(

@@ -58,7 +58,7 @@ async def resolve_references(run: ActiveTurn, spec: ToolSpec, arguments: JsonObj
     try:
         return _ReferenceFiller(run, spec, sources).filled(arguments, ())
     except RecursionError:
-        raise BadArguments("the arguments are nested too deep to put references in their place") from None
+        raise BadArguments("the arguments are nested too deeply to resolve references") from None
 
 
 class _ReferenceSources(NamedTuple):
@@ -75,7 +75,7 @@ async def _sources(run: ActiveTurn, raw: str) -> _ReferenceSources:
     references = [match for match in _MARK.finditer(raw) if not match[1] and match[4]]
     if len(references) > MAX_REFERENCES:
         raise BadArguments(
-            f"there are {len(references)} references in this call; at most {MAX_REFERENCES} are put in their place"
+            f"there are {len(references)} references in this call; at most {MAX_REFERENCES} are resolved"
         )
     for match in references:
         wanted[match[2]].setdefault(match[3].split(":", 1)[0], []).append(match[3])
@@ -107,7 +107,7 @@ def _cut(whole: str, name: str) -> str:
         return whole
     start, length = int(match[2]), int(match[3])
     if start > len(whole):
-        raise BadArguments(f"$ref{{{name}}} begins behind the end; the whole has {len(whole)} characters")
+        raise BadArguments(f"$ref{{{name}}} begins after the end; the whole text has {len(whole)} characters")
     return whole[start : start + length]
 
 
@@ -148,7 +148,7 @@ class _ReferenceFiller:
             return msgspec.json.decode(target)
         except (msgspec.DecodeError, RecursionError):
             where, kind = ".".join(map(str, path)), " or ".join(sorted(kinds))
-            raise BadArguments(f"{where} takes {kind}, and what {text} leads to is not JSON") from None
+            raise BadArguments(f"{where} takes {kind}, and what {text} refers to is not JSON") from None
 
     def _inside(self, match: re.Match[str], path: ArgumentPath) -> str:
         """The replacement of a reference inside a longer text."""
@@ -168,7 +168,9 @@ class _ReferenceFiller:
         name = ".".join(key for key in path if isinstance(key, str))
         for subject in self._spec.subjects:
             if name == subject or name.startswith(f"{subject}."):
-                raise BadArguments(f"{subject} says what this call is done to, so no {match[0]} in it: write it out")
+                raise BadArguments(
+                    f"{subject} is matched by permission rules, so it cannot contain {match[0]}: write the value itself"
+                )
 
     def _reference(self, name: str) -> str:
         target = self._sources.texts[name]
@@ -178,17 +180,17 @@ class _ReferenceFiller:
 
     def _value(self, name: str) -> Any:
         if self._spec.echoes:
-            raise BadArguments(f"{self._spec.name} may tell what it is given, and cannot be given private values")
+            raise BadArguments(f"{self._spec.name} may pass on its arguments, so it cannot receive private values")
         call, _, path = name.partition(":")
         values, output = self._sources.values[call], self._sources.results.get(call)
         if isinstance(values, BadArguments):
-            raise BadArguments(f"{values}; write a placeholder as it stands in a result, or $$private{{ for plain text")
+            raise BadArguments(
+                f"{values}; write a placeholder as it appears in a result, or $$private{{ for plain text"
+            )
         # A value that a person redacted from a result is no longer available.
         is_left = output is not None and (not output.redacted or placeholder_token(call, path) in output.text)
         if path not in values or not is_left:
-            raise BadArguments(
-                f"there is no private value {path[:100]!r} of {call}; write a placeholder as it was given"
-            )
+            raise BadArguments(f"there is no private value {path[:100]!r} of {call}; copy a placeholder exactly")
         record_given_value(self._run, call, path, values[path])
         return values[path]
 

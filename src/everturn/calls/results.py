@@ -160,7 +160,7 @@ async def load_full_text(run: ActiveTurn, call: str, results: dict[str, Output])
     try:
         return (await run.setup.store.blob(output.blob)).decode()
     except UnknownMessage:
-        raise BadArguments(f"the whole of {call} is not kept any more") from None
+        raise BadArguments(f"the full result of {call} is no longer stored") from None
 
 
 def call_of_reference(name: str) -> str:
@@ -229,7 +229,7 @@ async def list_missing_results(run: ActiveTurn, start: int) -> str:
     if not missing:
         return "Every earlier result is shown as a whole."
     if start >= len(missing):
-        raise BadArguments(f"start={start} is behind the end; there are {len(missing)}")
+        raise BadArguments(f"start={start} is after the end; there are {len(missing)}")
     names = {
         call: part.name
         for found in (_scan_history(run), _scan(run.state.messages.values()))
@@ -259,7 +259,7 @@ async def read_result_range(run: ActiveTurn, call: str, start: int, length: int)
     """
     text = await load_full_text(run, call, await load_results(run, (call_of_reference(call),)))
     if start and start >= len(text):
-        raise BadArguments(f"start={start} is behind the end; the whole has {len(text)} characters")
+        raise BadArguments(f"start={start} is after the end; the full text has {len(text)} characters")
     end = min(start + length, len(text))
     more = f"; continue with start={end}" if end < len(text) else ""
     return f"[characters {start} to {end} of {len(text)}{more}]\n{text[start:end]}"

@@ -69,7 +69,12 @@ class SubagentRunner:
                 if not pause:
                     await self._give_up(child_run)
                     raise
-                log.warning("the sub-agent run in %s is looked for again in %g s: %s", child_run.session, pause, error)
+                log.warning(
+                    "the sub-agent run in %s could not be read, next attempt in %g s: %s",
+                    child_run.session,
+                    pause,
+                    error,
+                )
                 await asyncio.sleep(pause)  # the store may be down; the run continues when it is back
 
     async def _give_up(self, child_run: SubagentRun) -> None:
@@ -85,7 +90,7 @@ class SubagentRunner:
             await self._host.resume_session(child_run.session)
         else:
             if not is_wanted():
-                raise ToolError("the turn that would need it is over; there is no sub-agent run any more")
+                raise ToolError("the turn has ended, so its sub-agent run has ended too")
             await self._host.command(
                 Send(
                     key=child_run.key,

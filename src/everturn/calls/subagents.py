@@ -79,7 +79,7 @@ class CallSubagents:
         except UnknownSession:
             raise BadArguments(f"there is no sub-agent run {session[:80]!r} that could be continued") from None
         if is_busy:
-            raise ToolError("that sub-agent run is still under way; wait for its answer first")
+            raise ToolError("that sub-agent run is still running; wait for its answer first")
 
     async def _tool_of(self, run: ActiveTurn, session: str) -> str | None:
         """The tool that last started a session of this conversation; None if none did."""
@@ -111,7 +111,9 @@ def subagent_options(run: ActiveTurn, ask: SubagentRequest, call: CallRecord, ta
     """The turn options of a sub-agent run."""
     options, above = run.state.options, run.state.options.lineage
     if above is not None and above.depth >= MAX_SUBAGENT_DEPTH:
-        raise ToolError(f"this is a sub-agent run of depth {above.depth}; there can be none below it")
+        raise ToolError(
+            f"this is a sub-agent run of depth {above.depth}, which is the limit: it cannot start another one"
+        )
     own = recent_fingerprints(run.state.calls, call, run.setup.app.find_tool)
     lineage = Lineage(
         session=above.session if above is not None else run.session,
@@ -165,7 +167,7 @@ def _left(budget: Budget, spent: Spent) -> Budget:
     left = {name: getattr(budget, name) - use for name, use in used.items() if getattr(budget, name)}
     for name, rest in left.items():
         if rest <= 0:
-            raise ToolError(f"the limit of {name} for this turn is reached; there is nothing left for a sub-agent run")
+            raise ToolError(f"the limit of {name} for this turn is reached, so no sub-agent run can start")
     return Budget(**left)
 
 

@@ -106,7 +106,9 @@ class TurnForTool:
 
     def _save_state(self, state: str) -> None:
         if not isinstance(state, str) or len(state) > MAX_SAVED_STATE:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ToolError(f"saved state is a text of at most {MAX_SAVED_STATE:,} characters; put more into a blob")
+            raise ToolError(
+                f"saved state must be a string of at most {MAX_SAVED_STATE:,} characters; store more in a blob"
+            )
         self.wait.saved_state = replace_surrogates(state)
 
     def _offered(self) -> Mapping[str, ToolSpec]:
@@ -136,7 +138,7 @@ class TurnForTool:
         check_question(question)
         self._question_count += 1
         if self._question_count > MAX_QUESTIONS:
-            raise ToolError(f"a call may ask {MAX_QUESTIONS} questions; this would be one more")
+            raise ToolError(f"a call may ask {MAX_QUESTIONS} questions, and this exceeds it")
         waiting, run = self.wait, self.wait.run
         gate = self._gate(question, f"{self._id}.ask.{replace_surrogates(question.name) or self._question_count}")
         name = gate.id
@@ -187,7 +189,7 @@ class TurnForTool:
         """Make a nested call: it passes rules and gates, runs and is logged like a call of the model."""
         self._made += 1
         if self._made > MAX_NESTED_CALLS:
-            raise ToolError(f"a call may make {MAX_NESTED_CALLS} calls of its own; this would be one more")
+            raise ToolError(f"a call may make {MAX_NESTED_CALLS} calls of its own, and this exceeds it")
         waiting, text = self.wait, encode_canonical(arguments)
         call_id, spec = f"{self._id}.{self._made}", find_tool(name, self._tools).spec
         known = waiting.run.state.calls.get(call_id)
@@ -221,7 +223,7 @@ class TurnForTool:
         while (parent := calls[call_id].parent) and depth <= MAX_CALL_DEPTH:
             call_id, depth = parent, depth + 1
         if depth > MAX_CALL_DEPTH:
-            raise ToolError(f"calls within calls go {MAX_CALL_DEPTH} deep; this would be one more")
+            raise ToolError(f"calls within calls go {MAX_CALL_DEPTH} deep, and this exceeds it")
 
     async def _result(self, call: CallRecord) -> Output:
         output = call.output
@@ -241,13 +243,13 @@ def check_question(question: Question) -> None:
         ToolError: the question is invalid; the error says how to write one.
     """
     if not isinstance(question, Question):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ToolError(f"a tool asks a Question(text, …), not a {type(question).__name__}")
+        raise ToolError(f"ctx.ask needs a Question(text, …), not a {type(question).__name__}")
     if question.kind not in GATE_KINDS_OF_RUNNING_TOOL:
-        raise ToolError(f"kind={question.kind!r}: a tool asks a form, or a client")
+        raise ToolError(f"kind={question.kind!r}: must be 'form' or 'client'")
     if not isinstance(question.text, str) or len(question.text) > MAX_QUESTION_LENGTH:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ToolError(f"a question is a text of at most {MAX_QUESTION_LENGTH:,} characters")
+        raise ToolError(f"a question must be a string of at most {MAX_QUESTION_LENGTH:,} characters")
     if not isinstance(question.schema, dict) or len(encode_schema(question.schema)) > MAX_QUESTION_LENGTH:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ToolError(f"the schema of a question is an object of at most {MAX_QUESTION_LENGTH:,} characters")
+        raise ToolError(f"the schema of a question must be an object of at most {MAX_QUESTION_LENGTH:,} characters")
     for name, most in (("timeout", MAX_TIMEOUT), ("lease", MAX_LEASE)):
         value = getattr(question, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
@@ -259,7 +261,7 @@ def encode_schema(schema: JsonObject) -> str:
     try:
         return msgspec.json.encode(schema).decode()
     except Exception as error:
-        raise ToolError(f"the schema of a question has to be plain JSON: {error}") from None
+        raise ToolError(f"the schema of a question must be plain JSON: {error}") from None
 
 
 def approved_base_version(call: CallRecord, spec: ToolSpec) -> str:

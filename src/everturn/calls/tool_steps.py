@@ -44,12 +44,14 @@ MAX_STEP_VALUE = 1_000_000  # characters of a recorded value, as JSON
 MAX_WAIT = 10 * 365 * 86_400.0  # seconds
 
 NOT_RESUMABLE = (
-    "{name}: ctx.{what} works only in a tool that may be run again from its beginning. Declare it @tool(read_only=True) if "
+    "{name}: ctx.{what} works only in a tool that may be run again from its beginning. Declare it "
+    "@tool(read_only=True) if "
     "it changes nothing, @tool(idempotent=True) if running it again changes nothing more, or @tool(resumable=True) if "
     "everything that must not be repeated is inside ctx.step."
 )
 STEP_UNKNOWN = (
-    "The process that ran step {step!r} of {name} died before the step had a result. Whether it took effect is not known, "
+    "The process that ran step {step!r} of {name} died before the step had a result. Whether it took effect is "
+    "not known, "
     "and it was not run again. Check whether it took effect before you call the tool again."
 )
 WAIT_CHANGED = "{name} was resumed and does not wait as it did before. Nothing more was done."
@@ -73,10 +75,10 @@ class ToolSteps:
         """Run a plain or async function once, and record its JSON value; a resumed tool gets the recorded value."""
         self._require_resumable("step")
         if not isinstance(name, str) or not 0 < len(name) <= MAX_STEP_NAME or "#" in name:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ToolError(f"a step has a name of at most {MAX_STEP_NAME} characters without #, not {name!r}")
+            raise ToolError(f"a step needs a name of at most {MAX_STEP_NAME} characters without #, not {name!r}")
         self._counts[name] += 1
         if self._counts.total() > MAX_TOOL_STEPS:
-            raise ToolError(f"a call may run {MAX_TOOL_STEPS} steps; this would be one more")
+            raise ToolError(f"a call may run {MAX_TOOL_STEPS} steps, and this exceeds it")
         number = self._counts[name]
         return await self._run_once(
             name if number == 1 else f"{name}#{number}", lambda: function(*args, **kwargs), function
@@ -134,7 +136,7 @@ class ToolSteps:
             )
         if len(text) > MAX_STEP_VALUE:
             raise BadOutput(
-                f"step {name!r} returned more than {MAX_STEP_VALUE:,} characters of JSON; put them into a blob"
+                f"step {name!r} returned more than {MAX_STEP_VALUE:,} characters of JSON; store them in a blob"
             )
         return text.decode()
 
@@ -208,7 +210,7 @@ class ToolSteps:
     def _next_wait(self, kind: WaitKind) -> str:
         self._waits += 1
         if self._waits > MAX_TOOL_STEPS:
-            raise ToolError(f"a call may wait {MAX_TOOL_STEPS} times; this would be once more")
+            raise ToolError(f"a call may wait {MAX_TOOL_STEPS} times, and this exceeds it")
         wait = f"{self._id}.wait.{self._waits}"
         if wait in self._call.waits and self._call.waits[wait].kind != kind:
             raise ToolChanged(WAIT_CHANGED.format(name=self._spec.name))

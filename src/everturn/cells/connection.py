@@ -28,7 +28,7 @@ async def connect(url: str) -> Any:
     try:
         import asyncpg  # pyright: ignore[reportMissingTypeStubs]
     except ModuleNotFoundError as error:
-        raise ConfigError("asyncpg is not installed; `pip install 'everturn[postgres]'`") from error
+        raise ConfigError("asyncpg is not installed: `pip install 'everturn[postgres]'`") from error
     from everturn.stores.sql.errors import translate_error
 
     address, schema = parse_address(url)

@@ -101,7 +101,7 @@ class TenantMover:
         """
         async with self._routing(tenant) as (routes, route):
             if route.phase not in ("copying", "held", "frozen"):
-                raise ConfigError(f"there is no move of {tenant!r} that could be aborted; it is in {route.cell!r}")
+                raise ConfigError(f"there is no move of {tenant!r} to abort; it is in {route.cell!r}")
             async with self._databases(route.source, route.target) as (source, target):
                 if await fence_mode(target, tenant, route.move) == "arrived":
                     raise ConfigError(f"{route.target!r} has taken over {tenant!r} already: complete the move")

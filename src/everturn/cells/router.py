@@ -95,7 +95,7 @@ class CellRouter:
             except (EverturnError, OSError) as error:
                 if not self._is_ready.is_set():
                     raise  # a wrong address is told at the start
-                log.warning("the routing table cannot be read, and the last one is used: %s", error)
+                log.warning("the routing table cannot be read; the last known one is used: %s", error)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _read_routes(self) -> None:

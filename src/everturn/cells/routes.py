@@ -101,7 +101,7 @@ class RoutingTable:
         """
         query = "SELECT pg_try_advisory_lock(hashtextextended('everturn.move.' || current_schema() || '.' || $1, 0))"
         if not await self._connection.fetchval(query, tenant):
-            raise ConfigError(f"another process moves {tenant!r} at this moment; wait until it has ended")
+            raise ConfigError(f"another process moves {tenant!r} right now; wait until it has ended")
 
     async def change(self, route: TenantRoute, **changes: object) -> TenantRoute:
         """Write a changed route, with the next epoch, and notify the routers.
@@ -120,7 +120,7 @@ class RoutingTable:
                 *values,
             )
             if written is None:
-                raise ConfigError(f"the route of {route.tenant!r} has changed meanwhile; run the command again")
+                raise ConfigError(f"the route of {route.tenant!r} has changed in the meantime; run the command again")
             await self._connection.execute(f"NOTIFY {CHANNEL}")
         return changed
 

@@ -73,7 +73,7 @@ async def copy_sessions(
     """
     names = list(sessions)
     if taken := await target.fetch("SELECT id FROM sessions WHERE id = ANY($1::text[]) LIMIT 5", names):
-        raise ConfigError(f"the target has sessions of these names already: {[row[0] for row in taken]}")
+        raise ConfigError(f"the target already has sessions with these ids: {[row[0] for row in taken]}")
     for table in (table for table in tables if table.name in LARGE):
         if table.name == "events":
             await _copy_events(source, target, table, names, cohort)
@@ -110,7 +110,8 @@ async def _copy_events(source: Any, target: Any, table: MovedTable, sessions: li
 
 async def _digests(connection: Any, table: MovedTable, sessions: list[str]) -> dict[str, tuple[int, str]]:
     rows = await connection.fetch(
-        f"SELECT session, count(*), md5(string_agg(h, '' ORDER BY h)) FROM (SELECT session, md5(ROW({table.listed})::text) h "
+        "SELECT session, count(*), md5(string_agg(h, '' ORDER BY h)) FROM (SELECT session, "
+        f"md5(ROW({table.listed})::text) h "
         f"FROM {table.name} WHERE session = ANY($1::text[])) d GROUP BY session",
         sessions,
     )
@@ -178,7 +179,8 @@ async def copy_rest(source: Any, target: Any, tables: Sequence[MovedTable], tena
         found, expected = [await _digest(each, table, tenant) for each in (target, source)]
         if found != expected:
             raise UnreadableLog(
-                f"{table.name} differs between the cells: {found} in the target, {expected} in the source; nothing was switched"
+                f"{table.name} differs between the cells: {found} in the target, {expected} in the source; "
+                "nothing was switched"
             )
         counts[table.name] = found[0]
     torn = await target.fetch(

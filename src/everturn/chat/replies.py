@@ -16,7 +16,7 @@ from everturn.errors import ConfigError, UnknownSession
 
 REPLY_HINT = (
     'a gate is answered with allow="once", with allow="always" where it offers that, with deny=True or '
-    'deny="the reason", or with result="what came of it" when you have done it yourself: one of them'
+    'deny="the reason", or with result="the result" if you ran it yourself: one of them'
 )
 NO_OFFERS = "this gate offers nothing to remember, so it can be allowed only once: {why}"
 MAX_TIME = 1e12  # seconds; later times are not valid dates
@@ -110,7 +110,7 @@ def resolution_of(app: BaseApp, gate: Gate, reply: GateReply) -> GateResolution:
     unknown = set(reply) - set(GateReply.__annotations__)
     if unknown:
         raise TypeError(
-            f"answer() knows no {', '.join(sorted(unknown))}; it knows {', '.join(GateReply.__annotations__)}"
+            f"answer() does not accept {', '.join(sorted(unknown))}; it knows {', '.join(GateReply.__annotations__)}"
         )
     allow, deny, result = reply.get("allow"), reply.get("deny"), reply.get("result")
     is_denied = deny is not None and deny is not False
@@ -121,11 +121,11 @@ def resolution_of(app: BaseApp, gate: Gate, reply: GateReply) -> GateResolution:
     manual_result, succeeded = (None, True) if result is None else _parse_result(result, gate)
     if _checked_flag(reply, "failed"):
         if result is None:
-            raise ConfigError("failed=True is said of a result: what was tried, and why it did not work")
+            raise ConfigError("failed=True needs a result: what was tried, and why it did not work")
         succeeded = False
     text = reply.get("text")
     if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"what is left of a result is text; this is a {type(text).__name__}")
+        raise ConfigError(f"a redacted result must be text; this is a {type(text).__name__}")
     return GateResolution(
         allowed=not is_denied,
         reason=replace_surrogates(deny) if isinstance(deny, str) else "",
@@ -147,9 +147,11 @@ def resolution_of(app: BaseApp, gate: Gate, reply: GateReply) -> GateResolution:
 def checked_name(by: str) -> str:
     """The name of the answering person, as it is stored."""
     if not isinstance(by, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f'by="ada" says who it is; this is {by!r}')
+        raise ConfigError(f'by must be a user id, such as by="ada", not {by!r}')
     if by == "everturn" or by.startswith("plugin:"):
-        raise ConfigError(f"by={by!r} is how the runtime and its plugins sign; say who answers")
+        raise ConfigError(
+            f"by={by!r} is reserved for the runtime and its plugins; pass the id of the person who answers"
+        )
     return replace_surrogates(by)
 
 
@@ -157,7 +159,7 @@ def _checked_flag(reply: GateReply, name: Literal["everywhere", "others", "stop"
     # Strictly: "no", from a form, must not mean yes.
     value: object = reply.get(name, False)
     if not isinstance(value, bool):
-        raise ConfigError(f"{name} is True or False, not {value!r}")
+        raise ConfigError(f"{name} must be True or False, not {value!r}")
     return value
 
 
@@ -172,7 +174,7 @@ def _checked_time(until: object) -> float:
     if isinstance(until, bool) or not isinstance(until, int | float) or not 0 <= until < MAX_TIME:
         raise ConfigError(
             f"until={until!r}: a time in seconds since 1970, as of time.time() + 3600 or a datetime's .timestamp(); "
-            "0 is until it is revoked"
+            "0: until it is revoked"
         )
     return float(until)
 
@@ -189,7 +191,7 @@ def _edited_arguments(app: BaseApp, gate: Gate, arguments: JsonObject | None, is
     if arguments is None:
         return ""
     if not is_allowed or not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError("arguments are edited with a dict of them, when the call is allowed")
+        raise ConfigError("arguments must be a dict, and need an answer that allows the call")
     try:
         edit: JsonObject = replace_surrogates_in(arguments)
         edited = encode_canonical(edit)
@@ -206,7 +208,7 @@ def _parse_result(result: str, gate: Gate) -> tuple[str, bool]:
     from everturn.models.prompted.tool_format import read_result
 
     if not isinstance(result, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"a result is text, as the model reads it; this is a {type(result).__name__}")
+        raise ConfigError(f"a result must be text, as the model reads it; this is a {type(result).__name__}")
     parsed = None if gate.kind in GATE_KINDS_OF_RUNNING_TOOL else read_result(result)
     if parsed is None:
         return replace_surrogates(result), True

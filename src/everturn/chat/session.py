@@ -64,7 +64,8 @@ from everturn.tools.subagent import SubagentTool
 from everturn.turn.request import merge_params
 
 PLAIN_DEPENDENCIES = (
-    "deps=… is an object of this process, and a turn in this store may be continued by another one; give the agent a factory: "
+    "deps=… is an object of this process, and a turn in this store may be continued by another one; give the "
+    "agent a factory: "
     "Agent(…, deps=make_deps), with async def make_deps(turn: TurnInfo) -> Deps, and what differs as metadata={…}"
 )
 
@@ -110,28 +111,28 @@ class Chat:
         tenant: str = LOCAL,
     ) -> None:
         if hasattr(tools, "spec") or isinstance(tools, ToolGroup) or any(hasattr(plugins, hook) for hook in HOOKS):
-            raise ConfigError("tools and plugins are lists: tools=[search], plugins=[Timing()]")
+            raise ConfigError("tools and plugins must be lists: tools=[search], plugins=[Timing()]")
         tools, plugins = tools if isinstance(tools, ToolRegistry) else list(tools), list(plugins)
         if isinstance(options, dict) or isinstance(settings, dict):
-            raise ConfigError("options is a TurnOptions(...), settings is a Settings(...)")
+            raise ConfigError("options must be a TurnOptions(...), settings a Settings(...)")
         agent = model if isinstance(model, AgentDefinition) else None
         base: TurnOptions | None = None
         self._agent = ""
         if agent is not None:
             arguments = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
             if any(arguments.values()):
-                raise ConfigError(
-                    "an agent brings its own instructions, tools, plugins and rules; give them to Agent(…)"
-                )
+                raise ConfigError("an agent has its own instructions, tools, plugins and rules; pass them to Agent(…)")
             app = app or BaseApp(agents=[agent], store=store, settings=settings)
             self._agent, base = app.add_agent(agent), options or TurnOptions()
             options = app.agent_options(self._agent, base)
         elif app is None:
             assert not isinstance(model, AgentDefinition)
             if model is None:  # pyright: ignore[reportUnnecessaryComparison]
-                raise ConfigError("None is not a model; give one, or an agent: Chat('openai:gpt-5.2'), Chat(Agent(…))")
+                raise ConfigError(
+                    "None is not a model; pass a model or an agent: Chat('openai:gpt-5.2'), Chat(Agent(…))"
+                )
             if settings is not None and system:
-                raise ConfigError("give `system`, or `settings` with a prompt of its own, not both")
+                raise ConfigError("pass `system`, or `settings` with a prompt, not both")
             settings = settings or TurnSettings(prompt=Prompt(agent=system))
             app = BaseApp(model, tools=tools, plugins=plugins, store=store, settings=settings, rules=rules)
         else:
@@ -218,16 +219,16 @@ class Chat:
         parent = None if after is None else id_of(after)
         if beside is not None:
             if after is not None:
-                raise ConfigError("a message is sent after a message, or beside a turn, not both")
+                raise ConfigError("`after` and `beside` cannot be used together")
             parent = await self._beginning_of(beside)
         joined_turn = None
         if steer is not False:
             if after is not None or beside is not None or alone:
-                raise ConfigError("a message that steers has its place in the turn; leave after, beside and alone out")
+                raise ConfigError("a message that steers joins the running turn; leave after, beside and alone out")
             target = steer if steer is True else id_of_turn(steer)
             joined_turn = await find_steered_turn(self.app.store, self.session, target, sent.options.by)
             if at is not None:
-                raise ConfigError("a message that steers joins a turn that runs now; leave `at` out")
+                raise ConfigError("a message that steers joins the running turn; leave `at` out")
         at_leaf = after is None and beside is None
         not_before = 0.0 if at is None else timestamp(at)
         return await self._send(
@@ -464,7 +465,7 @@ class Chat:
         """Edit a user message: a new version beside it, and an answer to it."""
         original = await self._message(message)
         if original.role != "user":
-            raise ConfigError("edit is for what a person wrote; rerun gives another answer")
+            raise ConfigError("only messages of a person can be edited; chat.rerun creates another answer")
         return await self._send(message_parts(text), original.parent, False, key, self._turn_options(model=model))
 
     async def insert(self, after: str | Message, text: MessageInput, *, model: Model | str | None = None) -> Turn:
@@ -715,7 +716,7 @@ class Chat:
         for entry in await self.app.store.events(self.session, after):
             if isinstance(entry.event, FilesReverted) and entry.event.command == key:
                 return entry.event
-        raise CommandRefused("it was not done")
+        raise CommandRefused("the files were not reverted")
 
     async def grants(self) -> list[Grant]:
         """The valid grants of this session."""
@@ -731,7 +732,7 @@ class Chat:
             UnknownGrant: it was revoked before, or belongs to another session.
         """
         if not isinstance(grant, Grant):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError("revoke the grant itself: one of chat.grants()")
+            raise ConfigError("chat.revoke needs a grant: one of chat.grants()")
         await self._tell(Revoke(key=self._key(), grant=grant.id, by=checked_name(by), **self._stamp()))
 
     def subscribe(self, listener: StatusListener) -> Callable[[], None]:

@@ -33,7 +33,7 @@ def build_update(
     if title is None and pinned is None and archived is None and labels is None:
         raise ConfigError(NO_CHANGE)
     if isinstance(labels, str):
-        raise ConfigError("labels is a list: labels=['work']")
+        raise ConfigError("labels must be a list: labels=['work']")
     return UpdateSession(
         key=key,
         session=session,

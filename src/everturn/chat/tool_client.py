@@ -40,7 +40,7 @@ class ToolClient:
 
     def __init__(self, chat: Chat, tools: Mapping[str, ToolFunction], *, name: str = "", lease: float = 0.0) -> None:
         if not tools:
-            raise ConfigError('a client runs tools: ToolClient(chat, {"ring_bell": ring_bell})')
+            raise ConfigError('a client needs a dict of tools: ToolClient(chat, {"ring_bell": ring_bell})')
         if isinstance(lease, bool) or not isinstance(lease, int | float) or not 0 <= lease <= MAX_LEASE:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
                 f"lease={lease!r}: seconds for which a call is claimed, at most {MAX_LEASE:g}; it is renewed while the "
@@ -63,7 +63,7 @@ class ToolClient:
                 except ConfigError:
                     raise
                 except EverturnError as error:
-                    log.warning("client %s cannot look for calls, and does again in %g s: %s", self.name, delay, error)
+                    log.warning("client %s cannot look for calls, next attempt in %g s: %s", self.name, delay, error)
                     await asyncio.sleep(delay)
                     delay = min(2 * delay, LONGEST_REST)
                 else:
@@ -123,7 +123,13 @@ class ToolClient:
             try:
                 return await self._submit(gate, result, failed)
             except StoreUnavailable as error:
-                log.warning("what %s (%s) came to is told again in %g s: %s", gate.tool, gate.id, delay, error)
+                log.warning(
+                    "the result of %s (%s) could not be sent, next attempt in %g s: %s",
+                    gate.tool,
+                    gate.id,
+                    delay,
+                    error,
+                )
             await asyncio.sleep(delay)
             delay = min(2 * delay, LONGEST_REST)
 
@@ -159,7 +165,7 @@ class ToolClient:
             try:
                 await self._chat.claim(gate, self._claims_as, self._lease or gate.lease)
             except StoreUnavailable as error:
-                log.warning("the claim of %s could not be renewed yet: %s", gate.id, error)
+                log.warning("the claim of %s was not renewed, next attempt soon: %s", gate.id, error)
             except EverturnError as error:
                 log.info("the claim of %s is not renewed: %s", gate.id, error)
                 return

@@ -149,7 +149,8 @@ class Turn:
         ]
         if cleanup_errors:
             raise ExceptionGroup(
-                "clean-ups failed when the turn ended", [turn_error, *cleanup_errors] if turn_error else cleanup_errors
+                "cleanup functions failed at the end of the turn",
+                [turn_error, *cleanup_errors] if turn_error else cleanup_errors,
             )
         if turn_error is not None:
             raise turn_error
@@ -279,7 +280,7 @@ class Turn:
                 call = state.calls.get(event.call)
                 is_gone = call is None or call.is_finished or state.phase.is_terminal
                 if is_gone and not await self._is_asked_for(event):
-                    raise UnknownTurn(f"the sub-agent run {event.child!r} was never begun")
+                    raise UnknownTurn(f"the sub-agent run {event.child!r} never started")
         return Turn(self._app, event.session, event.child, tenant=self.tenant)
 
     async def _is_asked_for(self, event: SubagentStarted) -> bool:
@@ -322,7 +323,7 @@ class Turn:
         """Say what to do with a turn that is used like its result."""
         if name in RESULT_ATTRIBUTES:
             raise AttributeError(
-                f"a Turn has no {name}: it is a handle. `result = await turn.result()`, then result.{name}"
+                f"a Turn is a handle and has no {name}. `result = await turn.result()`, then result.{name}"
             )
         raise AttributeError(f"'Turn' object has no attribute {name!r}")
 

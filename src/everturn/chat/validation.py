@@ -49,20 +49,20 @@ def timestamp(at: datetime | float) -> float:
             raise ConfigError(f"at={at!r} has no time zone; for example datetime.now(UTC) + timedelta(hours=3)")
         return at.timestamp()
     if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < 1e11:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"at={at!r}: a datetime with a time zone, or a Unix timestamp in seconds")
+        raise ConfigError(f"at={at!r}: must be a datetime with a time zone, or a Unix timestamp in seconds")
     return float(at)
 
 
 def validate_options(options: TurnOptions) -> TurnOptions:
     """Validate options; invalid ones are refused before anything is admitted."""
     if not isinstance(options, TurnOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"options are a TurnOptions(...), not a {type(options).__name__}")
+        raise ConfigError(f"options must be a TurnOptions(...), not a {type(options).__name__}")
     for name in ("timeout", "gate_timeout"):
         seconds: object = getattr(options, name)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= MAX_SECONDS:
-            raise ConfigError(f"{name}={seconds!r}: seconds, up to ten years of them; 0 is no limit")
+            raise ConfigError(f"{name}={seconds!r}: must be a number of seconds, at most ten years; 0: no limit")
     if isinstance(options.max_steps, bool) or not isinstance(options.max_steps, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"max_steps={options.max_steps!r}: a number of steps")
+        raise ConfigError(f"max_steps={options.max_steps!r}: must be a number of steps")
     if options.max_steps < 1:
         raise ConfigError(f"max_steps={options.max_steps}: a turn needs at least one step")
     for name, policy in (
@@ -94,7 +94,7 @@ def _check_decodable(options: TurnOptions) -> TurnOptions:
         problem, _, where = str(error).partition(" - at ")
         raise ConfigError(f"options: {where.strip('`$.') or 'one of them'}: {problem}") from None
     except Exception as error:
-        raise ConfigError(f"options have to be plain data: {error}") from None
+        raise ConfigError(f"options must be plain data: {error}") from None
 
 
 def _with_session_layer(rule: Rule) -> Rule:
@@ -131,7 +131,7 @@ def check_clients(clients: Iterable[ClientTool], tools: Iterable[str]) -> None:
         ClientRunTool(declared)
         plain = normalize_name(declared.name)
         if plain in known or plain in map(normalize_name, RESERVED):
-            raise ConfigError(f"the name {declared.name!r} is taken; a tool of a client needs one of its own")
+            raise ConfigError(f"the name {declared.name!r} is already used; a tool of a client needs a different one")
         known[plain] = declared.name
 
 
@@ -198,7 +198,7 @@ def refuse_with_app(arguments: Mapping[str, object]) -> None:
         ConfigError: the text says where to pass each of them instead.
     """
     if problems := [f"{name}: {instead}" for name, instead in APP_ARGUMENTS.items() if arguments[name]]:
-        raise ConfigError(f"Chat(app=…) takes these from elsewhere: {'; '.join(problems)}")
+        raise ConfigError(f"Chat(app=…) conflicts with other arguments: {'; '.join(problems)}")
 
 
 def validate_params(params: Mapping[str, Any]) -> dict[str, object]:

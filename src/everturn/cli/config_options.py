@@ -86,7 +86,9 @@ def require_existing_store(store: str) -> str:
             minute, which is too long for a user who mistyped an address, so the address is tried once before.
     """
     if store == "memory":
-        raise ConfigError("what is in memory only its own process sees; name a file or a database with --store")
+        raise ConfigError(
+            "a store in memory can be used only by its own process; name a file or a database with --store"
+        )
     if "://" not in store and Path(store).suffix in SUFFIXES and not Path(store).exists():
         raise ConfigError(f"there is no store {store} yet; start `everturn serve` first, or name another with --store")
     with suppress(ValueError):  # not an address; `named_store` reports that
@@ -100,4 +102,4 @@ def _check_reachable(host: str, port: int) -> None:
     try:
         socket.create_connection((host, port), timeout=5.0).close()
     except OSError as error:
-        raise StoreUnavailable(f"nobody answers at {host}:{port} ({error.strerror or error})") from None
+        raise StoreUnavailable(f"no server answers at {host}:{port} ({error.strerror or error})") from None

@@ -36,7 +36,7 @@ def load_connect_token(options: argparse.Namespace) -> str:
         file = token_file(load_config(config_file(options)), resolve_store(options), os.environ)
         with suppress(OSError):
             return read_token(file)
-    raise ConfigError(f"which token does {url} know? Set {TOKEN} to it; `everturn keys add USER` makes one there")
+    raise ConfigError(f"{url} needs a token: set {TOKEN}; on the server, `everturn keys add USER` creates one")
 
 
 def read_token(file: Path) -> str:

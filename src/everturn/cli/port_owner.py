@@ -27,8 +27,8 @@ def check_port_owner(url: str) -> None:
     for listening in listening_sockets(port):
         if listening.uid not in (0, os.getuid()):
             raise ConfigError(
-                f"another user of this machine (uid {listening.uid}) listens at {url}, so it is not shown your token; say --connect "
-                f"with the address of your own server, or set EVERTURN_TOKEN"
+                f"another user of this machine (uid {listening.uid}) listens at {url}, so your token is not sent "
+                "there; name your own server with --connect, or set EVERTURN_TOKEN"
             )
 
 

@@ -81,7 +81,8 @@ def answer_body(gate: Gate, reply: RemoteGateReply) -> api.AnswerGate:
     unknown = set(reply) - set(RemoteGateReply.__annotations__)
     if unknown:
         raise TypeError(
-            f"answer() knows no {', '.join(sorted(unknown))}; it knows {', '.join(RemoteGateReply.__annotations__)}"
+            f"answer() does not accept {', '.join(sorted(unknown))}; it knows "
+            f"{', '.join(RemoteGateReply.__annotations__)}"
         )
     fields: dict[str, Any] = dict(reply)
     allow = fields.pop("allow", None)

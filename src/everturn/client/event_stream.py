@@ -92,7 +92,7 @@ class ResumingStream(Generic[T]):
             if self._alive > before:
                 pause = FIRST_PAUSE
             elif loop.time() - self._alive > RECONNECT_TIMEOUT:
-                raise ServerUnavailable(f"the stream cannot be gone on with: {problem}")
+                raise ServerUnavailable(f"the stream cannot be continued: {problem}")
             self.is_broken = True
             await self._speaker.switch_node()
             await asyncio.sleep(pause * random.uniform(0.1, 1.0))

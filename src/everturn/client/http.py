@@ -54,7 +54,7 @@ def build_error(status: int, body: bytes, retry_after: float) -> EverturnError:
     try:
         view = msgspec.json.decode(body, type=api.ErrorResponse).error
     except msgspec.MsgspecError:
-        return ServerUnavailable(f"the server answered {status}, and not in our words; is it an everturn server?")
+        return ServerUnavailable(f"the response with status {status} is not from an Everturn server; check the URL")
     if view.code == "too_much":
         return TooMuch(view.message, retry_after)
     kind = _ERRORS.get(view.code)
@@ -75,7 +75,7 @@ def decode_body(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ServerUnavailable("the server answered, and not in our words; is it an everturn server?") from None
+        raise ServerUnavailable("the response is not from an Everturn server; check the URL") from None
 
 
 def validate_urls(urls: str | Sequence[str]) -> list[str]:
@@ -87,9 +87,9 @@ def validate_urls(urls: str | Sequence[str]) -> list[str]:
     nodes = [urls] if isinstance(urls, str) else list(urls)
     for url in nodes:
         if not _is_address(url):
-            raise ConfigError(f"{url!r} is no address of a server; for example http://127.0.0.1:8000")
+            raise ConfigError(f"{url!r} is not the URL of a server; it looks like http://127.0.0.1:8000")
     if not nodes:
-        raise ConfigError("which server? For example Server('http://127.0.0.1:8000', token)")
+        raise ConfigError("the URL of the server is missing; for example Server('http://127.0.0.1:8000', token)")
     return [url.rstrip("/") for url in nodes]
 
 
@@ -112,7 +112,7 @@ class NodeClient:
     def __init__(self, urls: str | Sequence[str], token: str) -> None:
         self._urls, self._at = validate_urls(urls), 0
         if not token or not token.isascii() or not token.isprintable() or " " in token:
-            raise ConfigError("a token is needed, an API key such as evk_…; `everturn keys add` makes one")
+            raise ConfigError("a token is required, an API key such as evk_…; `everturn keys add` creates one")
         self._token = token
         self.relocate: Callable[[], Awaitable[None]] | None = None  # finds the server again after it has moved
         self._session: aiohttp.ClientSession | None = None
@@ -210,7 +210,7 @@ class NodeClient:
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 problem = str(error) or type(error).__name__
                 if not may_repeat and not isinstance(error, aiohttp.ClientConnectorError):
-                    raise ServerUnavailable(f"nobody knows what became of it: {problem}") from error
+                    raise ServerUnavailable(f"it is not known whether the request took effect: {problem}") from error
             await self.switch_node()
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, LONGEST_PAUSE)

@@ -72,7 +72,7 @@ class Cluster(Struct, frozen=True):
             ConfigError: a package is not installed, or an address is invalid.
         """
         if self.restate and self.temporal:
-            raise ConfigError("a cluster has one engine: set `restate` or `temporal`, and not both")
+            raise ConfigError("a cluster has one engine: set `restate` or `temporal`, not both")
         try:
             from everturn.stores.sql.store import SqlStore
 
@@ -94,7 +94,7 @@ class Cluster(Struct, frozen=True):
             try:
                 app = make(store=store, bus=bus, engine=engine)
             except TypeError as error:
-                raise ConfigError(f"{make!r} does not make an App of store, bus and engine: {error}") from error
+                raise ConfigError(f"{make!r} cannot create an App from store, bus and engine: {error}") from error
             if not isinstance(app, BaseApp):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"{make!r} made {app!r}, and not an App")
             stack.push_async_callback(app.aclose)
@@ -175,5 +175,5 @@ def parse_listen_address(listen: str) -> tuple[str, int] | socket.socket | None:
         return socket.socket(fileno=int(listen[3:]))
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise ConfigError(f"{listen!r} is no address to listen on; for example 127.0.0.1:9080")
+        raise ConfigError(f"{listen!r} is not an address to listen on; for example 127.0.0.1:9080")
     return host.strip("[]"), int(port)

@@ -30,14 +30,12 @@ def nats_servers(text: str) -> list[str]:
         except ValueError:
             is_valid = False
         if not is_valid:
-            raise ConfigError(f"{server.rpartition('@')[2]!r} is no NATS server; {EXAMPLE}")
+            raise ConfigError(f"{server.rpartition('@')[2]!r} is not the address of a NATS server; {EXAMPLE}")
         schemes.add(urlsplit(server).scheme)
     if not servers:
-        raise ConfigError(f"there is no NATS server in {text!r}; {EXAMPLE}")
+        raise ConfigError(f"there is not the address of a NATS server in {text!r}; {EXAMPLE}")
     if len(schemes) > 1:
-        raise ConfigError(
-            "some of these NATS servers are reached with TLS and others without; write tls:// for all, or none"
-        )
+        raise ConfigError("some of these NATS addresses use TLS and others do not; write tls:// for all or for none")
     return servers
 
 

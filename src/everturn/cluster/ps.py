@@ -36,7 +36,7 @@ async def list_store(
         ConfigError: there is no such store, or `after` is invalid.
     """
     if name == "memory":
-        raise ConfigError("what is in memory only its own process sees; name a file or a database")
+        raise ConfigError("a store in memory can be used only by its own process; name a file or a database")
     if not await asyncio.to_thread(_store_exists, name):
         raise ConfigError(f"there is no file {name}")  # reading must not create one
     store = await open_store(name)
@@ -106,7 +106,7 @@ def _parse_cursor(after: str) -> tuple[str, tuple[float, str, str] | None]:
             return kind, (float(at), session, gate)
     except ValueError:
         pass
-    raise ConfigError("--after: say what the page before said, as it is")
+    raise ConfigError("--after: copy the value that the previous page printed")
 
 
 def _store_exists(name: str) -> bool:

@@ -39,7 +39,7 @@ def load_factory(target: str) -> Callable[..., Any]:
     """
     module, _, name = target.partition(":")
     if not module or not name:
-        raise ConfigError(f"{target!r} names no function; write module:function, such as shop:make")
+        raise ConfigError(f"{target!r} is not the name of a function; write module:function, such as shop:make")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -47,7 +47,7 @@ def load_factory(target: str) -> Callable[..., Any]:
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"{target!r} cannot be found: {error}") from error
     if not callable(function):
-        raise ConfigError(f"{target!r} is no function; it takes store, bus and engine, and returns an App")
+        raise ConfigError(f"{target!r} is not a function; it must take store, bus and engine, and return an App")
     return function
 
 
@@ -79,12 +79,12 @@ async def supervise(target: str, cluster: Cluster, count: int, say: Callable[[st
 
     listen_address = parse_listen_address(cluster.listen)
     if not isinstance(listen_address, tuple):
-        raise ConfigError("several workers share an address to listen on; for example --listen 127.0.0.1:9080")
+        raise ConfigError("several workers need an address that they share; for example --listen 127.0.0.1:9080")
     try:
         shared_socket = open_worker_socket(*listen_address)
     except OSError as error:
         raise ConfigError(
-            f"{cluster.listen} cannot be listened on: {error.strerror}; choose another --listen"
+            f"{cluster.listen} cannot be used to listen: {error.strerror}; choose another --listen"
         ) from error
     with shared_socket as sock:
         os.set_inheritable(sock.fileno(), True)

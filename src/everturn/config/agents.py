@@ -229,7 +229,7 @@ class _AgentMaker:
         try:
             found = load_object(word, Path(where.source).resolve().parent if where.line else None)
             if is_function and not callable(found):
-                raise ConfigError(f"{word} is no function")
+                raise ConfigError(f"{word} is not a function")
             return found
         except ConfigError as error:
             raise self._error(key, error, at) from None

@@ -103,7 +103,7 @@ def _warn_if_idle(rule: Rule, names: tuple[str, ...]) -> None:
     """Warn when a rule matches no tool: a misspelt deny denies nothing."""
     if not any(fnmatchcase(name.casefold(), rule.tool.casefold()) for name in names):
         log.warning(
-            "%s: there is no tool %r, so this rule decides nothing; %s",
+            "%s: there is no tool %r, so this rule has no effect; %s",
             rule.source,
             rule.tool,
             nearest(rule.tool, names),
@@ -229,7 +229,7 @@ def signing_keys(loaded: LoadedConfig, environ: Mapping[str, str]) -> tuple[str,
             where = loaded.tree.where(("auth", "signing_keys"))
             raise ConfigError(
                 f"{where}: auth.signing_keys: key {number} has fewer than {MIN_KEY_LENGTH} characters; "
-                "make one with `openssl rand -base64 32`"
+                "create one with `openssl rand -base64 32`"
             )
     return keys
 
@@ -290,7 +290,7 @@ def configured_store(loaded: LoadedConfig, override: str, environ: Mapping[str, 
         if stat.S_IMODE(folder.stat().st_mode) & 0o077:
             folder.chmod(0o700)
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be made: {error.strerror}; name a --store") from None
+        raise ConfigError(f"{folder} cannot be created: {error.strerror}; name another place with --store") from None
     return str(folder / "everturn.db")
 
 

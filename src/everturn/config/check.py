@@ -81,7 +81,7 @@ def check_config(config: Config, reader: ConfigDecoder) -> CheckedConfig:
     checked.prompts = tuple(_saved_prompts(config, reader))
     if config.tools.files and config.tools.virtual_files:
         reader.add_problem(
-            ("tools", "virtual_files"), "files and virtual_files have tools of the same names; say one of them"
+            ("tools", "virtual_files"), "files and virtual_files have tools of the same names; use one of them"
         )
     for name, server in config.mcp.items():
         _check_mcp(server, ("mcp", name), reader)
@@ -136,7 +136,7 @@ def _check_temporal(cluster: ClusterTable, reader: ConfigDecoder) -> None:
     if re.fullmatch(r"((temporal|tls)://)?[^/]+:\d+/?|x", written) is None:
         reader.add_problem(
             ("cluster", "temporal"),
-            "this is no address of Temporal; it looks like temporal://127.0.0.1:7233, or tls://…",
+            "this is not an address of Temporal; it looks like temporal://127.0.0.1:7233, or tls://…",
         )
     for key in ("temporal_ca", "temporal_certificate", "temporal_key", "temporal_api_key"):
         if getattr(cluster, key) and written != "x" and not written.startswith("tls://"):
@@ -314,7 +314,7 @@ def _instructions(agent: AgentTable, path: KeyPath, reader: ConfigDecoder) -> st
     """Return the texts among the instructions of an agent, with those that are in files."""
     keys = [key for key in ("instructions", "system", "system_file") if getattr(agent, key)]
     if len(keys) > 1:
-        reader.add_problem((*path, keys[-1]), f"there is a `{keys[0]}`, too; say one of them")
+        reader.add_problem((*path, keys[-1]), f"there is a `{keys[0]}`, too; use one of them")
         return ""
     if agent.system_file:
         return _read_prompt(agent.system_file, (*path, "system_file"), reader)

@@ -116,14 +116,18 @@ class KeyStore:
             try:
                 self._known = {} if data is None else msgspec.json.decode(data, type=dict[str, str])
             except msgspec.MsgspecError:
-                raise ConfigError(f"{self.file} is damaged; move it away, and `everturn auth login` again") from None
+                raise ConfigError(
+                    f"{self.file} is damaged; move it away, and run `everturn auth login` again"
+                ) from None
         return dict(self._known)
 
     def _write_file(self, keys: dict[str, str]) -> None:
         from everturn.mcp.private_file import lock_file, write_private
 
         if self.file is None:
-            raise ConfigError("there is no place for keys: HOME is not set; set it, or the vendor's variable")
+            raise ConfigError(
+                "there is no place to store keys: HOME is not set; set it, or the environment variable of the vendor"
+            )
         with lock_file(self.file):
             write_private(self.file, msgspec.json.format(msgspec.json.encode(keys)))
         self._known = dict(keys)
@@ -149,7 +153,7 @@ def check_key(key: str) -> str:
     """
     key = key.strip()
     if not key:
-        raise ConfigError("there was no key; paste it whole")
+        raise ConfigError("no key was entered; paste all of it")
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ConfigError("this has blanks or characters that no key has; was it pasted whole?")
+        raise ConfigError("this contains blanks or characters that no key has; check that you pasted all of it")
     return key

@@ -93,9 +93,9 @@ def read_file(path: File) -> ConfigLayer:
     except OSError as error:
         raise ConfigError(f"{path}: the configuration cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not a text in UTF-8, so no TOML") from None
+        raise ConfigError(f"{path}: this is not UTF-8 text, so it is not valid TOML") from None
     if len(data) > SIZE_LIMIT:
-        raise ConfigError(f"{path}: too large for a configuration: there may be {SIZE_LIMIT} bytes")
+        raise ConfigError(f"{path}: too large for a configuration: at most {SIZE_LIMIT} bytes")
     try:
         tree = tomllib.loads(text)
         key_positions = find_positions(text)
@@ -105,7 +105,7 @@ def read_file(path: File) -> ConfigLayer:
         message = f"this is not valid TOML: {_AT_LINE.sub('', str(error))}"
         raise ConfigProblems([ConfigProblem(SourcePosition(str(path), line, column), "", message)]) from None
     except RecursionError:
-        raise ConfigError(f"{path}: this is not valid TOML: it is nested too deep") from None
+        raise ConfigError(f"{path}: this is not valid TOML: it is nested too deeply") from None
     return ConfigLayer(
         tree, {key: SourcePosition(str(path), *place) for key, place in key_positions.items()}, str(path), text
     )
@@ -128,7 +128,7 @@ def read_variables(environ: Mapping[str, str]) -> ConfigLayer:
             places.setdefault(path[:end], SourcePosition(name))
             table = table.setdefault(piece, {})
             if isinstance(table, str):
-                raise ConfigError(f"{name}: there is another variable for what it would be a part of")
+                raise ConfigError(f"{name}: this variable conflicts with another one that sets the whole table")
         table[path[-1]] = EnvironmentValue(environ[name])
         places[path] = SourcePosition(name)
     return ConfigLayer(tree, places)

@@ -25,7 +25,9 @@ def load_module(place: str, folder: Path | None) -> ModuleType:
         if not place.endswith(".py"):
             return importlib.import_module(place)
         if folder is None and not os.path.isabs(place):
-            raise ConfigError("a file is named beside a file; in the environment by its whole path")
+            raise ConfigError(
+                "a relative file name works only in a file; in an environment variable, write the whole path"
+            )
         return _run((folder or Path("/")) / place)
     except ConfigError:
         raise
@@ -49,7 +51,7 @@ def load_object(word: str, folder: Path | None) -> Any:
     """
     place, colon, name = word.rpartition(":")
     if not colon or not name.isidentifier():
-        raise ConfigError(f"{word!r} names no object; write 'mypackage.module:name', or 'file.py:name'")
+        raise ConfigError(f"{word!r} is not the name of an object; write 'mypackage.module:name', or 'file.py:name'")
     module = load_module(place, folder)
     if not hasattr(module, name):
         public = [known for known in vars(module) if not known.startswith("_")]

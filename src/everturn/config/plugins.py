@@ -75,12 +75,12 @@ def _made(make: Any, name: str, options: Mapping[str, Any], word: str) -> object
         pass
     except TypeError as error:
         raise ConfigError(
-            f"{name} cannot be made: {error}; write {{ plugin = {word!r}, options = {{ … }} }} with its arguments"
+            f"{name} cannot be created: {error}; write {{ plugin = {word!r}, options = {{ … }} }} with its arguments"
         ) from None
     try:
         return make(**options)
     except Exception as error:
-        raise ConfigError(f"{name} cannot be made: {type(error).__name__}: {error}") from None
+        raise ConfigError(f"{name} cannot be created: {type(error).__name__}: {error}") from None
 
 
 def _plugins_in(module: ModuleType) -> list[str]:

@@ -80,7 +80,7 @@ class ConfigReloader:
                 await self.settings.read()
                 self._apply(await self._with_settings(self.files))
             except (ConfigError, StoreUnavailable) as error:
-                log.error("the settings are left as they were: %s", error)
+                log.error("the settings were not changed: %s", error)
 
     async def _with_settings(self, files: LoadedConfig) -> LoadedConfig:
         if self.settings is None:
@@ -145,10 +145,12 @@ class ConfigReloader:
                 await apply_schedules(self._context.schedules, new.config, old.config)
         except ConfigError as error:
             for line in str(error).splitlines():
-                log.error("the configuration is left as it was: %s", line)
+                log.error("the configuration was not changed: %s", line)
             return False
         except StoreUnavailable as error:
-            log.error("new tenants, users and schedules are not there yet, for the store does not answer: %s", error)
+            log.error(
+                "new tenants, users and schedules are not stored yet, because the store does not answer: %s", error
+            )
         return True
 
     def _apply(self, new: LoadedConfig) -> None:
@@ -164,9 +166,9 @@ class ConfigReloader:
             self._context.saved_prompts = new.prompts
         later = [name for name in type(new.config).__struct_fields__ if name not in LIVE and _differ(old, new, name)]
         self.loaded = new
-        log.info("the configuration was read anew; agents, limits, rules and schedules hold from now on")
+        log.info("the configuration was reloaded; its agents, limits, rules and schedules are in effect")
         if later:
-            log.warning("what has changed under %s needs a restart", ", ".join(f"[{name}]" for name in later))
+            log.warning("the changes under %s need a restart", ", ".join(f"[{name}]" for name in later))
 
     def _check_models(self, new: LoadedConfig) -> None:
         """Refuse an agent whose model needs a restart: all its turns would fail."""
@@ -209,7 +211,7 @@ def _check_files(old: LoadedConfig, new: LoadedConfig) -> None:
         ConfigError: a file is missing.
     """
     if removed := [file for file in old.files if file not in new.files]:
-        raise ConfigError(f"{', '.join(removed)} was there, and is gone; to do without it, start again")
+        raise ConfigError(f"{', '.join(removed)} was removed from the configuration; this needs a restart")
 
 
 def _differ(old: LoadedConfig, new: LoadedConfig, name: str) -> bool:

@@ -43,7 +43,7 @@ async def erase_temporary_sessions(app: BaseApp, pause: float = EXPIRY_PAUSE) ->
         try:
             await erase_expired(app)
         except Exception as error:
-            log.warning("temporary chats could not be erased; they are tried again: %r", error)
+            log.warning("temporary chats could not be erased; next attempt later: %r", error)
         await asyncio.sleep(pause * random.uniform(0.9, 1.1))
 
 

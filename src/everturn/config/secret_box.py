@@ -103,10 +103,10 @@ def _key_of(file: Path) -> bytes:
     except FileExistsError:
         pass
     except OSError as error:
-        raise ConfigError(f"{file} cannot be made: {error.strerror}; set signing_keys under [auth]") from None
+        raise ConfigError(f"{file} cannot be created: {error.strerror}; set signing_keys under [auth]") from None
     data = read_private(file)
     if data is None or len(data.strip()) < 64:
-        raise ConfigError(f"{file} has no key in it; move it away, and enter the secrets of the settings again")
+        raise ConfigError(f"{file} contains no key; move it away, and enter the secrets of the settings again")
     return data.strip()
 
 

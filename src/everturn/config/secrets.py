@@ -44,9 +44,9 @@ class TextWithRefs:
         for loose in _LOOSE.findall(self.written):
             match = REFERENCE.fullmatch(loose)
             if match is None or (match[1] == "env" and _VARIABLE.fullmatch(match[2]) is None):
-                raise ConfigError('a reference is "${env:NAME}" or "${file:/run/secrets/name}"')
+                raise ConfigError('a reference must be "${env:NAME}" or "${file:/run/secrets/name}"')
             if match[1] == "file" and not os.path.isabs(match[2]):
-                raise ConfigError("a file that holds a secret is named by its whole path, from / on")
+                raise ConfigError("the path of a file with a secret must be absolute")
 
     def __repr__(self) -> str:
         """As it is written."""
@@ -125,9 +125,9 @@ class AddressRef(TextWithRefs):
                 urlsplit(address).password for address in re.split(r",(?=\s*\w+://)", bare) if "://" in address
             )
         except ValueError:
-            raise ConfigError("this is no address") from None
+            raise ConfigError("this is not a valid URL") from None
         if secret:
-            raise ConfigError(f"there is a password in this address: {LITERAL}")
+            raise ConfigError(f"this URL contains a password: {LITERAL}")
 
     def _placed(self, found: re.Match[str], value: str) -> str:
         """Quote a user name or password in front of an @: its own @ and / must not be parsed as part of the URL."""

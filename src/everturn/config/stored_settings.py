@@ -95,7 +95,7 @@ def open_secrets(rows: Sequence[Setting], box: SecretBox | None) -> tuple[dict[s
             continue
         try:
             if box is None:
-                raise ConfigError("its secret cannot be decrypted: there is no key for that")
+                raise ConfigError("its secret cannot be decrypted: the key is missing")
             keys[key_variable(row)] = box.open(row)
         except ConfigError as error:
             problems[row.kind, row.name] = str(error)

@@ -94,7 +94,7 @@ def load_tools(word: str, folder: Path | None) -> list[Any]:
         place, name = word, ""
     tools = {key: thing for key, thing in vars(load_module(place, folder)).items() if _is_tool(thing)}
     if name and name not in tools:
-        raise ConfigError(f"{name!r} is no tool of {place}; there are: {', '.join(tools) or 'none'}")
+        raise ConfigError(f"{name!r} is not a tool in {place}; there are: {', '.join(tools) or 'none'}")
     if not tools:
         raise ConfigError(f"there is no tool in {place}; put @tool above a function")
     unique: list[Any] = []
@@ -137,9 +137,9 @@ def _folder(key: str, word: str, ending: str) -> tuple[Path, bool]:
     has_ending = word.endswith(ending) and not os.path.isdir(word)
     path = Path(word.removesuffix(ending) if has_ending else word).expanduser()
     if not path.is_absolute():
-        raise ConfigError(f"{key}: a folder is named by its whole path, from / on")
+        raise ConfigError(f"{key}: the path of a folder must be absolute")
     if not path.is_dir():
-        raise ConfigError(f"{key}: there is no folder {path}; make it first, or name another")
+        raise ConfigError(f"{key}: there is no folder {path}; create it first, or name another")
     return path.resolve(), has_ending
 
 
@@ -166,7 +166,7 @@ def _shell(
     from everturn.tools.code import shell
 
     if reason := shell.why_shell_unavailable():
-        raise ConfigError(f"tools.shell: run_shell cannot keep here what it promises: {reason}")
+        raise ConfigError(f"tools.shell: run_shell cannot guarantee its limits on this machine: {reason}")
     chosen = setting if isinstance(setting, ShellTable) else ShellTable("" if setting is True else str(setting))
     approval = chosen.approval or ("ask" if is_personal else "always")
     if not chosen.folder:
@@ -174,7 +174,9 @@ def _shell(
         return
     folder, is_writable = _folder("tools.shell", chosen.folder, WRITABLE)
     if is_writable and any(folder in other.parents for other in folders.values()):
-        raise ConfigError(f"tools.shell: {folder} is around the folder of tools.files, and could be put in its place")
+        raise ConfigError(
+            f"tools.shell: {folder} contains the folder of tools.files, so commands could replace that folder"
+        )
     brought.tools.append(shell.run_shell(folder, writable=is_writable, approval=approval))
     if is_writable and not any(folder.is_relative_to(other) for other in folders.values()):
         folders["shell"] = folder
@@ -182,7 +184,7 @@ def _shell(
 
 def _snapshots(folders: dict[str, Path], brought: ConfiguredTools, environ: Mapping[str, str]) -> None:
     if shutil.which("git") is None:
-        log.warning("no snapshots are taken, so that nothing can be reverted: git is not installed")
+        log.warning("no snapshots are taken, so files cannot be reverted: git is not installed")
         return
     from everturn.plugins.file_snapshots import FileSnapshots
 
@@ -193,7 +195,7 @@ def _snapshots(folders: dict[str, Path], brought: ConfiguredTools, environ: Mapp
 def _servers(loaded: LoadedConfig, environ: Mapping[str, str]) -> Any:
     """Create the operator's MCP servers: naming them in this file means trusting them."""
     if find_spec("mcp") is None:
-        raise ConfigError("[mcp] needs mcp: pip install 'everturn[mcp]'")
+        raise ConfigError("[mcp] needs the mcp library: pip install 'everturn[mcp]'")
     from everturn.mcp import McpServers
     from everturn.mcp.config import ServerSpec, read_servers
     from everturn.mcp.servers import QUICK_START_TIMEOUT
@@ -229,5 +231,7 @@ def _home(environ: Mapping[str, str], variable: str, usual: str) -> Path:
     try:
         home = Path(environ.get("HOME") or "~").expanduser()
     except RuntimeError:  # a numeric user without a home, as in containers
-        raise ConfigError("nobody says where your home folder is; set HOME, or name a --store") from None
+        raise ConfigError(
+            "there is no place for the store because HOME is not set; set HOME, or name a store with --store"
+        ) from None
     return home / usual / "everturn"

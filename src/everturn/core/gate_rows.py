@@ -93,14 +93,16 @@ def check_claim(row: GateRow | None, gate: str, hash: str, by: str, lease: float
         raise AnsweredOtherwise(f"gate {gate} has been answered already")
     _check_open(row, now)
     if row.gate.kind != "client":
-        raise AnswerUnfit(f"gate {gate} is about a {row.gate.kind}: it is for a person, no client can claim it")
+        raise AnswerUnfit(
+            f"gate {gate} is of kind {row.gate.kind}: only a person can answer it, a client cannot claim it"
+        )
     if not by or not 0 < lease <= MAX_LEASE:
-        raise AnswerUnfit(f"gate {gate}: a claim names its client, and takes at most {MAX_LEASE:g} seconds")
+        raise AnswerUnfit(f"gate {gate}: a claim needs the name of its client, and lasts at most {MAX_LEASE:g} seconds")
     claim = row.claim
     if claim is not None and claim.by != by and (row.gate.once or now < claim.until):
         raise ClaimedOtherwise(f"gate {gate} was claimed by another client")
     if claim is not None and row.gate.once and now >= claim.until:
-        raise ClaimedOtherwise(f"gate {gate}: the time of your claim is over, and whether it took effect is not known")
+        raise ClaimedOtherwise(f"gate {gate}: your claim has expired, and it is not known whether the tool took effect")
     return CallClaim(by, claim_end(row.gate, now, lease))
 
 
@@ -119,7 +121,7 @@ def check_answer(row: GateRow | None, gate: str, hash: str, resolution: GateReso
     if row.resolution is not None:
         if replace(row.resolution, by="") == replace(resolution, by=""):
             return False
-        raise AnsweredOtherwise(f"gate {gate} has been answered otherwise already")
+        raise AnsweredOtherwise(f"gate {gate} has already been answered in another way")
     _check_open(row, now)
     check_answer_fits_gate(row.gate, resolution)
     if row.gate.kind == "client" and resolution.allowed:
@@ -150,21 +152,21 @@ def _check_holder(row: GateRow, client: str, now: float) -> None:
             f"gate {row.gate.id}: claim it first; {'another client has' if claim else 'nobody has'} claimed it"
         )
     if now >= claim.until:
-        raise NotClaimed(f"gate {row.gate.id}: the time of this claim is over; claim it again")
+        raise NotClaimed(f"gate {row.gate.id}: this claim has expired; claim it again")
 
 
 def _check_grant(gate: Gate, resolution: GateResolution) -> None:
     v = resolution
     if v.grant is not None and (not v.allowed or v.grant not in gate.offers):
-        raise AnswerUnfit(f"gate {gate.id} does not offer to remember this: {v.grant}")
+        raise AnswerUnfit(f"gate {gate.id} does not offer this grant: {v.grant}")
     if v.grant is not None and (v.arguments or v.result is not None):
         raise AnswerUnfit(
-            f"gate {gate.id}: what is remembered is the call that was shown, and this answer is for another"
+            f"gate {gate.id}: a grant must be for the call that was shown, and this answer edits the call"
         )
     if (v.everywhere or v.until) and v.grant is None:
-        raise AnswerUnfit(f"gate {gate.id}: there is nothing to be remembered")
+        raise AnswerUnfit(f"gate {gate.id}: this answer has nothing to remember")
     if v.within and not v.everywhere:
-        raise AnswerUnfit(f"gate {gate.id}: what holds in one session is not limited to a user or a folder")
+        raise AnswerUnfit(f"gate {gate.id}: a grant for one session cannot be limited to a user or a folder")
 
 
 def check_answer_fits_gate(gate: Gate, resolution: GateResolution) -> None:
@@ -178,29 +180,29 @@ def check_answer_fits_gate(gate: Gate, resolution: GateResolution) -> None:
     if gate.kind == "limit" and v.result is not None:
         raise AnswerUnfit(f"gate {gate.id} is about a limit: the turn may continue, or not")
     if gate.kind in ("result", *GATE_KINDS_WITHOUT_CALL) and v.arguments:
-        raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: there are no arguments to be edited")
+        raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: it has no arguments to edit")
     if gate.kind == "result" and v.result is not None:
-        raise AnswerUnfit(f"gate {gate.id} is about a result: it is there, and can be sent, redacted or withheld")
+        raise AnswerUnfit(f"gate {gate.id} is about a result, which can be sent, redacted or withheld")
     if not v.allowed and (v.arguments or v.result is not None):
-        raise AnswerUnfit(f"gate {gate.id}: a call that is not allowed has no arguments and no result")
+        raise AnswerUnfit(f"gate {gate.id}: a denial cannot have arguments or a result")
     if gate.kind in GATE_KINDS_OF_RUNNING_TOOL:
         _check_form(gate, resolution)
     if v.allowed and v.others:
-        raise AnswerUnfit(f"gate {gate.id}: only a denial can be one of everything that is asked beside")
+        raise AnswerUnfit(f"gate {gate.id}: only a denial can apply to all other pending gates")
     if v.allowed and v.stop:
         raise AnswerUnfit(f"gate {gate.id}: only a denial can stop the turn")
 
 
 def _check_form(gate: Gate, resolution: GateResolution) -> None:
     if resolution.arguments:
-        raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: there are no arguments to be edited")
+        raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: it has no arguments to edit")
     if resolution.failed and gate.kind != "client":
         raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: fill it in, or deny it")
     if not resolution.allowed or resolution.failed:
         return
     if resolution.result is None:
         if gate.form or gate.kind == "client":
-            raise AnswerUnfit(f"gate {gate.id}: an answer to this has a result")
+            raise AnswerUnfit(f"gate {gate.id}: the answer needs a result")
         return
     if gate.form:
         try:
@@ -208,4 +210,6 @@ def _check_form(gate: Gate, resolution: GateResolution) -> None:
         except ValueError:
             raise AnswerUnfit(f"gate {gate.id}: the result must be JSON") from None
         if violations:
-            raise AnswerUnfit(f"gate {gate.id}: the result does not fit: {'; '.join(map(str, violations))}")
+            raise AnswerUnfit(
+                f"gate {gate.id}: the result does not match the schema: {'; '.join(map(str, violations))}"
+            )

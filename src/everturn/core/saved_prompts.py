@@ -47,10 +47,11 @@ def check_prompt(prompt: SavedPrompt) -> SavedPrompt:
     """
     if not _NAME.match(prompt.name):
         raise ConfigError(
-            f"name: {prompt.name[:80]!r}: small letters, digits, `-` and `_`, at most 64 of them, as in `review-branch`"
+            f"name: {prompt.name[:80]!r}: must have lowercase letters, digits, `-` and `_`, at most 64, as in "
+            "`review-branch`"
         )
     if not prompt.text.strip():
-        raise ConfigError("text: a prompt has a text; `{{topic}}` in it stands for the argument `topic`")
+        raise ConfigError("text: a prompt needs a text; `{{topic}}` in it stands for the argument `topic`")
     if len(prompt.text) > MAX_PROMPT_CHARS:
         raise ConfigError(f"text: at most {MAX_PROMPT_CHARS:,} characters, not {len(prompt.text):,}")
     named = list(dict.fromkeys(_PLACEHOLDER.findall(prompt.text)))
@@ -58,10 +59,10 @@ def check_prompt(prompt: SavedPrompt) -> SavedPrompt:
     for name in (*declared, *named):
         if not _NAME.match(name):
             raise ConfigError(
-                f"arguments: {name[:80]!r}: small letters, digits, `-` and `_`, as in `{{{{base_branch}}}}`"
+                f"arguments: {name[:80]!r}: must have lowercase letters, digits, `-` and `_`, as in `{{{{base_branch}}}}`"
             )
     if len(set(declared)) < len(declared):
-        raise ConfigError("arguments: two of them have one name; give each its own")
+        raise ConfigError("arguments: two of them have the same name; names must be unique")
     if unused := [name for name in declared if name not in named]:
         raise ConfigError(
             f"arguments: the text does not use {unused[0]!r}; write {{{{{unused[0]}}}}} in it, or leave it out"

@@ -100,7 +100,7 @@ def check_setting_name(name: str) -> str:
     """
     if NAME.fullmatch(name) is None:
         raise ConfigError(
-            "a name has letters, digits, '.', '_' and '-', begins with a letter or digit, and has at most 64"
+            "a name must have letters, digits, '.', '_' and '-', begin with a letter or digit, and have at most 64"
         )
     return name
 

@@ -74,31 +74,31 @@ class Handoff(Struct, frozen=True):
 
 
 async def _no_subagents(ask: SubagentRequest) -> SubagentResult:
-    raise ConfigError("there is nobody here to run a sub-agent run")
+    raise ConfigError("a sub-agent run is not possible in this context")
 
 
 async def _no_results(call: str, start: int, length: int) -> str:
-    raise ToolError("there are no results here that could be read")
+    raise ToolError("results cannot be read in this context")
 
 
 async def _no_list(start: int) -> str:
-    raise ToolError("there are no results here that could be listed")
+    raise ToolError("results cannot be listed in this context")
 
 
 async def _no_answer(question: Question) -> GateResolution:
-    raise ToolError("there is nobody here who could be asked")
+    raise ToolError("a question is not possible in this context")
 
 
 async def _no_tools(name: str, arguments: JsonObject) -> Output:
-    raise ToolError("there are no tools here")
+    raise ToolError("nested calls are not possible in this context")
 
 
 async def _no_step(name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    raise ToolError("there is no log here that could record a step")
+    raise ToolError("a step is not possible in this context")
 
 
 async def _no_sleep(seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0) -> None:
-    raise ToolError("there is nothing here that could wake this tool")
+    raise ToolError("a timer is not possible in this context")
 
 
 async def _no_external(
@@ -108,7 +108,7 @@ async def _no_external(
     timeout: float = 0.0,  # noqa: ASYNC109 - the wait is durable
     hook: str = "",
 ) -> Any:
-    raise ToolError("there is nobody here who could deliver an external result")
+    raise ToolError("an external result is not possible in this context")
 
 
 def _never() -> bool:
@@ -361,7 +361,7 @@ class ToolContext(Struct, Generic[DepsT], frozen=True, kw_only=True):
         """
         name = agent if isinstance(agent, str) else agent.name
         if not name:
-            raise ConfigError("an agent that a tool runs has a name: Agent(…, name='researcher')")
+            raise ConfigError("an agent that a tool runs needs a name: Agent(…, name='researcher')")
         answer = await self.run_subagent(SubagentRequest(prompt=task, agent=name, metadata=metadata))
         return answer.text if isinstance(agent, str) else agent.parse_output(answer.text)
 

@@ -245,7 +245,7 @@ def check_memory_text(text: str, name: str) -> None:
         raise BadArguments(f"{name} has {len(text):,} characters; {_FILE_LIMIT}")
     for char in text:
         if char not in _TEXT_CONTROLS and unicodedata.category(char) in ("Cc", "Cs"):
-            raise BadArguments(f"{name} has the character {char!a} in it; memory holds text only: leave it out")
+            raise BadArguments(f"{name} contains the character {char!a}; memory stores only text: leave it out")
     if (size := len(text.encode())) > MAX_MEMORY_FILE_BYTES:
         raise BadArguments(f"{name} has {size:,} bytes; {_FILE_LIMIT}")
 
@@ -360,7 +360,7 @@ def _delete(path: str, files: Mapping[str, MemoryFileInfo], text: str | None) ->
 def _rename(change: MemoryRename, files: Mapping[str, MemoryFileInfo], text: str | None) -> MemoryEdit:
     path, to = change.path, change.to
     if not path or not to:
-        raise ToolError(f"{MEMORY_ROOT} itself keeps its name")
+        raise ToolError(f"{MEMORY_ROOT} itself cannot be renamed")
     moved = _at(files, path)
     if to in files or any(other.startswith(f"{to}/") for other in files):
         raise ToolError(f"there is a {quote_memory_path(shown_memory_path(to))} already; choose another name")
@@ -397,9 +397,7 @@ def _check_place(files: Mapping[str, MemoryFileInfo], path: str) -> None:
 
 def _check_room(files: Mapping[str, MemoryFileInfo], path: str, size: int) -> None:
     if path not in files and len(files) >= MAX_MEMORY_FILES:
-        raise ToolError(
-            f"memory has {MAX_MEMORY_FILES} files, as many as it may have; delete some, or add to one of them"
-        )
+        raise ToolError(f"memory has {MAX_MEMORY_FILES} files, which is the limit; delete some, or add to one of them")
     total = sum(info.size for other, info in files.items() if other != path) + size
     if total > MAX_MEMORY_BYTES:
         raise ToolError(

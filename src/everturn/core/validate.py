@@ -33,21 +33,21 @@ def validate_rules(values: Iterable[Rule], where: str = "rules") -> tuple[Rule, 
 
 def _check_rule(rule: Any, where: str) -> None:
     if not isinstance(rule, Rule):
-        raise ConfigError(f"{where}: {RULES_HINT}; there is {_type_name(rule)} in it")
+        raise ConfigError(f"{where}: {RULES_HINT}; it contains {_type_name(rule)}")
     tool, action, match, layer = cast("tuple[Any, ...]", (rule.tool, rule.action, rule.match, rule.layer))
     if not isinstance(tool, str) or not tool.strip() or tool != tool.strip() or not tool.isprintable():
         raise ConfigError(f'{where}: Rule({tool!r}, …): a rule is for a tool by its name, or a pattern: "*" for all')
     label = f"{where}: Rule({tool!r}, {action!r}, …)"
     if action not in STRICTEST_FIRST:
-        raise ConfigError(f"{label}: what becomes of a call is allow, ask or deny{_suggest(action, STRICTEST_FIRST)}")
+        raise ConfigError(f"{label}: the action must be allow, ask or deny{_suggest(action, STRICTEST_FIRST)}")
     if not isinstance(match, dict) or not all(
         _is_valid_text(text) for pair in cast(_Pairs, match).items() for text in pair
     ):
-        raise ConfigError(f'{label}: match is a dict of patterns: {{"to": "*@example.org"}}; this is {match!r}')
+        raise ConfigError(f'{label}: match must be a dict of patterns: {{"to": "*@example.org"}}; this is {match!r}')
     if layer not in LAYERS:
         raise ConfigError(f"{label}: there is no layer {layer!r}; there are: {', '.join(LAYERS)}")
     if not _is_valid_text(rule.source):
-        raise ConfigError(f"{label}: source is a text that says where it stands")
+        raise ConfigError(f"{label}: source must be a string that names the place of the rule")
 
 
 _Pairs = dict[Any, Any]
@@ -71,7 +71,7 @@ def validate_budget(budget: Budget, where: str = "budget") -> Budget:
         ConfigError: this is not a Budget, or one of its limits is not a number.
     """
     if not isinstance(budget, Budget):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"{where}: a Budget(cost=1.0, calls=40) is wanted; this is {_type_name(budget)}")
+        raise ConfigError(f"{where}: a Budget(cost=1.0, calls=40) is needed; this is {_type_name(budget)}")
     for name in Budget.__struct_fields__:
         limit: object = getattr(budget, name)
         is_whole = name not in ("cost", "seconds")
@@ -80,7 +80,7 @@ def validate_budget(budget: Budget, where: str = "budget") -> Budget:
             or not isinstance(limit, int if is_whole else int | float)
             or not 0 <= limit < MAX_BUDGET
         ):
-            raise ConfigError(f"{where}: {name}={limit!r}; a {'whole ' * is_whole}number, and 0 is no limit")
+            raise ConfigError(f"{where}: {name}={limit!r}; a {'whole ' * is_whole}number is needed; 0: no limit")
     return budget
 
 

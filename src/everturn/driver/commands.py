@@ -572,7 +572,7 @@ class CommandHandler:
         try:
             await self._setup.store.admit(expired)
         except GateClosed:
-            log.info("gate %s was answered in time after all", gate.id)
+            log.info("gate %s was answered before it expired", gate.id)
         except KeyConflict:  # the key was used for another command
             await self._setup.store.admit(replace(expired, key=f"expired:{gate.id}:{gate.hash}"))
         self.inbox_changed = True

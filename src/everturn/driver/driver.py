@@ -64,7 +64,7 @@ class Driver:
             DriverLost: this process is stopping; another one has to drive.
         """
         if self._is_leaving:
-            raise DriverLost("this process is leaving; another one drives on")
+            raise DriverLost("this process is shutting down; another one continues")
         store, now = self._setup.store, self._setup.clock.now()
         listener = self._setup.bus.listen(session)  # before the claim, so that no signal is lost between the two
         failpoints.hit_failpoint("drive.begin")
@@ -87,7 +87,7 @@ class Driver:
                 raise
             await self._rest(session, error)
         except UnknownSession:
-            log.info("session %s is gone; there is nothing to drive", session)
+            log.info("session %s no longer exists; there is nothing to drive", session)
         except TenantKeyDestroyed as error:
             log.warning("session %s cannot be driven: %s", session, error)
         except Stale:

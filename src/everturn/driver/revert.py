@@ -77,11 +77,13 @@ async def _run_hook(setup: DriveSetup, ledger: Ledger, command: Revert, before: 
         try:
             await invoke_hook(method, ctx)
         except CommandRefused as error:  # its text is meant for people
-            raise CommandRefused(f"{plugin} could not do it: {error}") from error
+            raise CommandRefused(f"{plugin} could not revert the files: {error}") from error
         except Exception as error:
             # Other errors may name paths of this machine, and every reader of the session sees the reason.
             log.warning("session %s: %s could not revert %r", ledger.session, plugin, command.root, exc_info=True)
-            raise CommandRefused(f"{plugin} could not do it ({type(error).__name__}); the log says why") from error
+            raise CommandRefused(
+                f"{plugin} could not revert the files ({type(error).__name__}); see the process log"
+            ) from error
     if not ctx.before or (before and not ctx.is_done):
         raise CommandRefused(f"this process records no snapshots of {command.root!r}")
     return ctx

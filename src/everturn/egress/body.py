@@ -18,7 +18,7 @@ class BoundedBody:
         self._made = bytearray()
         named = encoding.strip().lower()
         if named not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise FetchFailed(f"the server packed it as {named[:40]!a}, which was not asked for", "protocol")
+            raise FetchFailed(f"the server compressed it as {named[:40]!a}, which was not requested", "protocol")
         self._unpack = zlib.decompressobj(_GZIP_OR_ZLIB) if named not in ("", "identity") else None
 
     @property
@@ -37,14 +37,14 @@ class BoundedBody:
         try:
             self._made += self._unpack.decompress(piece, self._limit - len(self._made) + 1)
         except zlib.error:
-            raise FetchFailed("what the server sent cannot be unpacked", "protocol") from None
+            raise FetchFailed("the response of the server cannot be decompressed", "protocol") from None
         if len(self._made) > self._limit:
-            raise self._too_much(" when unpacked")
+            raise self._too_much(" when decompressed")
 
     def end(self) -> bytes:
         """Return the whole body."""
         if self._unpack is not None and self._taken and not self._unpack.eof:
-            raise FetchFailed("the answer broke off before its end", "protocol")
+            raise FetchFailed("the response was cut off", "protocol")
         return bytes(self._made)
 
     def _too_much(self, when: str) -> FetchFailed:

@@ -64,7 +64,7 @@ class EgressClient:
             return
         url = self._guard.parse(address)
         if url.scheme == "http" and url.host not in ("127.0.0.1", "[::1]", "localhost"):
-            raise AddressRefused(f"{url.host} is asked by https, or not at all")
+            raise AddressRefused(f"{url.host} must be reached by https")
 
     async def request(
         self,
@@ -87,7 +87,7 @@ class EgressClient:
                 target = None if self.is_own(address) else await self._guard.resolve(self._guard.parse(address))
                 return await _request(target, method, address, dict(headers or {}), body, limits)
         except TimeoutError:
-            raise FetchFailed(f"it was not done in {limits.total:g} s", "timeout") from None
+            raise FetchFailed(f"it did not finish within {limits.total:g} s", "timeout") from None
 
 
 async def _request(
@@ -123,15 +123,15 @@ async def _request(
             ) as response,
         ):
             if response.headers.get("Content-Encoding", "identity") != "identity":
-                raise FetchFailed("its answer is packed although that was not asked for", "protocol")
+                raise FetchFailed("its response is compressed, which was not requested", "protocol")
             content = bytearray()
             async for piece in response.content.iter_chunked(65_536):
                 content += piece
                 if len(content) > limits.size:
-                    raise FetchFailed(f"its answer is larger than {limits.size:,} bytes", "size")
+                    raise FetchFailed(f"its response is larger than {limits.size:,} bytes", "size")
             pairs = tuple((name, value) for name, value in response.headers.items() if name.lower() != "content-length")
             return EgressResponse(response.status, pairs, bytes(content))
     except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
         if isinstance(error, TimeoutError):
             raise
-        raise FetchFailed(f"it did not answer well ({type(error).__name__})", "connect") from None
+        raise FetchFailed(f"its response is not valid ({type(error).__name__})", "connect") from None

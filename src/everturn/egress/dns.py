@@ -25,7 +25,7 @@ async def resolve(host: str) -> Sequence[str]:
     """
     places = _places  # the thread must release the semaphore it acquired, even if the global is replaced
     if not places.acquire(blocking=False):
-        raise FetchFailed(f"{MAX_LOOKUPS} names are being looked up already; try again in a minute", "dns")
+        raise FetchFailed(f"{MAX_LOOKUPS} names are being resolved already; try again in a minute", "dns")
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Sequence[str] | Exception] = loop.create_future()
 

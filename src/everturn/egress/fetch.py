@@ -98,27 +98,27 @@ async def fetch(
                     return FetchedPage(str(url), result[0], hops=tuple(hops), redirect=str(redirect))
                 hops.append(str(url))
                 if len(hops) > limits.hops:
-                    raise FetchFailed(f"{address} leads on and on: more than {limits.hops} redirects", "redirect")
+                    raise FetchFailed(f"{address} redirects more than {limits.hops} times", "redirect")
                 if origin(redirect) != origin(url):
                     extra = {}
                 url = redirect
     except TimeoutError:
         raise FetchFailed(
-            f"{url.host} was not done in {limits.total:g} s, which is the longest it may take", "timeout"
+            f"{url.host} was not done in {limits.total:g} s, which is the time limit", "timeout"
         ) from None
 
 
 def _next(guard: EgressPolicy, at: Url, location: str) -> Url:
     if any(char <= " " or char in "\\\x7f" for char in location):  # urljoin drops some of these silently
-        raise AddressRefused(f"{at.host} redirects to an address with characters that none may have")
+        raise AddressRefused(f"{at.host} redirects to a URL with invalid characters")
     try:
         redirect = guard.parse(urljoin(str(at), location))
     except ValueError:
-        raise AddressRefused(f"{at.host} redirects to something that is no address") from None
+        raise AddressRefused(f"{at.host} redirects to something that is not a URL") from None
     except AddressRefused as error:
-        raise AddressRefused(f"{at.host} redirects to where nobody may go: {error}") from None
+        raise AddressRefused(f"{at.host} redirects to an address that is not allowed: {error}") from None
     if at.scheme == "https" and redirect.scheme != "https":
-        raise AddressRefused(f"{at.host} redirects from https to {redirect.scheme}, where anybody could read along")
+        raise AddressRefused(f"{at.host} redirects from https to {redirect.scheme}, which is not encrypted")
     return redirect
 
 
@@ -158,16 +158,18 @@ async def _hop(
     except aiohttp.ConnectionTimeoutError:
         raise FetchFailed(f"{host} could not be reached in {limits.connect:g} s", "connect") from None
     except aiohttp.ServerTimeoutError:
-        raise FetchFailed(f"{host} fell silent for {limits.idle:g} s", "timeout") from None
+        raise FetchFailed(f"{host} sent nothing for {limits.idle:g} s", "timeout") from None
     except aiohttp.ClientSSLError:
-        raise FetchFailed(f"{host} could not prove that it is {host}, or speaks no TLS that we do", "tls") from None
+        raise FetchFailed(
+            f"{host} has no valid TLS certificate, or no TLS version that Everturn supports", "tls"
+        ) from None
     except aiohttp.ClientConnectorError:
-        raise FetchFailed(f"nobody answers at {host}, port {place.port}", "connect") from None
+        raise FetchFailed(f"no server answers at {host}, port {place.port}", "connect") from None
     except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
         if isinstance(error, TimeoutError):
             raise
         raise FetchFailed(
-            f"what {host} answered breaks off, or is no HTTP ({type(error).__name__})", "protocol"
+            f"the response of {host} is cut off, or not HTTP ({type(error).__name__})", "protocol"
         ) from None
 
 
@@ -177,11 +179,11 @@ async def _answer(
     if response.status in REDIRECTS:
         locations = set(response.headers.getall("Location", ()))
         if len(locations) > 1:
-            raise FetchFailed(f"{url.host} redirects to {len(locations)} addresses at once", "protocol")
+            raise FetchFailed(f"{url.host} redirects to {len(locations)} addresses at the same time", "protocol")
         if locations:
             return response.status, locations.pop()
     if response.status < 200:
-        raise FetchFailed(f"{url.host} wants to speak something else than HTTP", "protocol")
+        raise FetchFailed(f"{url.host} asked to switch to a protocol other than HTTP", "protocol")
     content_type = response.headers.get("Content-Type", "")
     media_type = content_type.partition(";")[0].strip().lower()
     size = response.content_length
@@ -227,7 +229,7 @@ def pinned_connector(place: ResolvedUrl, tls: SSLContext | None) -> TCPConnector
         # The second check: the last point before the wire, after everything that aiohttp does with names and addresses.
         family, kind, proto, _, (host, port, *_) = info
         if parse_address(host) not in addresses or port != place.port:
-            raise AddressRefused(f"{place.url.host} was about to be reached at an address that was not judged")
+            raise AddressRefused(f"{place.url.host} would have been reached at an address that was not checked")
         return socket.socket(family, kind, proto)
 
     return aiohttp.TCPConnector(

@@ -62,7 +62,7 @@ class EgressPolicy:
         self._schemes = tuple(schemes)
         for scheme in self._schemes:
             if scheme not in DEFAULT_PORTS:
-                raise ConfigError(f"the egress guard knows http and https, not {scheme!r}")
+                raise ConfigError(f"the egress policy supports http and https, not {scheme!r}")
         self._resolve = resolve
         self._lookup_timeout = lookup_timeout
 
@@ -77,19 +77,19 @@ class EgressPolicy:
         url = parse_url(text)
         if url is None:
             raise AddressRefused(
-                f"{_shown(text)} is not an address that is read in one way only; write it plainly, as in "
+                f"{_shown(text)} is ambiguous as a URL; write it plainly, as in "
                 "https://example.com/page: no user, spaces, control characters, backslashes or odd numbers, and names "
                 "beyond ASCII as xn--…"
             )
         if url.scheme not in self._schemes:
-            raise AddressRefused(f"{url.scheme}: is not fetched; there is: {', '.join(self._schemes)}")
+            raise AddressRefused(f"{url.scheme}: is not supported; there is: {', '.join(self._schemes)}")
         port = port_of(url)
         excepted = (url.host, port) in self._allow
         if not 0 < port < 65536 or not (excepted or port in self._ports):
             open_ports = ", ".join(map(str, sorted(self._ports)))
-            raise AddressRefused(f"port {port} of {url.host} is not open to tools; there is: {open_ports}")
+            raise AddressRefused(f"port {port} of {url.host} is not allowed for tools; allowed: {open_ports}")
         if any(fits(url.host) for fits in self._names):
-            raise AddressRefused(f"{url.host} is denied to tools here")
+            raise AddressRefused(f"{url.host} is denied by the configuration")
         address = parse_address(url.host)
         if address is not None:
             self._check_addresses(url.host, (address,), lambda why: excepted)
@@ -113,17 +113,17 @@ class EgressPolicy:
             async with asyncio.timeout(self._lookup_timeout):
                 answers = await self._resolve(url.host)
         except TimeoutError:
-            raise FetchFailed(f"{url.host} could not be looked up in {self._lookup_timeout:g} s", "dns") from None
+            raise FetchFailed(f"{url.host} could not be resolved within {self._lookup_timeout:g} s", "dns") from None
         except (OSError, UnicodeError):
-            raise FetchFailed(f"there is no {url.host}: its name has no address", "dns") from None
+            raise FetchFailed(f"the host {url.host} was not found: its name has no address", "dns") from None
         if not answers:
-            raise FetchFailed(f"there is no {url.host}: its name has no address", "dns")
+            raise FetchFailed(f"the host {url.host} was not found: its name has no address", "dns")
         if len(answers) > MAX_ADDRESSES:
-            raise AddressRefused(f"{url.host} has {len(answers)} addresses; at most {MAX_ADDRESSES} are looked at")
+            raise AddressRefused(f"{url.host} has {len(answers)} addresses; at most {MAX_ADDRESSES} are checked")
         parsed = [parse_address(answer) for answer in answers]
         addresses = tuple(address for address in parsed if address is not None)
         if len(addresses) < len(parsed):
-            raise AddressRefused(f"{url.host} was looked up, and what came back is no IP address")
+            raise AddressRefused(f"{url.host} was resolved to something that is not an IP address")
         excepted = (url.host, port) in self._allow
         self._check_addresses(url.host, addresses, lambda why: excepted and why in ALLOWABLE_KINDS)
         return ResolvedUrl(url, port, addresses)
@@ -132,13 +132,13 @@ class EgressPolicy:
         for address in addresses:
             # Of the same version only: `in` is False for the other, and a mapped address is refused anyway.
             if any(address.version == net.version and address in net for net in self._networks):
-                raise AddressRefused(f"{host} is in a network that is denied to tools here")
+                raise AddressRefused(f"{host} is in a network that the configuration denies")
             kind = classify_address(address)
             if kind and not forgives(kind):
                 # Without the address: the model would learn the layout of the private network from it.
                 raise AddressRefused(
-                    f"{host} is, or leads to, a {kind} address; only public ones are reached from here. "
-                    "Whoever runs this can make an exception: Guard(allow=['host:port'])"
+                    f"{host} is, or leads to, a {kind} address; tools can reach only public ones. The operator "
+                    "can make an exception: Guard(allow=['host:port'])"
                 )
 
 
@@ -161,9 +161,9 @@ def _is_name(host: str) -> bool:
 
 def _check_name(host: str) -> None:
     if not _is_name(host):
-        raise AddressRefused(f"{_shown(host)} is no name that could be looked up")
+        raise AddressRefused(f"{_shown(host)} is not a valid host name")
     if "." not in host or host.endswith(tuple(f".{name}" for name in INNER_NAMES)):
-        raise AddressRefused(f"{host} is a local name; only public hosts are reached from here")
+        raise AddressRefused(f"{host} is a local name; tools can reach only public hosts")
 
 
 def _shown(text: str) -> str:
@@ -172,7 +172,7 @@ def _shown(text: str) -> str:
 
 def _texts(name: str, values: Iterable[str]) -> Iterable[str]:
     if isinstance(values, str):
-        raise ConfigError(f"{name} is a list of texts: {name}=[{values!r}]")
+        raise ConfigError(f"{name} must be a list of strings: {name}=[{values!r}]")
     return values
 
 
@@ -180,7 +180,7 @@ def _exception(text: str) -> tuple[str, int]:
     url = parse_url(f"http://{text}/")
     host, _, port = text.rpartition(":")
     if url is None or url.target != "/" or not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ConfigError(f"{text!r} is no exception for the egress guard: host:port, as in 127.0.0.1:8000")
+        raise ConfigError(f"{text!r} is not an exception for the egress policy; write host:port, as in 127.0.0.1:8000")
     return url.host, int(port)
 
 
@@ -190,7 +190,7 @@ def _denial(text: str) -> str | Network:
         try:
             return ip_network(text.strip("[]") if isinstance(address, IPv6Address) else text, strict=False)
         except ValueError:
-            raise ConfigError(f"{text!r} is no network: as in 198.51.100.0/24 or 2001:db8::/32") from None
+            raise ConfigError(f"{text!r} is not a network; it looks like 198.51.100.0/24 or 2001:db8::/32") from None
     if not text or not text.isascii() or any(char in text for char in " :@\\[]"):
-        raise ConfigError(f"{text!r} is no name the egress guard could deny: as in example.com or *.example.com")
+        raise ConfigError(f"{text!r} is not a host name or pattern; it looks like example.com or *.example.com")
     return text.lower().removesuffix(".")

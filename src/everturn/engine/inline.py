@@ -78,7 +78,7 @@ class InlineEngine:
                     self._report_lost(session, error)
                     return
                 except StoreUnavailable as error:  # temporary, and not caused by the session
-                    log.warning("%s waits for its store: %s", session, error)
+                    log.warning("session %s waits for the store: %s", session, error)
                     outages = (
                         1 if self._clock.now() - began > MAX_RETRY_DELAY else outages + 1
                     )  # the store was available for a while
@@ -90,7 +90,7 @@ class InlineEngine:
                     continue
                 except Exception as error:
                     failures = 1 if self._clock.now() - began > MAX_RETRY_DELAY else failures + 1
-                    log.exception("driving %s failed (%d of %d)", session, failures, TRIES)
+                    log.exception("driving session %s failed (attempt %d of %d)", session, failures, TRIES)
                     if failures < TRIES:
                         await self._pause(BACKOFF * 2 ** (failures - 1))
                         continue
@@ -135,4 +135,4 @@ class InlineEngine:
 
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.critical("driving ended with %r", error)
+        log.critical("the drive ended with %r", error)

@@ -18,7 +18,7 @@ def get_engine(url: str) -> Engine:
     if engine is None:
         others = "".join(f" {name}://…" for name in names_in("everturn.engines")) or " none is installed"
         raise ConfigError(
-            f"{scheme!r} names no engine; there are:{others} (without engine= turns run in this process; Restate and "
+            f"{scheme!r} is not an engine; there are:{others} (without engine= turns run in this process; Restate and "
             "Temporal come with `Cluster`)"
         )
     return engine

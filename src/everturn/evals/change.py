@@ -65,7 +65,7 @@ class EvalChange(Struct, frozen=True):
         if unknown := [key for key in values if key not in KEYS]:
             raise ConfigError(f"{path}: there is no key {unknown[0]!r}; there are: {', '.join(KEYS)}")
         if "system" in values and "system_file" in values:
-            raise ConfigError(f"{path}: write system or system_file, not both")
+            raise ConfigError(f"{path}: use system or system_file, not both")
         return cls(
             values.get("system", _text_beside(path, values.get("system_file"))),
             _rules_beside(path, values.get("permissions")),

@@ -73,7 +73,7 @@ def make_check(table: Mapping[str, Any]) -> Check:
             re.compile(values["pattern"])
         except re.error as error:
             raise ConfigError(
-                f"a check of kind {kind}: {values['pattern']!r} is no regular expression: {error}"
+                f"a check of kind {kind}: {values['pattern']!r} is not a regular expression: {error}"
             ) from None
     return Check(kind, values)
 

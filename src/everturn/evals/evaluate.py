@@ -144,11 +144,11 @@ async def evaluate(
 
 def _check_request(depth: Depth, model: Model | None, samples: int) -> None:
     if depth == "live" and model is None:
-        raise ConfigError("depth live runs your tools, and needs a model to ask: give a model")
+        raise ConfigError("depth live runs your tools, and needs a model: pass a model")
     if depth == "pure" and model is not None:
-        raise ConfigError("depth pure asks no model: choose depth step, turn or live, or leave the model out")
+        raise ConfigError("depth pure uses no model: choose depth step, turn or live, or leave the model out")
     if samples < 1 or (samples > 1 and model is None):
-        raise ConfigError("several samples need a model to ask: recorded answers are the same every time")
+        raise ConfigError("several samples need a model: recorded answers are the same every time")
 
 
 def _check_tools_known(dataset: Dataset, tools: Mapping[str, Tool]) -> None:
@@ -161,8 +161,8 @@ def _check_tools_known(dataset: Dataset, tools: Mapping[str, Tool]) -> None:
     }
     if missing := sorted(called - set(tools) - clients):
         raise ConfigError(
-            f"a model that is asked needs the description and schema of the tools, which recordings do not have: "
-            f"give the tools ({', '.join(missing)})"
+            "the model needs the description and schema of the tools, which recordings do not have: pass the "
+            f"tools ({', '.join(missing)})"
         )
 
 
@@ -195,7 +195,7 @@ def _judge(dataset: Dataset, judge: Model | str | None, under_test: Model | None
 
 def _emulator(model: Model | None) -> Any:
     if model is None:
-        raise ConfigError("on_miss=emulate needs a model that plays the tools: give a model")
+        raise ConfigError("on_miss=emulate needs a model that emulates the tools: pass a model")
     from everturn.evals.judge import make_emulator
 
     return make_emulator(model)

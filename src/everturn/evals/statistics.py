@@ -36,7 +36,9 @@ def pass_hat_k(samples: int, passed: int, k: int) -> float:
 
 def _check(samples: int, passed: int, k: int) -> None:
     if not 0 < k <= samples or not 0 <= passed <= samples:
-        raise ValueError(f"k={k} of {samples} samples, {passed} of them passed: k is from 1 to the number of samples")
+        raise ValueError(
+            f"k={k} of {samples} samples, {passed} of them passed: k must be from 1 to the number of samples"
+        )
 
 
 class PairedDifference(Struct, frozen=True):

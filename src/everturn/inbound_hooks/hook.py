@@ -81,7 +81,9 @@ def check_secrets(hook: InboundHook) -> None:
         ConfigError: there is none, or one is too short.
     """
     if not hook.secrets:
-        raise ConfigError(f"hooks.{hook.name}.secret is missing: a hook without a secret would trust everybody")
+        raise ConfigError(
+            f"hooks.{hook.name}.secret is missing: a hook without a secret would accept requests from anyone"
+        )
     for secret in hook.secrets:
         if problem := secret_problem(hook.scheme, secret):
             raise ConfigError(f"hooks.{hook.name}.secret: {problem}")

@@ -185,7 +185,9 @@ class InboundHooks:
                 if error.is_erased:
                     continue
             return session
-        raise ConfigError(f"hooks.{hook.name}.session: this conversation was erased too often; change the key")
+        raise ConfigError(
+            f"hooks.{hook.name}.session: conversations with this key were erased too often; use another key"
+        )
 
     async def _complete(self, hook: InboundHook, payload: Any) -> HookReceipt:
         """Finish a `ctx.external(hook=…)` of this hook."""
@@ -202,7 +204,7 @@ class InboundHooks:
             button = msgspec.json.decode(str(look_up(payload, hook.answer, "")), type=ButtonValue)
         except msgspec.MsgspecError as error:
             raise ConfigError(
-                f"hooks.{hook.name}.answer: the text at {hook.answer!r} is not a button's: {error}"
+                f"hooks.{hook.name}.answer: the text at {hook.answer!r} is not the value of a button: {error}"
             ) from None
         sender = str(look_up(payload, hook.user, ""))
         user = hook.users.get(sender, "")
@@ -213,7 +215,7 @@ class InboundHooks:
         gate = await self._gate(hook, button)
         if not hmac.compare_digest(gate.hash.encode(), button.hash.encode()):
             raise HashMismatch(
-                "the hash of this answer is not the hash of the gate; read the gate again, and answer with its hash"
+                "the hash in this answer is not that of the gate; read the gate again, and answer with its hash"
             )
         chat = Chat("", app=self._app, session=button.session, tenant=hook.tenant)
         if button.allow:

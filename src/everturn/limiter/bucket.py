@@ -310,7 +310,9 @@ class RateLimitBucket:
             self._alone = None
         except StoreUnavailable as error:
             if self._alone is None:
-                log.warning("rate limits are not shared while the store does not answer: %s", error)
+                log.warning(
+                    "the store does not answer; until it does, each process limits only its own requests: %s", error
+                )
                 self._alone = SharedLimit()
             share = None if self._limit is None else _share(self._limit, self._allowance.members)
             members = self._allowance.members

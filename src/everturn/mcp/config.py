@@ -119,7 +119,7 @@ def read_servers(path: str | Path, environ: Mapping[str, str] | None = None) -> 
     key, tables = _tables(path)
     environ = os.environ if environ is None else environ
     if len(tables) > MAX_SERVERS:
-        raise ConfigError(f"{path}: {len(tables)} servers are too many; there may be {MAX_SERVERS}")
+        raise ConfigError(f"{path}: {len(tables)} servers; at most {MAX_SERVERS} are allowed")
     servers: dict[str, ServerSpec | ConfigError] = {}
     for name, table in tables.items():
         try:
@@ -134,25 +134,25 @@ def read_servers(path: str | Path, environ: Mapping[str, str] | None = None) -> 
 def _tables(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         if not path.is_file():
-            raise ConfigError(f"there is no file {path}; name the one that lists your MCP servers")
+            raise ConfigError(f"there is no file {path}; name the file that lists your MCP servers")
         with path.open("rb") as file:
             data = file.read(SIZE_LIMIT + 1)
         if len(data) > SIZE_LIMIT:
-            raise ConfigError(f"{path} is too large to be a list of servers: there may be {SIZE_LIMIT} bytes")
+            raise ConfigError(f"{path} is too large for a list of servers: at most {SIZE_LIMIT} bytes")
         is_json = path.suffix == ".json" or data.lstrip()[:1] == b"{"
         loaded: Any = msgspec.json.decode(data) if is_json else tomllib.loads(data.decode())
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} is neither JSON nor TOML as it should be: {error}") from None
+        raise ConfigError(f"{path} is neither valid JSON nor valid TOML: {error}") from None
     document = cast("dict[str, Any]", loaded if isinstance(loaded, dict) else {})
     keys = ("mcpServers", "servers") if is_json else ("mcp",)
     key = next((key for key in keys if key in document), None)
     if key is None:
         expected = '{"mcpServers": {"NAME": {…}}}' if is_json else "tables [mcp.NAME]"
-        raise ConfigError(f"{path}: there are no servers in it; it has {expected}")
+        raise ConfigError(f"{path}: it contains no servers; it needs {expected}")
     if not isinstance(document[key], dict):
-        raise ConfigError(f"{path}: {key} holds servers by their names, each with a command or a url")
+        raise ConfigError(f"{path}: {key} must be a table of servers by name, each with a command or a url")
     return key, cast("dict[str, Any]", document[key])
 
 
@@ -193,9 +193,9 @@ def _spec(path: Path, key: str, name: str, table: Any, environ: Mapping[str, str
     if entry.disabled:
         return None
     if entry.type and entry.type not in _TYPES:
-        raise ConfigError(f"{path}: {key}.type {entry.type!r} is not spoken here; there are: {', '.join(_TYPES)}")
+        raise ConfigError(f"{path}: {key}.type {entry.type!r} is not supported; there are: {', '.join(_TYPES)}")
     if entry.type and (entry.type == "stdio") != bool(entry.command):
-        raise ConfigError(f"{path}: {key}.type: stdio goes with a command, {' and '.join(_TYPES[1:])} with a url")
+        raise ConfigError(f"{path}: {key}.type: stdio needs a command, {' and '.join(_TYPES[1:])} with a url")
 
     def expand(field: str, text: str) -> str:
         return _expand(text, environ, f"{path}: {key}.{field}")
@@ -233,7 +233,7 @@ def _expand(text: str, environ: Mapping[str, str], location: str) -> str:
     def substitute(match: re.Match[str]) -> str:
         name, default = match[1] or "", match[2]
         if _VARIABLE.fullmatch(name) is None:
-            raise ConfigError(f"{location}: {match[0]} is not known here; write ${{VAR}} or ${{VAR:-default}}")
+            raise ConfigError(f"{location}: {match[0]} is not supported; write ${{VAR}} or ${{VAR:-default}}")
         if environ.get(name):
             return environ[name]
         if default is None:
@@ -246,11 +246,11 @@ def _expand(text: str, environ: Mapping[str, str], location: str) -> str:
 def _check_program(spec: ServerSpec) -> None:
     words = (spec.command, *spec.args, spec.cwd, *spec.env, *spec.env.values())
     if any("\0" in word for word in words):
-        raise ConfigError(f"server {spec.name}: there is a zero byte in what is to be started; take it out")
+        raise ConfigError(f"server {spec.name}: the command contains a zero byte; remove it")
     if any(not key or "=" in key for key in spec.env):
         raise ConfigError(f"server {spec.name}: a variable in env has a name without '='")
     if spec.headers or spec.auth != "none":
-        raise ConfigError(f"server {spec.name}: headers and auth go with a url; a program has env")
+        raise ConfigError(f"server {spec.name}: headers and auth need a url; for a program, use env")
 
 
 def _check_address(spec: ServerSpec) -> None:
@@ -260,20 +260,20 @@ def _check_address(spec: ServerSpec) -> None:
     except ValueError as error:
         raise ConfigError(f"server {spec.name}: its url cannot be read: {error}") from None
     if address.scheme not in ("http", "https") or not host or re.search(r"[\x00-\x20\x7f\\]", spec.url):
-        raise ConfigError(f"server {spec.name}: its url is one like https://example.org/mcp")
+        raise ConfigError(f"server {spec.name}: its url must look like https://example.org/mcp")
     if address.username is not None or address.password is not None:
         raise ConfigError(f"server {spec.name}: a name and password do not belong in its url; put them in headers")
     if address.scheme == "http" and not (spec.insecure or is_loopback(host)):
         raise ConfigError(
-            f"server {spec.name}: plain http to {host} can be read and changed on the way; "
-            "use https, or say insecure = true"
+            f"server {spec.name}: plain http to {host} can be read and changed on the way; use https, or set "
+            "insecure = true"
         )
     if spec.args or spec.env or spec.cwd:
-        raise ConfigError(f"server {spec.name}: args, env and cwd go with a command; a url has headers")
+        raise ConfigError(f"server {spec.name}: args, env and cwd need a command; for a url, use headers")
     for key, value in spec.headers.items():
         if _HEADER.fullmatch(key) is None or re.search(r"[\x00\r\n]", value):
             raise ConfigError(
-                f"server {spec.name}: the header {key!r} cannot be sent; names have no blanks, values no breaks"
+                f"server {spec.name}: the header {key!r} cannot be sent; a name has no spaces, a value no line breaks"
             )
 
 

@@ -141,7 +141,7 @@ class ServerConnection(SessionEvents):
                     await turned.wait()
         except TimeoutError:
             reason = self._reason or "it has not answered yet"
-            raise ToolError(f"server {self.spec.name} is not reachable: {reason}; it is being reconnected") from None
+            raise ToolError(f"server {self.spec.name} is not reachable: {reason}; Everturn is reconnecting") from None
         return self.session
 
     def reconnect(self, *, only_if_waiting: bool = False) -> None:
@@ -222,7 +222,7 @@ class ServerConnection(SessionEvents):
 
     async def _connect_and_serve(self) -> None:
         if not await asyncio.to_thread(self._trust.launch, self.spec):
-            raise _Untrusted("it is not trusted, or not as it would be started now; trust it first")
+            raise _Untrusted("it is not trusted with its present configuration; review and trust it first")
         library = await _import_session_module()
         auth = None
         if self.spec.auth == "oauth":
@@ -230,7 +230,7 @@ class ServerConnection(SessionEvents):
 
             if self._tokens is None:
                 raise ConfigError(
-                    "it wants a login, and nobody said where tokens are kept: McpServers(…, tokens='folder')"
+                    "it requires a login, and there is no folder for tokens: McpServers(…, tokens='folder')"
                 )
             auth = auth_for(self.spec, self._tokens)
         async with library.open_session(self.spec, self, self._started, auth) as session:
@@ -272,7 +272,7 @@ class ServerConnection(SessionEvents):
 
     def _note_identity(self, session: McpSession) -> None:
         if self._title and session.title != self._title:
-            self._problems.append(f"it calls itself {session.title!r} now; it called itself {self._title!r} before")
+            self._problems.append(f"it now reports the name {session.title!r}; before, it was {self._title!r}")
         self._title, self._version = session.title, session.version
 
     async def _follow(self, session: McpSession) -> None:
@@ -359,5 +359,5 @@ async def _import_session_module() -> Any:
         return await asyncio.to_thread(importlib.import_module, "everturn.mcp.session")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("mcp", "mcp_types", "httpx2", "anyio", "jsonschema"):
-            raise ConfigError("tools of MCP servers need a library: pip install 'everturn[mcp]'") from None
+            raise ConfigError("MCP servers need the mcp library: pip install 'everturn[mcp]'") from None
         raise

@@ -39,4 +39,4 @@ class SessionEvents:
         Raises:
             PermissionError: the request is refused; its text is sent to the server.
         """
-        raise PermissionError("nobody is here to answer")
+        raise PermissionError("no client is connected that could answer")

@@ -66,7 +66,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
     async def _answer(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
-            return _error_response(502, UNFIT, "it packs its answers although it was told not to")
+            return _error_response(502, UNFIT, "it compresses its responses, which was not requested")
         if response.status_code == 404 and "mcp-session-id" in request.headers:
             await response.aclose()
             if (sending := self._sending.get()) is not None:
@@ -138,12 +138,12 @@ class BoundedResponse(httpx2.AsyncBaseTransport):
         try:
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             if response.headers.get("content-encoding", "identity") != "identity":
-                raise httpx2.DecodingError("it packs its answers although it was told not to", request=request)
+                raise httpx2.DecodingError("it compresses its responses, which was not requested", request=request)
             if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
                 async for chunk in response.stream:
                     body += chunk
                     if len(body) > SMALL:
-                        raise httpx2.ReadError(f"its answer is larger than {SMALL} bytes", request=request)
+                        raise httpx2.ReadError(f"its response is larger than {SMALL} bytes", request=request)
         finally:
             await response.aclose()
         headers = [(key, value) for key, value in response.headers.multi_items() if key != "content-length"]

@@ -186,13 +186,13 @@ class InFlightCalls:
     def _lost(self, tool: ServerTool, sending: SentCall, error: Exception) -> ToolError:
         where = f"the connection to server {tool.server.name} was lost"
         if not sending.is_sent:
-            return ToolError(f"{where} before {tool.listed.name} was sent: it was not run; it is being reconnected")
+            return ToolError(f"{where} before {tool.listed.name} was sent: it was not run; Everturn is reconnecting")
         if tool.spec.at_most_once:
             return OutcomeUnknown(
                 f"{where} before it answered: whether {tool.listed.name} was done is not known (outcome unknown); "
                 "look before it is called again"
             )
-        return ToolError(f"{where} before {tool.listed.name} was answered; it can be called again without harm")
+        return ToolError(f"{where} before {tool.listed.name} was answered; it is safe to call it again")
 
 
 def _refused(method: str, reason: str) -> JsonObject:

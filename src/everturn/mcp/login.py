@@ -39,7 +39,7 @@ class PendingLogins:
             ConfigError: the server has no login, or no folder for tokens is configured.
         """
         if self._tokens is None:
-            raise ConfigError("nobody said where tokens are kept: McpServers(…, tokens='folder')")
+            raise ConfigError("there is no folder for tokens: McpServers(…, tokens='folder')")
         if spec.name not in self._tasks:
             self._problems.pop(spec.name, None)
             self._addresses[spec.name] = asyncio.get_running_loop().create_future()

@@ -124,7 +124,7 @@ async def login(
         ConfigError: the server has no login, cannot be reached, or leads the login to a refused address.
     """
     if spec.auth != "oauth":
-        raise ConfigError(f'server {spec.name} is not one to log in to; say auth = "oauth" where it is named')
+        raise ConfigError(f'server {spec.name} has no login; set auth = "oauth" in its configuration')
     _check_installed()
     import httpx2
     from mcp.client.auth import OAuthFlowError
@@ -149,14 +149,14 @@ async def login(
             ) as client:
                 response = await client.post(spec.url, json=_PING, headers={"Accept": _ACCEPT})
         if response.status_code in (401, 403):
-            raise NeedsLogin(f"server {spec.name} does not take the login it has just given; ask who runs it")
+            raise NeedsLogin(f"server {spec.name} does not accept the login that it has just issued; ask its operator")
         if not is_logged_in(spec, folder):
-            raise ConfigError(f'server {spec.name} wants no login; take auth = "oauth" out')
+            raise ConfigError(f'server {spec.name} requires no login; remove auth = "oauth"')
     except TimeoutError:
-        raise NeedsLogin(f"nobody has logged in to {spec.name} in {max_wait:g} seconds; try again") from None
+        raise NeedsLogin(f"no one has logged in to {spec.name} in {max_wait:g} seconds; try again") from None
     except OAuthFlowError as error:  # its text may contain a secret
         reason = listener.refused or type(error).__name__
-        raise NeedsLogin(f"the login to {spec.name} did not work: {reason}; try again") from None
+        raise NeedsLogin(f"the login to {spec.name} failed: {reason}; try again") from None
     except AddressRefused as error:
         raise ConfigError(_refused_address_text(spec, str(error))) from None
     except httpx2.HTTPError as error:

@@ -79,7 +79,7 @@ class OfferRequests:
             ConfigError: it is no URI.
         """
         if not is_uri(uri):
-            raise ConfigError("this is no URI of a resource")
+            raise ConfigError("this is not the URI of a resource")
         result = await self._ask(lambda session: session.resource(uri, self._timeout))
         return await asyncio.to_thread(convert_resource, result)  # it may decode megabytes
 

@@ -26,9 +26,9 @@ def read_private(path: Path) -> bytes | None:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-                raise ConfigError(f"{path} is not a file that was written here; move it away")
+                raise ConfigError(f"{path} was not written by Everturn; move it away")
             if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                raise ConfigError(f"{path} could have been written by others; look what is in it, then `chmod 600` it")
+                raise ConfigError(f"{path} can be written by other users; check its content, then `chmod 600` it")
             return file.read(_LARGEST)
     except FileNotFoundError:
         return None
@@ -43,7 +43,7 @@ def write_private(path: Path, data: bytes) -> None:
         ConfigError: the file cannot be written, or would be too large to be read again.
     """
     if len(data) > _LARGEST:
-        raise ConfigError(f"{path} would be larger than {_LARGEST} bytes; forget what you no longer use")
+        raise ConfigError(f"{path} would be larger than {_LARGEST} bytes; remove entries that you no longer use")
     partial = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ class McpServers:
         names = [spec.name for spec in self.specs]
         if len(set(names)) < len(names):
             duplicates = sorted({name for name in names if names.count(name) > 1})
-            raise ConfigError(f"there are two servers called {', '.join(duplicates)}; names must be unique")
+            raise ConfigError(f"two servers have the name {', '.join(duplicates)}; names must be unique")
         self._trust: Trust = trust if trust is not None else TrustAll()
         self._timeout, self._tokens = timeout, tokens
         self._connections: dict[str, ServerConnection] = {}
@@ -62,7 +62,7 @@ class McpServers:
     async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:
         """Start connecting, and wait until every server is connected or has failed, or for `timeout` seconds."""
         if self._tasks:
-            raise ConfigError("these servers are open already; make another McpServers for another runtime")
+            raise ConfigError("these servers are already used by an app; create another McpServers for another app")
 
         def publish_tools(origin: str, tools: Sequence[ServerTool]) -> None:
             publish(origin, tools)

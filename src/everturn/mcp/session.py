@@ -164,7 +164,7 @@ class McpSession:
                     if not cursor or len(seen) > MOST_TOOLS:
                         break
         except TimeoutError:
-            raise TimeoutError(f"it did not say within {LISTING:g} s which tools it has") from None
+            raise TimeoutError(f"it did not list its tools within {LISTING:g} s") from None
         return seen, not cursor
 
     async def call(
@@ -342,7 +342,9 @@ async def _negotiate(session: ClientSession) -> None:
         with anyio.fail_after(INITIALIZE):
             await session.initialize()
     except TimeoutError:
-        raise TimeoutError(f"it did not answer within {PROBE + INITIALIZE:g} s of being greeted") from None
+        raise TimeoutError(
+            f"it did not answer within {PROBE + INITIALIZE:g} s after the connection was opened"
+        ) from None
     except MCPError as error:
         # The server was slow to start, and has processed the first request in the meantime.
         if error.code != types.UNSUPPORTED_PROTOCOL_VERSION or not await _discover(session):

@@ -214,9 +214,7 @@ def command_line(spec: ServerSpec, env: Mapping[str, str]) -> list[str]:
     else:
         program = shutil.which(spec.command, path=env.get("PATH"))
     if program is None:
-        raise ConfigError(
-            f"there is no program {spec.command!r} here that could be started; install it, or say its path"
-        )
+        raise ConfigError(f"the program {spec.command!r} was not found; install it, or write its path")
     return [*_death_signal_prefix(), program, *spec.args]
 
 

@@ -87,7 +87,8 @@ class ServerTool:
         waiting = msgspec.json.decode(context.saved_state, type=ElicitationRound) if context.saved_state else None
         if waiting is not None and waiting.is_sent and self._spec.at_most_once:
             raise OutcomeUnknown(
-                f"{self._spec.name} had its answers when it was interrupted: whether it went on is unknown"
+                f"{self._spec.name} was interrupted after it had received its answers; it is not known whether it "
+                "continued"
             )
         while True:
             answers = None if waiting is None else await self._answer(waiting, context)
@@ -125,8 +126,8 @@ class ChangedTool(ServerTool):
 
     async def _run(self, arguments: JsonObject, context: ToolContext) -> Output:
         raise ToolChanged(
-            f"{self._spec.name} is not what it was when server {self.server.name} was trusted; "
-            "it can be called when somebody has looked at it and trusts it again"
+            f"{self._spec.name} has changed since server {self.server.name} was trusted; "
+            "it can be called after a person has reviewed it and trusts it again"
         )
 
 
@@ -142,13 +143,13 @@ async def answer_server_request(server: str, request: ElicitationRequest, contex
     if question is None:
         if request.method == elicitation.ELICIT:
             return elicitation.make_decline("it cannot be asked like this")
-        raise PermissionError("it asks a model for something that cannot be shown to a person")
+        raise PermissionError("it sends a request to a model that cannot be shown to a person")
     resolution = await context.ask(question)
     if request.method == elicitation.ELICIT:
         return elicitation.make_elicitation_answer(request, resolution)
     turn = elicitation.make_sampling_request(request.params)
     if not resolution.allowed or turn is None:
-        raise PermissionError(f"no model was asked for it: {resolution.reason or 'a person said no'}")
+        raise PermissionError(f"the request was not sent to a model: {resolution.reason or 'a person said no'}")
     completion = await context.run_subagent(turn)
     if completion.failure:
         raise PermissionError(f"the model did not answer: {completion.failure}")

@@ -191,7 +191,10 @@ class TrustFile:
         except msgspec.DecodeError as error:
             raise ConfigError(f"{self.path} cannot be read: {error}; delete it, and trust your servers again") from None
         if records.version != 1:
-            raise ConfigError(f"{self.path} was written by a later version; use that one, or delete it and trust again")
+            raise ConfigError(
+                f"{self.path} was written by a newer version of Everturn; use that version, or delete the file "
+                "and trust your servers again"
+            )
         return records
 
     def _write(self, records: _TrustRecords) -> None:

@@ -34,7 +34,5 @@ class ClientModel:
         text = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
         call = parse_object(text)
         if call is None or not isinstance(call.get("tool"), str):
-            raise ModelError(
-                f"{CLIENT_MODEL_NAME} makes calls of MCP clients, and this is none; ask another model", kind="request"
-            )
+            raise ModelError(f"{CLIENT_MODEL_NAME} only makes calls for MCP clients; use another model", kind="request")
         yield [CallChunk(0, encode_canonical(call["arguments"]), call["tool"], "direct"), FinishChunk("tool_calls")]

@@ -24,7 +24,7 @@ HEADINGS: Final = {
     "egress": "{tool} needs approval: it sends its arguments outside",
     "loop": "{tool} needs approval to repeat",
     "manual": "Your turn: {tool}. Enter the result",
-    "result": "{tool} has run, and the model waits to read what came of it",
+    "result": "Review the result of {tool} before the model reads it",
     "question": "{tool} asks you something",
     "form": "{tool} asks you something",
     "limit": "The step limit is reached: may the turn continue, up to the limit below?",
@@ -56,14 +56,14 @@ def make_form(gate: Gate, may_keep: bool = True) -> ElicitationForm | str:
     if gate.kind in ("question", "form"):
         lines.append(_escape(gate.arguments))
     else:
-        lines.append(f"with exactly these arguments: {_escape(gate.arguments)}")
+        lines.append(f"arguments: {_escape(gate.arguments)}")
     if gate.preview:
-        lines += ["it would do this:", _escape(gate.preview)]
+        lines += ["preview:", _escape(gate.preview)]
     if gate.output is not None:
         lines += ["the model would read:", _escape(gate.output.text)]
     offers_rule = may_keep and bool(gate.offers)
     if offers_rule:
-        lines.append(f"always would store this rule, for this session: {_escape(str(gate.offers[0]))}")
+        lines.append(f"“always” stores this rule, for this session: {_escape(str(gate.offers[0]))}")
     text = "\n".join(lines)
     if len(text) > LONGEST:
         return TOO_LONG.format(tool=gate.tool)
@@ -98,7 +98,7 @@ def _schema(gate: Gate, keeps: bool) -> JsonObject:
     if gate.kind in ("question", "form") and gate.form:
         return parse_object(gate.form) or {"type": "object", "properties": {}}
     if gate.kind == "manual":
-        result = {"type": "string", "title": "Result", "description": "what came of it"}
+        result = {"type": "string", "title": "Result", "description": "the result, as the model will read it"}
         return {"type": "object", "properties": {"result": result}, "required": ["result"]}
     choices = ["send", "withhold"] if gate.kind == "result" else ["once", *(["always"] if keeps else []), "deny"]
     properties: dict[str, Any] = {

@@ -27,7 +27,7 @@ class TokenMiddleware:
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], token: str) -> None:
         if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
             raise ConfigError(
-                f"a token is at least {SHORTEST_TOKEN} plain characters without blanks; make a longer one"
+                f"a token needs at least {SHORTEST_TOKEN} plain characters without spaces; create a longer one"
             )
         self._app, self._wanted = app, f"Bearer {token}".encode()
 
@@ -70,7 +70,9 @@ async def serve_http(agent: AgentServer, port: int, token: str, ready: Callable[
         try:
             listener.bind(("127.0.0.1", port))
         except (OSError, OverflowError) as error:
-            raise ConfigError(f"port {port} cannot be listened on: {error}; name another, or 0 for any") from None
+            raise ConfigError(
+                f"port {port} cannot be used: {error}; choose another port, or 0 for any free port"
+            ) from None
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         security = TransportSecuritySettings(
             allowed_hosts=[address, address.replace("127.0.0.1", "localhost")],

@@ -175,13 +175,13 @@ class AgentServer:
         task, session = arguments.get("task", ""), arguments.get("session", "")
         unknown = set(arguments) - {"task", "session"}
         if unknown or not isinstance(task, str) or not isinstance(session, str) or not (task.strip() or session):
-            raise ConfigError(f"{self.ask_name} takes a task, in words, and the session of an earlier answer or none")
+            raise ConfigError(f"{self.ask_name} takes a task, as text, and optionally the session of an earlier answer")
         chat = await self._open_session(session, True) if session else self._chat(self._app.ids.new("mcp"), True)
         if task.strip():
             return chat, await chat.send(task)
         waiting = await self._app.store.open_turns(session)
         if not waiting:
-            raise ConfigError(f"nothing waits in session {session}; say a task")
+            raise ConfigError(f"session {session} waits for nothing; send a task")
         await self._app.start()
         return chat, chat.turn(waiting[0])
 
@@ -262,7 +262,7 @@ class _ClientCall:
         try:
             await self._chat.answer(gate, **parse_form_reply(gate, response.action, response.content, self._is_ask))
         except GateClosed:
-            log.info("gate %s was answered elsewhere meanwhile", gate.id)
+            log.info("gate %s was answered elsewhere in the meantime", gate.id)
 
     def _required(self, askable: dict[str, tuple[Gate, ElicitationForm]], cursor: str) -> types.InputRequiredResult:
         import mcp_types as types

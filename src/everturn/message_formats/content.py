@@ -37,7 +37,7 @@ def as_object(value: object, position: int) -> Json:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
     raise ConfigError(
-        f"message {position} is a {type(value).__name__}; a message is an object with a role, or with a kind"
+        f"message {position} is a {type(value).__name__}; a message must be an object with a role or a kind"
     )
 
 

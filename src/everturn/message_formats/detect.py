@@ -47,13 +47,13 @@ def read_messages(messages: object, format: MessageFormat | None = None) -> Conv
         try:
             messages = parse_json(messages.decode() if isinstance(messages, bytes) else messages)
         except ValueError as error:
-            raise ConfigError(f"messages is a list, or its JSON: {error}") from None
+            raise ConfigError(f"messages must be a list, or its JSON: {error}") from None
     if isinstance(messages, Mapping):
         body = cast("Mapping[str, Any]", messages)
         builder.add_system(read_system(body.get("system", body.get("instructions"))))
         messages = body.get("messages", body.get("input"))
     if isinstance(messages, str) or not isinstance(messages, Iterable):
-        raise ConfigError("messages is a list of messages of OpenAI, Anthropic or Pydantic AI, or its JSON")
+        raise ConfigError("messages must be a list of messages of OpenAI, Anthropic or Pydantic AI, or its JSON")
     items = list(cast("Iterable[object]", messages))
     _READERS[_check_format(format) if format is not None else detect_format(items)](items, builder)
     return builder

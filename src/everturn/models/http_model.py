@@ -210,7 +210,7 @@ class HttpModel:
             return truncated_error("there was not a word of it")
         excerpt = replace_surrogates(start[:EXCERPT].decode("utf-8", "replace"))
         return ModelError(
-            f"{self._endpoint.place} sent no stream but {excerpt!r}; is the base URL that of a model?",
+            f"{self._endpoint.place} sent no stream, but {excerpt!r}; check the base URL",
             kind="response",
         )
 

@@ -62,7 +62,7 @@ class LimitedModel:
 
     def __init__(self, *deployments: Deployment) -> None:
         if len(kinds := {modality_of(deployment.model) for deployment in deployments}) != 1:
-            raise ConfigError(f"the deployments of a model are of one type; these are {sorted(kinds)}")
+            raise ConfigError(f"the deployments of a model must be of one type; these are {sorted(kinds)}")
         self._deployments = deployments
         self._only = deployments[0] if len(deployments) == 1 else None
 
@@ -182,7 +182,7 @@ def _check_wait(name: str, deployment: Deployment, sender: Sender, ticket: Ticke
     setting, most = ("fallback_after", limit.fallback_after) if sender.can_fall_back else ("max_wait", limit.max_wait)
     if ticket.is_for_breaker and sender.can_fall_back:
         raise ModelError(
-            f"{name} failed several times in a row and is left alone for {ticket.seconds:.0f} s (circuit breaker: "
+            f"{name} failed several times in a row and is not used for {ticket.seconds:.0f} s (circuit breaker: "
             "[limiter] breaker_failures and breaker_seconds)",
             kind="server",
         )

@@ -32,7 +32,8 @@ _NOTE: Final = re.compile(
 )
 _CALL: Final = re.compile(r"\s*(?:call\s+)?([\w.-]+)\s*(\{.*\})?\s*", re.IGNORECASE | re.DOTALL)
 HELP: Final = (
-    "To use a real model, store an API key with `everturn auth login`, or set it in the environment (OPENAI_API_KEY), and start "
+    "To use a real model, store an API key with `everturn auth login`, or set it in the environment "
+    "(OPENAI_API_KEY), and start "
     "again. A model server of your own goes into the configuration: `everturn config edit`."
 )
 DEMO_HELP: Final = " Until then, ask me for the time, or to take a note, which asks for your approval first."
@@ -75,7 +76,7 @@ def get_offline_model(name: str) -> OfflineModel:
         ConfigError: the name is another; this vendor has only one model.
     """
     if name != OFFLINE:
-        raise ConfigError(f"{name!r} is not a model name: the one that needs no network is {OFFLINE}")
+        raise ConfigError(f"{name!r} is not a model name; the offline model is {OFFLINE}")
     return OfflineModel()
 
 

@@ -90,7 +90,7 @@ def get_model(
     for each in deployments:
         other = _open(_completed(each, first), None if each.model else profile, facts, limits, environ)
         if other.modality != opened.modality:
-            raise ConfigError(f"{each.model!r} cannot be a deployment of {name!r}: it is for {other.modality}")
+            raise ConfigError(f"{each.model!r} cannot be a deployment of {name!r}, which is for {other.modality}")
         places.append(other.deployment)
     model = RetryModel(LimitedModel(*places), retry)
     if opened.modality != "chat":
@@ -142,7 +142,7 @@ def _open(
     if profile.cloud:
         profile, key, cloud = _open_cloud(profile, model, key, environ)
     if not profile.base_url:
-        raise ConfigError(f"{name!r} needs a base_url: where the server is, for example http://127.0.0.1:8000/v1")
+        raise ConfigError(f"{name!r} needs a base_url, the address of the server; for example http://127.0.0.1:8000/v1")
     homes = [vendor.base_url for vendor in VENDORS.values() if vendor.key and vendor.key == profile.key]
     if homes and profile.base_url not in homes:
         profile = replace(profile, key=DEFAULT_KEY_VARIABLE)
@@ -241,5 +241,7 @@ def _checked_url(url: str) -> str:
         shown = "this" if "@" in url else repr(url)  # it may contain a password
         raise ConfigError(f"{shown} is not a base URL; it looks like http://127.0.0.1:8000/v1")
     if has_password:
-        raise ConfigError(f"a base URL holds no password: give the key with key=…, or in {DEFAULT_KEY_VARIABLE}")
+        raise ConfigError(
+            f"a base URL must not contain a password: pass the key as key=…, or in {DEFAULT_KEY_VARIABLE}"
+        )
     return url

@@ -118,7 +118,7 @@ class RetryModel:
                     pause = None if has_spoken else self._retry.delay(tried, error, self._chance(), waited)
                 if pause is None:
                     raise
-                log.info("%s failed (%s); try %d follows in %.1f s", self.name, error, tried + 1, pause)
+                log.info("%s failed (%s); attempt %d follows in %.1f s", self.name, error, tried + 1, pause)
                 kind, reason = error.kind, str(error)
             finally:
                 await _close(batches)
@@ -136,9 +136,9 @@ class FallbackModel:
 
     def __init__(self, *models: Model) -> None:
         if not models:
-            raise ConfigError("Fallback needs models: Fallback(named('a:b'), named('c:d'))")
+            raise ConfigError("Fallback needs models: Fallback('openai:gpt-5.2', 'anthropic:claude-opus-5')")
         if len(kinds := {modality_of(model) for model in models}) > 1:
-            raise ConfigError(f"one model can stand in for another of the same type only; these are {sorted(kinds)}")
+            raise ConfigError(f"the models of a Fallback must be of one type; these are {sorted(kinds)}")
         self._models = models
 
     @property
@@ -186,7 +186,7 @@ class FallbackModel:
             except ModelError as error:
                 if has_spoken or number == len(self._models):
                     raise
-                log.warning("%s failed (%s); another one is asked", model.name, error)
+                log.warning("%s failed (%s); the next model is used", model.name, error)
                 kind, reason = error.kind, str(error)
             finally:
                 await _close(batches)
@@ -222,7 +222,7 @@ async def _first_within(batches: AsyncIterator[Sequence[Chunk]], limit: float) -
                 async with asyncio.timeout_at(deadline):
                     batch = await anext(batches, None)
             except TimeoutError:
-                raise ModelError(f"the model said nothing for {limit:g} s", kind="stalled", retryable=True) from None
+                raise ModelError(f"the model sent nothing for {limit:g} s", kind="stalled", retryable=True) from None
             if batch is None:
                 return
             if any(type(chunk) is WaitChunk for chunk in batch):  # the model has not been asked yet

@@ -38,6 +38,6 @@ class WorkflowModel:
             text = next(message.text for message in reversed(request.messages) if message.role == "user")
             workflow_input = msgspec.json.decode(text, type=WorkflowInput)
         except (StopIteration, msgspec.MsgspecError):
-            raise ModelError("a workflow is started with app.workflow, not with a message", kind="request") from None
+            raise ModelError("start a workflow with app.workflow, not with a message", kind="request") from None
         call = CallChunk(0, bytes(workflow_input.arguments).decode(), workflow_input.workflow, "workflow")
         yield [call, FinishChunk("tool_calls")]

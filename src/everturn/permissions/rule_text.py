@@ -48,7 +48,7 @@ def parse_rule(text: str, action: RuleAction, source: str, layer: Layer = "sessi
         row = _long(line) if line.startswith("{") else _short(line)
         row_action = row.setdefault("action", action)
         if row_action in ("allow", "ask", "deny") and row_action != action:
-            raise ConfigError(f"the rule says {row_action}, and is given as one to {action}")
+            raise ConfigError(f"the rule has the action {row_action}, but is passed as a rule to {action}")
         return read_rule(row, layer, source, DEFAULT_KINDS)
     except ConfigError as error:
         raise ConfigError(f"{source} {text}: {error}") from None
@@ -59,9 +59,9 @@ def _long(line: str) -> dict[str, Any]:
     try:
         document = tomllib.loads(f"rule = {line}")
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"this is no table in TOML: {error}") from None
+        raise ConfigError(f"this is not a TOML table: {error}") from None
     if set(document) != {"rule"}:
-        raise ConfigError("this is more than one rule; give each of them by itself")
+        raise ConfigError("this is more than one rule; pass each of them separately")
     return cast("dict[str, Any]", document["rule"])
 
 
@@ -73,7 +73,7 @@ def _short(line: str) -> dict[str, Any]:
     if inside is None:
         return {"tool": tool}
     if not inside.strip():
-        raise ConfigError(f"between ( and ) there is a pattern; for all calls say {tool}")
+        raise ConfigError(f"between ( and ) there is a pattern; for all calls write {tool}")
     return {"tool": tool, "match": _named(inside) or {_argument(tool, inside): inside.strip()}}
 
 

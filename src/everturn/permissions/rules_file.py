@@ -49,7 +49,7 @@ def load_rules(
     except OSError as error:
         raise ConfigError(f"{path}: the rules cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not a text in UTF-8, so no TOML") from error
+        raise ConfigError(f"{path}: this is not UTF-8 text, so it is not valid TOML") from error
     return read_rules(text, str(path), layer, kinds)
 
 
@@ -83,10 +83,10 @@ def _rows(whole: Mapping[str, Any], source: str, text: str) -> Sequence[Any]:
     if isinstance(rows, list):
         return cast("list[Any]", rows)
     if rows is not None:
-        raise ConfigError(f"{source}:{_lines(text, 1)[0]}: rules are written one by one, each under [[permissions]]")
+        raise ConfigError(f"{source}:{_lines(text, 1)[0]}: write each rule in its own table, under [[permissions]]")
     close = get_close_matches("permissions", [key.lower() for key in whole], 1, 0.8)
     if close:  # a rule that denies must not be lost to a typing error
-        raise ConfigError(f"{source}: there is {close[0]!r}; rules stand under [[permissions]]")
+        raise ConfigError(f"{source}: there is {close[0]!r}; rules go under [[permissions]]")
     return ()
 
 
@@ -136,7 +136,7 @@ def _patterns(match: Mapping[str, Any], kinds: Mapping[str, SubjectKind], front:
             raise ConfigError(f"the pattern for {name!r} must be a text in quotes; it is {_describe_value(pattern)}")
         trouble = "it is empty; * is for anything" if not pattern else _trouble(pattern, kinds.get(name))
         if trouble:
-            raise ConfigError(f"the pattern {pattern!r} for {name!r} cannot fit anything: {trouble}")
+            raise ConfigError(f"the pattern {pattern!r} for {name!r} cannot match anything: {trouble}")
         yield name, pattern
 
 

@@ -40,7 +40,7 @@ class FileSnapshots:
         roots = folders if isinstance(folders, Mapping) else {DEFAULT_ROOT: folders}
         for root in roots:
             if not _ROOTS.fullmatch(root):
-                raise ConfigError(f"{root!r} cannot name a folder: take up to 64 letters, digits, - and _")
+                raise ConfigError(f"{root!r} cannot be the name of a folder: use up to 64 letters, digits, - and _")
         self.folders = {root: FolderSnapshots(folder, Path(store_dir) / root) for root, folder in roots.items()}
 
     async def on_turn_start(self, ctx: TurnContext) -> Cleanup:

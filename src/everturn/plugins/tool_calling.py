@@ -217,13 +217,13 @@ def _missing_tools_warning(options: TurnOptions, names: Set[str], denied: Set[st
         return ""
     refused = DENIED.format(names=", ".join(sorted(denied))) if denied else ""
     if options.lineage is not None and options.needs_agent and not names:
-        raise ConfigError(f"agent {options.agent!r} can use none of its tools here: {refused or GROUPS_OFF}")
+        raise ConfigError(f"agent {options.agent!r} cannot use any of its tools here: {refused or GROUPS_OFF}")
     if options.lineage is None or options.tools is None:
         return "" if names else f"a turn is offered no tools, though there are some: {refused or GROUPS_OFF}"
     if not names:
         selection = ", ".join(options.tools)
         raise ConfigError(
-            f"this sub-agent was to have the tools {selection} and has none of them: {refused or NOT_IN_PARENT}"
+            f"this sub-agent should have the tools {selection}, and none of them is available: {refused or NOT_IN_PARENT}"
         )
     missing = sorted(name for name in options.tools if not any(char in "@*?[" for char in name) and name not in names)
     return f"a sub-agent was to have {', '.join(missing)} and has not: {refused or NOT_IN_PARENT}" if missing else ""

@@ -28,6 +28,6 @@ def parse_address(url: str, schema: str | None = None) -> tuple[str, str | None]
     parameters = parse_qsl(parts.query, keep_blank_values=True)
     schema = schema or dict(parameters).get("schema")
     if schema is not None and re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema) is None:
-        raise ConfigError(f"a schema is named with small letters, digits and _, not {schema!r}")
+        raise ConfigError(f"the name of a schema has lowercase letters, digits and _, not {schema!r}")
     query = urlencode([(name, value) for name, value in parameters if name != "schema"])
     return parts._replace(scheme="postgresql", query=query).geturl(), schema

@@ -144,7 +144,7 @@ class PostgresLink:
         try:
             hear(payload)
         except Exception:  # asyncpg would only tell the event loop
-            log.exception("a notification on %s could not be taken", channel)
+            log.exception("a notification on %s could not be processed", channel)
 
     async def _run_on(self, connection: Any, statement: Callable[[], Awaitable[Any]]) -> Any:
         async with self._using:
@@ -165,7 +165,7 @@ class PostgresLink:
                 connection = await self._connect(lost)
             except LINK_ERRORS as error:
                 if tries == len(RETRY_PAUSES):
-                    log.warning("the database does not answer, and is tried again: %r", error)
+                    log.warning("the database does not answer; trying again: %r", error)
                 await asyncio.sleep(RETRY_PAUSES[min(tries, len(RETRY_PAUSES) - 1)])
                 tries += 1
                 continue
@@ -173,7 +173,7 @@ class PostgresLink:
             try:
                 await self._use(connection, lost)
             except LINK_ERRORS as error:
-                log.warning("the connection that listens is lost, and opened again: %r", error)
+                log.warning("the connection for LISTEN was lost; opening it again: %r", error)
             finally:
                 self._connection = None
                 connection.terminate()
@@ -218,7 +218,7 @@ class PostgresLink:
             try:
                 await work
             except LINK_ERRORS as error:
-                log.debug("a new connection was lost at once: %r", error)
+                log.debug("a new connection was lost immediately: %r", error)
 
         task = asyncio.get_running_loop().create_task(run())
         _tasks.add(task)

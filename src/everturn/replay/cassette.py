@@ -55,7 +55,7 @@ async def cassette(
     path, tool_list = Path(file), list(tools)
     is_new = _must_record(path)
     if agent is not None and tool_list:
-        raise ConfigError("an agent has its own tools; leave tools= away, or use agent.override(tools=[…])")
+        raise ConfigError("an agent has its own tools; leave tools= out, or use agent.override(tools=[…])")
     if is_new and model is None and (agent is None or agent.current.model is None):
         raise ConfigError(f"there is no recording {path}; pass agent= or model= to record it")
     recording = None if is_new else Recording.read(path)

@@ -71,7 +71,7 @@ def find_event_number(recording: Recording, where: str) -> int:
         if matches(event) and (not isinstance(event, TurnEvent) or event.turn in turns):
             return number
     kinds = sorted({type(item).__name__ for item in recording.events})
-    raise ConfigError(f"nothing in this recording is {where!r}; its events are {', '.join(kinds)}")
+    raise ConfigError(f"this recording has no event {where!r}; its events are {', '.join(kinds)}")
 
 
 def _make_matcher(where: str) -> Callable[[Event], bool]:
@@ -84,7 +84,7 @@ def _make_matcher(where: str) -> Callable[[Event], bool]:
         return lambda event: _is_about_tool(event, detail)
     if where in KINDS:
         return lambda event: type(event) is KINDS[where]
-    raise ConfigError(f"--until {where}: that is no place; say {PLACES}")
+    raise ConfigError(f"--until {where}: this is not a place in a recording; write {PLACES}")
 
 
 def _is_about_tool(event: Event, name: str) -> bool:
@@ -107,7 +107,7 @@ def inspect_turn(recording: Recording, number: int) -> TurnInspection:
     """
     event = recording.events[number - 1]
     if not isinstance(event, TurnEvent):
-        raise ConfigError(f"event {number} is a {type(event).__name__}, which is of no turn; say another place")
+        raise ConfigError(f"event {number} is a {type(event).__name__}, which belongs to no turn; choose another place")
     turn_events = [
         entry for entry in recording.events[:number] if isinstance(entry, TurnEvent) and entry.turn == event.turn
     ]

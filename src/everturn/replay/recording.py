@@ -123,7 +123,7 @@ class Recording(Struct, frozen=True):
             with Path(path).open("rb") as file:
                 data = file.read(ENTRY_LIMIT + 1)
             if len(data) > ENTRY_LIMIT:
-                raise UnreadableLog("it is too long to be read")
+                raise UnreadableLog("it is too long")
             return cls.load(data)
         except UnreadableLog as error:
             raise UnreadableLog(f"{Path(path).name}: {error}") from error
@@ -194,7 +194,7 @@ class Recording(Struct, frozen=True):
         """
         for event in self.events if self.turns else ():
             if reason := _rerun_obstacle(event):
-                raise ConfigError(f"this recording cannot be played again on real tools: {reason}")
+                raise ConfigError(f"this recording cannot be replayed on real tools: {reason}")
         self.check_over()
 
     def check_over(self) -> None:
@@ -239,9 +239,9 @@ def _log_until(events: Sequence[Event], turn: str) -> list[Event]:
     """Return the log up to the end of a turn, without turns that were not over then."""
     ends = {event.turn: at for at, event in enumerate(events) if isinstance(event, Terminal)}
     if not any(isinstance(event, TurnStarted) and event.turn == turn for event in events):
-        raise UnknownTurn(f"there is no turn {turn!r} in this session; `everturn sessions show` names them")
+        raise UnknownTurn(f"there is no turn {turn!r} in this session; `everturn sessions show` lists them")
     if turn not in ends:
-        raise ConfigError(f"turn {turn} is still under way; export it when it is over")
+        raise ConfigError(f"turn {turn} is still running; export it when it has ended")
     until = ends[turn] + 1
     return [
         event for event in events[:until] if not isinstance(event, TurnEvent) or ends.get(event.turn, until) < until
@@ -259,7 +259,7 @@ def _header(line: bytes, number: int) -> RecordingHeader:
     try:
         header = msgspec.json.decode(line, type=_Line).everturn
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise UnreadableLog(f"line {number} should say what follows, and cannot be read: {error}") from error
+        raise UnreadableLog(f"line {number} should be a header, and cannot be read: {error}") from error
     if header.version > VERSION:
         raise UnreadableLog(f"a newer everturn wrote it (format {header.version}, this is {VERSION}): upgrade")
     return header
@@ -284,13 +284,13 @@ def _read_zip(path: Path) -> Recording:
         with path.open("rb") as file:
             archive = open_zip(file)
             if max(archive.getinfo(name).file_size for name in (LOG, MANIFEST)) > ENTRY_LIMIT:
-                raise UnreadableLog("its log is too long to be read")
+                raise UnreadableLog("its log is too long")
             manifest = msgspec.json.decode(archive.read(MANIFEST), type=Manifest)
             return replace(Recording.load(archive.read(LOG)), name=manifest.session)
     except EverturnError:
         raise
     except Exception as error:  # a broken zip breaks in many ways
-        raise UnreadableLog(f"it is no exported session: {error!r}") from error
+        raise UnreadableLog(f"it is not an exported session: {error!r}") from error
 
 
 def _replace_paths(value: Any, places: Mapping[str, str]) -> Any:

@@ -598,7 +598,7 @@ class ActiveTurn:
         if not task.done():
             task.cancel()
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-            raise TimeoutError(f"it did not end within {limit:g} s and was left behind")
+            raise TimeoutError(f"it did not end within {limit:g} s and was abandoned")
         task.result()
 
     async def add_message(self, append: DeferredMessage, change: Callable[[Message], Awaitable[Message]]) -> None:

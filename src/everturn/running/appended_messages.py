@@ -39,7 +39,7 @@ def split_messages(content: Appendable, role: Role) -> list[tuple[Role, tuple[Pa
     if all(isinstance(item, Message) for item in items):
         return [(message.role, _checked(message.parts)) for message in cast("list[Message]", items)]
     kinds = ", ".join(dict.fromkeys(type(item).__name__ for item in items))
-    raise ConfigError(f"{HINT}; this list has {kinds}: append them one after the other")
+    raise ConfigError(f"{HINT}; this list has {kinds}: append them one by one")
 
 
 def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -50,5 +50,5 @@ class CompactHookContext(OneCallContext):
 
 def _text(text: object, method: str) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise HookMisused(f'ctx.{method} takes a text: ctx.{method}("…")')
+        raise HookMisused(f'ctx.{method} needs a string: ctx.{method}("…")')
     return replace_surrogates(text)

@@ -57,7 +57,7 @@ class RefusableContext(OneCallContext):
         """
         self._check_open("refuse")
         if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - by plugins
-            raise HookMisused('ctx.refuse takes the text that the person reads: ctx.refuse("I cannot help with that.")')
+            raise HookMisused('ctx.refuse needs the text that the person reads: ctx.refuse("I cannot help with that.")')
         self.refusal = replace_surrogates(text)
 
 
@@ -153,7 +153,7 @@ async def check_output(
         if changed is not None:
             if not isinstance(changed, str):
                 kind_of = type(changed).__name__
-                raise run.hook_error(plugin, "on_output", TypeError(f"it returns a text or None, not {kind_of}"))
+                raise run.hook_error(plugin, "on_output", TypeError(f"it must return a string or None, not {kind_of}"))
             text = replace_surrogates(changed)
     return text, None
 

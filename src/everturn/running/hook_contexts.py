@@ -88,7 +88,7 @@ class SystemParagraphs(list[str]):
 
 def _paragraphs(texts: Iterable[str]) -> Iterable[str]:
     if isinstance(texts, str):
-        raise HookMisused("ctx.system is a list of paragraphs: ctx.system.append(text) adds one")
+        raise HookMisused("ctx.system must be a list of paragraphs: ctx.system.append(text) adds one")
     return texts
 
 
@@ -180,14 +180,14 @@ async def open_gate(run: ActiveTurn, gate: Gate) -> list[Event]:
         try:
             await invoke_hook(method, ctx)
         except Exception:
-            log.exception("%s.on_gate failed; the person is asked", plugin)
+            log.exception("%s.on_gate failed; a person is asked instead", plugin)
             break
         if ctx.resolution is not None:
             resolution = replace(ctx.resolution, by=f"plugin:{plugin}")
             try:
                 check_answer_fits_gate(gate, resolution)
             except AnswerUnfit as error:
-                log.warning("%s.on_gate: %s; the person is asked", plugin, error)
+                log.warning("%s.on_gate: %s; a person is asked instead", plugin, error)
                 ctx.resolution = None
                 continue
             events.append(

@@ -96,7 +96,7 @@ class LogPoll:
         try:
             await self.poll()
         except Exception as error:
-            log.warning("the log positions of followed sessions cannot be read, and are read again: %s", error)
+            log.warning("the log positions of sessions with readers cannot be read; trying again: %s", error)
         self._polling = None
         if self._watches and self._timer is None:
             self._wait()

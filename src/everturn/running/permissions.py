@@ -42,7 +42,7 @@ ReadCommands = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[Subject]]]]
 
 
 def _no_shell(text: str) -> Sequence[Subject]:
-    raise ConfigError("to judge shell commands, install everturn[shell]")
+    raise ConfigError("permission rules for shell commands need everturn[shell]: pip install 'everturn[shell]'")
 
 
 async def _no_shells(texts: Sequence[str]) -> Sequence[Sequence[Subject]]:
@@ -401,7 +401,8 @@ def _without_options(cases: Sequence[SubjectCase]) -> list[SubjectCase]:
 # Programs that only print, and have no option that runs a command or writes a file. For any other program a prefix of
 # two words is not safe: `git config *` sets what git runs, and `go test *` has -exec.
 READ_ONLY_PROGRAMS: Final = frozenset(
-    "basename cat cksum cmp comm cut df diff dirname du echo egrep expand fgrep fmt fold grep head id join jq ls md5sum nl od "
+    "basename cat cksum cmp comm cut df diff dirname du echo egrep expand fgrep fmt fold grep head id join jq ls "
+    "md5sum nl od "
     "paste pwd readlink realpath rev seq sha1sum sha256sum stat strings tac tail tr uname wc which whoami".split()
 )
 

@@ -46,7 +46,7 @@ class PluginTable:
 def _check(name: str, plugin: object) -> None:
     """Refuse a plugin with a misspelled hook or none at all: it would go unnoticed."""
     if inspect.isclass(plugin):
-        raise ConfigError(f"{plugin.__name__} is a class; a plugin is an object: {plugin.__name__}()")
+        raise ConfigError(f"{plugin.__name__} is a class; pass an object: {plugin.__name__}()")
     unknown = [hook for hook in dir(plugin) if hook.startswith("on_") and hook not in HOOKS]
     if unknown:
         raise ConfigError(f"plugin {name!r}: there is no hook {unknown[0]!r}; there are: {', '.join(HOOKS)}")
@@ -84,4 +84,4 @@ async def invoke_hook(method: Hook, *args: object) -> Any:
     except asyncio.CancelledError:
         if is_task_cancelled():
             raise
-        raise RuntimeError("it raised CancelledError though nobody cancelled it") from None
+        raise RuntimeError("it raised CancelledError although it was not cancelled") from None

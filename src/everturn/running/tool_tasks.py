@@ -117,7 +117,7 @@ class ToolTasks:
                     self._finish(turn, call, ToolOutcome("failed", Output("the tool cancelled itself", code="failed")))
                 raise
             except BaseException as error:
-                log.exception("running call %s failed; its tool is not to blame", call)
+                log.exception("call %s failed inside Everturn, not in its tool", call)
                 outcome = ToolOutcome("failed", Output(f"{type(error).__name__} while the call was run", code="failed"))
             self._finish(turn, call, outcome)
             return outcome
@@ -223,7 +223,7 @@ class ToolTasks:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._loose.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a late result could not be handed in", exc_info=error)
+            log.error("a late result could not be stored", exc_info=error)
 
     async def wait_idle(self) -> None:
         """Wait until no tool runs: for tests, and for a shutdown that can wait."""

@@ -72,5 +72,5 @@ def check_degraded(tool: str, allow_degraded: Collection[Guarantee]) -> None:
     guarantees = cast("Any", allow_degraded)
     if isinstance(guarantees, str) or not set(guarantees) <= set(GUARANTEES):
         raise ConfigError(
-            f"{tool}: allow_degraded={guarantees!r}: a list of what is done without: {', '.join(GUARANTEES)}"
+            f"{tool}: allow_degraded={guarantees!r}: must be a list of guarantees to do without: {', '.join(GUARANTEES)}"
         )

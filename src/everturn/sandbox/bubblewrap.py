@@ -65,7 +65,7 @@ class Bubblewrap(BubblewrapRunner):
 
 def _variables(arguments: JsonObject) -> dict[str, str]:
     if wrong := [name for name in arguments if VARIABLE.fullmatch(name) is None]:
-        raise ConfigError(f"{wrong[0]!r} is not a name for a variable of a shell: letters, digits and '_'")
+        raise ConfigError(f"{wrong[0]!r} is not a valid name for a shell variable: letters, digits and '_'")
     return {
         name: value.replace("\0", "") if isinstance(value, str) else json.encode(value).decode()
         for name, value in arguments.items()

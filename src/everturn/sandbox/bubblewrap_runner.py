@@ -71,7 +71,7 @@ class BubblewrapRunner:
     ) -> None:
         self.folder = None if folder is None else Path(folder).resolve()
         if self.folder is not None and (not self.folder.is_dir() or self.folder == Path("/")):
-            raise ConfigError(f"{self.folder} is not a folder that a shell could be given; name one beneath /")
+            raise ConfigError(f"{self.folder} cannot be the folder of a shell; name a folder below /")
         self._opened = -1
         if self.folder is not None:  # opened once: a folder that replaces it later is not used
             self._opened = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -83,8 +83,8 @@ class BubblewrapRunner:
         self._path_policy = None if self.folder is None else path_policy
         if self._path_policy is not None and not can_mount_descriptors():
             raise ConfigError(
-                "this bubblewrap cannot keep files of a folder from a shell: take 0.10 or a patched one (it knows "
-                "--ro-bind-fd), or a folder in which nothing is protected (protect=NOTHING)"
+                "this version of bubblewrap cannot hide files of a folder from a shell: install 0.10 or newer "
+                "(with --ro-bind-fd), or protect no files (protect=NOTHING)"
             )
 
     def find_protected(self) -> HiddenPaths:
@@ -232,7 +232,7 @@ class BubblewrapRunner:
         """
         program, path, limiter = shell_filter(), shutil.which("bwrap"), shutil.which("prlimit", path=PROGRAMS)
         if path is None or program is None or limiter is None:
-            raise ConfigError("there is no bubblewrap here that could hold a shell; `everturn doctor` says why")
+            raise ConfigError("bubblewrap cannot run a shell on this machine; `everturn doctor` shows why")
 
         def make_file(data: bytes) -> int:
             descriptor = _sealed(data)
@@ -340,7 +340,7 @@ def _failed(process: subprocess.Popen[bytes]) -> ConfigError:
     process.kill()
     _, stderr = process.communicate()
     reason = stderr.decode(errors="replace").strip() or "it said nothing"
-    return ConfigError(f"bubblewrap could not make a sandbox here: {reason[:300]}")
+    return ConfigError(f"bubblewrap could not create a sandbox: {reason[:300]}")
 
 
 def _identity(written: Path | None) -> dict[str, Any]:
@@ -350,7 +350,7 @@ def _identity(written: Path | None) -> dict[str, Any]:
     owner = UID if written is None else written.stat().st_uid
     if owner == 0:
         raise ConfigError(
-            f"a shell may not write to {written}, which belongs to root: chown -R {UID}:{UID} {written}, "
+            f"the shell would have no access to {written}, which belongs to root: chown -R {UID}:{UID} {written}, "
             "or run Everturn as an ordinary user"
         )
     group = UID if written is None else written.stat().st_gid or UID

@@ -105,7 +105,7 @@ def make_cgroup(parent: CgroupParent, memory: int, processes: int) -> RunCgroup:
             _set(folders["pids"], "pids.max", processes + 2)  # bubblewrap itself is in it
     except (OSError, ToolError) as error:
         group.remove()
-        raise ToolError(f"the command was not run: no control group could be made for it ({error})") from None
+        raise ToolError(f"the command was not run: no control group could be created for it ({error})") from None
     return group
 
 

@@ -38,8 +38,8 @@ class FairShare:
                     await free.acquire()
             except TimeoutError:
                 raise ToolError(
-                    f"{self.each} programs of this session are under way, and none has ended in {self.timeout:g} s; do "
-                    "with fewer at once, or try again later"
+                    f"{self.each} programs of this session are running, and none ended within {self.timeout:g} s; "
+                    "run fewer at once, or try again later"
                 ) from None
             try:
                 yield

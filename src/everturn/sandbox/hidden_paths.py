@@ -87,15 +87,15 @@ def find_hidden_paths(
                 links.append(path)
             elif writable and not is_fixed:
                 raise ToolError(
-                    f"{path!r} is protected, and is a symbolic link, which cannot be kept as it is: put a file in its place, "
-                    f"or give the shell a folder without it, or let go of it with protect=PROTECTED.but({path!r})"
+                    f"{path!r} is protected, and is a symbolic link, which cannot be hidden: replace it with a "
+                    f"file, choose a folder without it, or allow it with protect=PROTECTED.but({path!r})"
                 )
             continue
         kept += 1
         if kept > MAX_PROTECTED and links is None:
             raise ToolError(
-                f"the shell was not run: more than {MAX_PROTECTED} files and folders in its folder are protected; give it a "
-                "smaller folder, or protect less"
+                f"the shell was not run: more than {MAX_PROTECTED} files and folders in its folder are protected; "
+                "choose a smaller folder, or protect less"
             )
         is_folder = entry.is_dir(follow_symlinks=False)
         where = "fixed" if kind == "fixed" else "folders" if is_folder else "emptied" if is_fixed else "files"
@@ -145,8 +145,8 @@ def _walk(
                 seen += len(listed)
                 if seen > bound or (len(closed) > MAX_PROTECTED and bound == MOST_ENTRIES):
                     raise ToolError(
-                        f"the shell was not run: its folder has more than {MOST_ENTRIES:,} entries, and what is "
-                        "protected among them cannot be found in time; give it a smaller folder"
+                        f"the shell was not run: its folder has more than {MOST_ENTRIES:,} entries, too many to "
+                        "find the protected ones in time; choose a smaller folder"
                     )
                 if not is_fixed and is_repository(entry.name for entry in listed):
                     is_kept = path_policy(f"{at}/.git" if at else ".git") != ""
@@ -213,7 +213,9 @@ def check_mounted(process: int, kept: HiddenPaths, work: str) -> None:
         wanted -= _mounts(process)
         if wanted and time.monotonic() > until:
             name = min(wanted).removeprefix(f"{work}/")
-            raise ToolError(f"the shell was not run: {name!r}, which is protected, was moved meanwhile; try again")
+            raise ToolError(
+                f"the shell was not run: {name!r}, which is protected, was moved in the meantime; try again"
+            )
         if wanted:
             time.sleep(0.002)
 

@@ -126,9 +126,9 @@ class Monty:
         try:
             await session.__aenter__()
         except TimeoutError:
-            raise ToolError(f"all {AT_ONCE} Python interpreters are taken; try again later") from None
+            raise ToolError(f"all {AT_ONCE} Python interpreters are busy; try again later") from None
         except (OSError, RuntimeError) as error:
-            raise ConfigError(f"Monty's worker cannot be started: {error}; `everturn doctor` says more") from None
+            raise ConfigError(f"Monty's worker cannot be started: {error}; `everturn doctor` shows why") from None
         try:
             printed.worker = session.worker_pid
             return await self._drive(session, code, inputs, known, printed)
@@ -282,7 +282,7 @@ async def _without(at: Any, known: CallableFunctions) -> AsyncSnapshot:
 
 
 async def _no_call(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> object:
-    raise ToolError("there is nothing to be called here")
+    raise ToolError("no tools can be called here")
 
 
 def _named(name: str) -> Callable[[], None]:

@@ -25,7 +25,7 @@ class ValueBudget:
         self.values -= 1
         self.size -= size
         if self.values < 0 or self.size < 0:
-            raise NotJson(f"too much at once; at most {VALUES} values and {SIZE} characters can be given")
+            raise NotJson(f"the value is too large; at most {VALUES} values and {SIZE} characters can be passed")
 
 
 def to_json_value(value: object, room: ValueBudget, depth: int = 0) -> object:
@@ -35,7 +35,7 @@ def to_json_value(value: object, room: ValueBudget, depth: int = 0) -> object:
         NotJson: the value is not JSON, or too large.
     """
     if depth > DEPTH:
-        raise NotJson(f"lists and dicts can be given at most {DEPTH} deep, and not inside of themselves")
+        raise NotJson(f"lists and dicts can be nested at most {DEPTH} levels deep, and cannot contain themselves")
     room.spend(len(value) if isinstance(value, str) else 0)
     match value:
         case None | bool():
@@ -51,14 +51,14 @@ def to_json_value(value: object, room: ValueBudget, depth: int = 0) -> object:
         case dict():
             rows = cast("dict[object, object]", value)
             if not all(isinstance(key, str) for key in rows):
-                raise NotJson("the keys of a dict must be texts")
+                raise NotJson("the keys of a dict must be strings")
             return {
                 str(to_json_value(key, room, depth)): to_json_value(item, room, depth + 1) for key, item in rows.items()
             }
         case int() | float():
-            raise NotJson("a number that JSON does not have (NaN, infinite, or more than 64 bits); give it as text")
+            raise NotJson("a number that JSON does not have (NaN, infinite, or more than 64 bits); pass it as a string")
         case _:
-            raise NotJson(f"a {_kind(value)} cannot be given; give text, numbers, lists and dicts")
+            raise NotJson(f"a {_kind(value)} cannot be passed; use strings, numbers, lists and dicts")
 
 
 def describe_value(value: object) -> object:

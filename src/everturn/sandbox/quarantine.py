@@ -73,7 +73,7 @@ def _root(folder: int, owned: contextlib.ExitStack) -> tuple[int, str]:
         _open_up(folder, ROOT)
         root = os.open(ROOT, _DIRECTORY, dir_fd=folder)
     except OSError as error:
-        raise ToolError(f"nothing can be put in quarantine in {ROOT}: {error.strerror}") from None
+        raise ToolError(f"files cannot be moved to quarantine in {ROOT}: {error.strerror}") from None
     owned.callback(os.close, root)
     with contextlib.suppress(OSError):  # so that git does not list it
         with open(os.open(".gitignore", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600, dir_fd=root), "wb") as file:

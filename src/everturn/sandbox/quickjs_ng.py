@@ -166,7 +166,7 @@ class _QuickJsProcess:
         assert self.process.stdout is not None  # it is a pipe
         if read_until(self.process.stdout.fileno(), b"\n", START) != b"{}\n":
             self.end()
-            raise ConfigError("quickjs-ng cannot be loaded here; try: python -c 'import quickjs'")
+            raise ConfigError("quickjs-ng cannot be loaded; `python -c 'import quickjs'` shows why")
 
     def ask(self, line: bytes, seconds: float, most: int, stop: StopSignal | None) -> tuple[bytes, KillReason]:
         """Send a line and wait for one; the answer has no line end if it did not come in time."""

@@ -30,7 +30,7 @@ def time_zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise ConfigError(
-            f"timezone={name[:100]!r}: there is no such time zone here; write an IANA name such as Europe/Berlin or UTC "
+            f"timezone={name[:100]!r}: this time zone is not known; write an IANA name such as Europe/Berlin or UTC "
             "(a machine without time zones needs the package tzdata: pip install tzdata)"
         ) from None
 
@@ -45,13 +45,13 @@ def check_cron(expression: str, timezone: str) -> None:
 
     advice = "minute hour day month weekday, as in '0 9 * * 1-5' (weekdays at nine)"
     if len(expression) > MAX_CRON or len(expression.split()) != 5:
-        raise ConfigError(f"cron={expression[:MAX_CRON]!r}: a cron expression has five fields: {advice}")
+        raise ConfigError(f"cron={expression[:MAX_CRON]!r}: a cron expression needs five fields: {advice}")
     try:
         next(CronSim(expression, datetime(2026, 1, 1, tzinfo=time_zone(timezone))))
     except CronSimError as error:
         raise ConfigError(f"cron={expression!r}: {error}; the five fields are {advice}") from None
     except StopIteration:
-        raise ConfigError(f"cron={expression!r}: no such time comes in the next fifty years") from None
+        raise ConfigError(f"cron={expression!r}: no such time occurs in the next fifty years") from None
 
 
 def next_planned(schedule: Schedule, after: float) -> float:

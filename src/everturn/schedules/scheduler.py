@@ -103,7 +103,7 @@ class Scheduler:
                     poll = interval * random.uniform(0.5, 1.0)
                     pause = poll if pause is None else min(pause, poll)
             except Exception as error:
-                log.warning("looking for schedules that are due failed, and is done again: %s", error)
+                log.warning("the search for due schedules failed; trying again: %s", error)
                 pause = ERROR_PAUSE
             await self._wait(pause)
 

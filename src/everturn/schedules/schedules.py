@@ -112,7 +112,9 @@ class Schedules:
         if not await self._app.store.schedules.add(schedule):
             existing = await self.get(schedule.id, tenant=tenant)
             if not _is_same(existing, schedule):
-                raise KeyConflict(f"there is a schedule {schedule.id!r} with another definition; delete it, or use put")
+                raise KeyConflict(
+                    f"a schedule {schedule.id!r} with another definition already exists; delete it, or use put"
+                )
             return existing
         self.scheduler.notify()
         return schedule
@@ -228,7 +230,7 @@ def check_schedule(schedule: Schedule) -> None:
     if not schedule.text.strip() or len(schedule.text) > MAX_TEXT:
         raise ConfigError(f"text: a message of 1 to {MAX_TEXT:,} characters")
     if bool(schedule.cron) == bool(schedule.at):
-        raise ConfigError("a schedule has `cron` or `at`, and not both: cron='0 9 * * 1-5', or at=datetime(…)")
+        raise ConfigError("a schedule needs either `cron` or `at`: cron='0 9 * * 1-5', or at=datetime(…)")
     time_zone(schedule.timezone)
     if schedule.cron:
         check_cron(schedule.cron, schedule.timezone)

@@ -292,7 +292,7 @@ class Application:
     async def _permit(self, request: Request, principal: Principal, route: Route) -> None:
         assert route.needs is not None
         if not is_at_least(principal.role, route.needs):
-            raise Forbidden(f"this takes the role {route.needs!r}, and yours is {principal.role!r}")
+            raise Forbidden(f"this needs the role {route.needs!r}; yours is {principal.role!r}")
         if principal.kind == "login" and route.method != "GET":
             if not await self.authenticator.is_csrf(principal, request.headers.get("x-csrf-token", "")):
                 raise RequestError("csrf")
@@ -361,7 +361,9 @@ async def _decode_value(body: bytes, kind: Any) -> Any:
 def _check_key(request: Request) -> None:
     key = request.headers.get("idempotency-key", "")
     if len(key) > IDEMPOTENCY_KEY_LIMIT or not key.isascii() or not key.isprintable():
-        raise RequestError("unfit", f"a key is at most {IDEMPOTENCY_KEY_LIMIT} plain characters", "idempotency-key")
+        raise RequestError(
+            "unfit", f"an Idempotency-Key has at most {IDEMPOTENCY_KEY_LIMIT} plain characters", "idempotency-key"
+        )
 
 
 def make_app(

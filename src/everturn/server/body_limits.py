@@ -49,7 +49,7 @@ def check_content_type(route: Route, content_type: str | None, has_body: bool) -
             raise RequestError("media_type", f"send this as Content-Type: {' or '.join(route.media)}", "content-type")
     elif route.body is None:
         if has_body:
-            raise RequestError("media_type", "nothing is taken here: send no body", "content-type")
+            raise RequestError("media_type", "this route accepts no body", "content-type")
     elif (has_body or content_type is not None) and (
         kind != "application/json" or (more and not _SAYS_UTF8.match(more))
     ):
@@ -94,7 +94,9 @@ class BodyReader:
         """
         limit = limit if tenant else anonymous or min(limit, ANONYMOUS_BODY_LIMIT)
         if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
-            raise RequestError("too_large", f"at most {limit} bytes are taken here", headers=CLOSE)
+            raise RequestError(
+                "too_large", f"the body is too large: at most {limit} bytes are accepted here", headers=CLOSE
+            )
         pieces: list[bytes] = []
         size, began = 0, time.monotonic()
         grace = min(self._options.body_time, self._options.header_time)
@@ -107,7 +109,9 @@ class BodyReader:
                 size += len(piece)
                 self.memory.resize(tenant, size - len(piece), size)
                 if size > limit:
-                    raise RequestError("too_large", f"at most {limit} bytes are taken here", headers=CLOSE)
+                    raise RequestError(
+                        "too_large", f"the body is too large: at most {limit} bytes are accepted here", headers=CLOSE
+                    )
                 if self.memory.is_over(tenant, limit):
                     raise RequestError("busy", headers=CLOSE)
                 pieces.append(piece)

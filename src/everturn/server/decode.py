@@ -61,7 +61,7 @@ def read_json(data: bytes) -> Any:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RequestError("bad_json", f"this is not JSON: {error}") from None
     except RecursionError:
-        raise RequestError("bad_json", f"this JSON is more than {DEPTH} deep") from None
+        raise RequestError("bad_json", f"this JSON is nested more than {DEPTH} levels deep") from None
 
 
 def _decode_json(data: bytes) -> Any:
@@ -140,7 +140,7 @@ def read_query(raw: bytes, params: tuple[Param, ...], is_strict: bool) -> dict[s
             raise RequestError("unfit", f"there is no such parameter; there are: {', '.join(known) or 'none'}", "query")
     for param in params:
         if param.is_needed and param.name not in values:
-            raise RequestError("unfit", "this parameter is needed", param.name)
+            raise RequestError("unfit", "this parameter is required", param.name)
     return values
 
 
@@ -165,7 +165,7 @@ def _read_param(param: Param, text: str) -> Any:
     except msgspec.ValidationError as error:
         raise RequestError("unfit", _split_error(str(error))[0], param.name) from None
     if "enum" in param.schema and value not in param.schema["enum"]:
-        raise RequestError("unfit", f"this is one of {', '.join(map(str, param.schema['enum']))}", param.name)
+        raise RequestError("unfit", f"this must be one of {', '.join(map(str, param.schema['enum']))}", param.name)
     if isinstance(value, float) and not -1e300 < value < 1e300:
-        raise RequestError("unfit", "this is no number that can be meant", param.name)
+        raise RequestError("unfit", "this number is out of range", param.name)
     return value

@@ -32,7 +32,7 @@ def fit_connections(options: ServerOptions) -> ServerOptions:
             resource.setrlimit(resource.RLIMIT_NOFILE, (new, hard))
             soft = new
         except (OSError, ValueError) as error:
-            log.warning("there are %d descriptors and no more can be had: %s", soft, error)
+            log.warning("the limit of open files is %d and cannot be raised: %s", soft, error)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return options
     available = max(soft - RESERVED_DESCRIPTORS, soft // 2)

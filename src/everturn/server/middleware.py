@@ -142,7 +142,7 @@ class GuardMiddleware:
         if host not in self._logged_hosts and len(self._logged_hosts) < LOGGED_HOSTS_LIMIT:
             self._logged_hosts.add(host)
             log.warning(
-                "a request for the host %r was refused: [server] hosts or public_url does not name it", host[:200]
+                "a request for the host %r was rejected: add it to [server] hosts, or set public_url", host[:200]
             )
 
     def _check(self, scope: Scope) -> str:
@@ -157,18 +157,18 @@ class GuardMiddleware:
         seen: dict[bytes, str] = {}
         for name, value in headers:
             if name in SINGLE_HEADERS and name in seen:
-                raise RequestError("bad_request", f"the header {name.decode()} comes twice")
+                raise RequestError("bad_request", f"the header {name.decode()} was sent twice")
             seen[name] = value.decode("latin-1")
         port = scope["server"][1] if scope.get("server") else 0
         cookies = find_cookies(headers, cookie_name(self._options, port))
         if len(cookies) > 1:
-            raise RequestError("bad_request", "the cookie of a login comes twice")
+            raise RequestError("bad_request", "the login cookie was sent twice")
         host = seen.get(b"host", "")
         if not self._names.is_allowed(host, scope.get("server")):
             self._log_foreign_host(host)
             raise RequestError("foreign_page", FOREIGN_HOST)
         if b"upgrade" in seen and "websocket" in seen[b"upgrade"].lower():
-            raise RequestError("foreign_page", "there are no web sockets here")
+            raise RequestError("foreign_page", "WebSockets are not supported; use the event stream")
         if cookies and seen.get(b"sec-fetch-site", "none") not in ("none", "same-origin"):
             raise RequestError("foreign_page")
         origin = seen.get(b"origin")

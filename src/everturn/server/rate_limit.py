@@ -45,7 +45,7 @@ class AnonymousRateLimit:
             self._buckets.popitem(last=False)
         if left < 1.0:
             metrics.count("rate_limited_total", "strangers")
-            raise TooMuch("too many requests from this address that do not say who asks", 1.0)
+            raise TooMuch("too many unauthenticated requests from this address", 1.0)
 
     def refund(self, scope: Scope) -> None:
         """Return the token: the credential was known after all."""

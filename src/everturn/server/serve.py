@@ -63,21 +63,23 @@ def listen(options: ServerOptions) -> socket.socket:
         ConfigError: the server cannot listen on it.
     """
     if not 0 <= options.port <= 65_535:  # the system would silently use the remainder of a larger number
-        raise ConfigError(f"there is no port {options.port}; name one up to 65535, or 0 for any")
+        raise ConfigError(f"{options.port} is not a port; use 1 to 65535, or 0 for any free port")
     try:
         family, kind, proto, _, address = socket.getaddrinfo(
             options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listening = socket.socket(family, kind, proto)
     except OSError as error:
-        raise ConfigError(f"{options.host!r} is no address of this machine: {error}") from None
+        raise ConfigError(f"{options.host!r} is not an address of this machine: {error}") from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
     except (OSError, OverflowError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"port {options.port} cannot be listened on: {reason}; name another, or 0 for any") from None
+        raise ConfigError(
+            f"port {options.port} cannot be used: {reason}; choose another port, or 0 for any free port"
+        ) from None
     return listening
 
 
@@ -117,7 +119,10 @@ async def serve(
         app = make_app(server_context, authenticator, streams, options, extra, **more)
         server = _SignalFreeServer(_config(app, options))
         if not is_loopback(listening.getsockname()[0]):
-            log.warning("this server can be reached from other machines, and speaks plain HTTP: put TLS in front of it")
+            log.warning(
+                "this server can be reached from other machines over plain HTTP: put a reverse proxy with TLS in "
+                "front of it"
+            )
         await streams.start()
         with _signals_set(leave) if catches_signals else contextlib.nullcontext(), _quiet():
             serving = asyncio.create_task(server.serve(sockets=[listening]))

@@ -142,7 +142,7 @@ async def _refuse_if_exists(store: Store, session: str) -> None:
         await store.info(session)
     except UnknownSession:
         return
-    raise KeyConflict(f"there is a session {session!r} already; import it under another name")
+    raise KeyConflict(f"session {session!r} already exists; import it under another id")
 
 
 def _referenced_blobs(events: Iterable[Event], commands: Iterable[AnyCommand] = ()) -> list[str]:
@@ -212,7 +212,7 @@ def _read(file: IO[bytes], now: float, by: str) -> tuple[Manifest, zipfile.ZipFi
     except EverturnError as error:
         raise UnreadableLog(f"{_file_name(file)} cannot be imported: {error}") from error
     except Exception as error:  # a broken zip breaks in many ways
-        raise UnreadableLog(f"{_file_name(file)} is no exported session: {error!r}") from error
+        raise UnreadableLog(f"{_file_name(file)} is not an exported session: {error!r}") from error
     return manifest, archive, events
 
 
@@ -261,15 +261,15 @@ def _check_entries(archive: zipfile.ZipFile) -> None:
     for entry in entries:
         is_blob = entry.filename.startswith(BLOBS) and _is_hash(entry.filename.removeprefix(BLOBS))
         if not is_blob and entry.filename not in (MANIFEST, LOG, INBOX):
-            raise UnreadableLog(f"there is no place for an entry called {entry.filename[:100]!r}")
+            raise UnreadableLog(f"it has an unknown entry {entry.filename[:100]!r}")
         # Blobs are stored as they are, so all of them together are not larger than the file.
         if entry.flag_bits & 0x1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise UnreadableLog(f"{entry.filename} is packed in a way that is not ours")
+            raise UnreadableLog(f"{entry.filename} is compressed in an unsupported way")
         if is_blob and (entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size):
-            raise UnreadableLog(f"{entry.filename} is packed, and blobs are not")
+            raise UnreadableLog(f"{entry.filename} is compressed; blobs must not be")
         limit = MANIFEST_LIMIT if entry.filename == MANIFEST else ENTRY_LIMIT
         if entry.file_size > limit:
-            raise UnreadableLog(f"{entry.filename} claims {entry.file_size:,} bytes; {limit:,} are the most")
+            raise UnreadableLog(f"{entry.filename} claims {entry.file_size:,} bytes; at most {limit:,} are allowed")
 
 
 def _is_hash(name: str) -> bool:
@@ -297,14 +297,14 @@ def _lines(archive: zipfile.ZipFile, name: str) -> Iterable[bytes]:
 def _check_blobs(archive: zipfile.ZipFile, referenced: Sequence[str], missing: Sequence[str]) -> None:
     present = _blob_names(archive)
     if sorted([*present, *missing]) != list(referenced):
-        raise UnreadableLog("its blobs are not those that the log speaks of")
+        raise UnreadableLog("its blobs are not those that its log refers to")
     for name in present:
         digest = hashlib.sha256()
         with archive.open(BLOBS + name) as opened:
             while piece := opened.read(_PIECE):
                 digest.update(piece)
         if digest.hexdigest() != name:
-            raise UnreadableLog(f"the bytes of blob {name} do not give its name")
+            raise UnreadableLog(f"the bytes of blob {name} do not match its name")
 
 
 def _check_trees(archive: zipfile.ZipFile, events: Iterable[Event], names: Sequence[str]) -> None:
@@ -317,4 +317,4 @@ def _check_trees(archive: zipfile.ZipFile, events: Iterable[Event], names: Seque
         except (msgspec.DecodeError, RecursionError):
             continue  # not a tree, and never read as one
         if any(leaf.blob not in referenced for leaf in leaves.values()):
-            raise UnreadableLog("there is a file in its trees that it does not speak of")
+            raise UnreadableLog("a file in its trees is not listed in the manifest")

@@ -61,7 +61,7 @@ def check_log(events: Sequence[Event]) -> list[TurnState]:
 
 def _apply(event: TurnEvent, turns: dict[str, TurnState], gates: set[str]) -> None:
     if not event.turn:
-        raise UnreadableLog("a turn without a name")
+        raise UnreadableLog("a turn has no id")
     state = turns.get(event.turn)
     if state is None:
         state = turns[event.turn] = TurnState(event.turn)
@@ -70,9 +70,9 @@ def _apply(event: TurnEvent, turns: dict[str, TurnState], gates: set[str]) -> No
     if len(state.gates) > before:
         gate = next(reversed(state.gates))
         if state.gate_details[gate].turn != event.turn:  # otherwise it would stay open when its turn ends
-            raise UnreadableLog(f"gate {gate!r} is asked by another turn")
+            raise UnreadableLog(f"gate {gate!r} belongs to another turn")
         if gate in gates:
-            raise UnreadableLog(f"gate {gate!r} is there twice")
+            raise UnreadableLog(f"gate {gate!r} exists twice")
         gates.add(gate)
 
 
@@ -82,7 +82,7 @@ def _check_tree(event: Event, messages: set[str]) -> None:
         _require_message(event.parent, messages)
     for message in _added_messages(event):
         if not message.id or message.id in messages:
-            raise UnreadableLog(f"message {message.id!r} is there twice")
+            raise UnreadableLog(f"message {message.id!r} exists twice")
         _require_message(message.parent, messages)
         messages.add(message.id)
     if isinstance(event, LeafSelected | MessageDeleted):

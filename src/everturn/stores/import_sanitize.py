@@ -72,7 +72,7 @@ def _without_index(event: MessageAdded) -> MessageAdded:
 def _with_foreign_users(events: Iterable[Event], by: str) -> Iterable[Event]:
     for event in events:
         if isinstance(event, _WITH_USAGE) and _is_negative(event.usage):
-            raise UnreadableLog("less than nothing was used in a turn")
+            raise UnreadableLog("the usage of a turn is negative")
         if not by:
             yield event
         elif isinstance(event, TurnStarted):

@@ -359,7 +359,7 @@ class MemoryStore:
             raise UnknownSession(f"there is no session {command.session!r}")
         if (earlier := session.admitted.get(command.key)) is not None:
             if earlier.body != command.body:
-                raise KeyConflict(f"the key {command.key!r} was used before, for something else")
+                raise KeyConflict(f"the key {command.key!r} was used before for a different request")
             return Receipt(earlier, is_new=False)
         if not self._check(session, command):
             return Receipt(command, is_new=False)
@@ -374,7 +374,7 @@ class MemoryStore:
                 if alone and session.is_taken:
                     raise SessionBusy(SESSION_NOT_IDLE.format(session=name))
                 if turn in session.turns or message in session.tree.messages:
-                    raise KeyConflict(f"turn {turn!r} or message {message!r} is there already; make new ids")
+                    raise KeyConflict(f"turn {turn!r} or message {message!r} already exists; create new ids")
                 if not at_leaf and parent is not None:
                     session.tree.get(parent)
             case ResolveGate(gate=gate, hash=hash, resolution=resolution, at=at):
@@ -409,7 +409,7 @@ class MemoryStore:
                 if session.is_taken:
                     raise SessionBusy(IMPORT_BUSY.format(session=name))
                 if any(message.id in session.tree.messages for message in messages):
-                    raise KeyConflict(f"message {messages[0].id!r} is there already; import with another key")
+                    raise KeyConflict(f"message {messages[0].id!r} already exists; import with another key")
                 if not at_leaf and parent is not None:
                     session.tree.get(parent)
             case Revert(session=name):
@@ -472,7 +472,7 @@ class MemoryStore:
         """Append events after position `after`, all or none, and return the new position."""
         row = self._session(session)
         if len(row.log) != after or epoch not in (None, row.epoch):
-            raise Stale(f"session {session} is at {len(row.log)}, not at {after}: somebody else drives it")
+            raise Stale(f"session {session} is at {len(row.log)}, not at {after}: another process drives it")
         kept = self._snapshots.pop(session, ())
         try:
             for event in events:
@@ -764,7 +764,7 @@ class MemoryStore:
     async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
         """Create a session from the log of another."""
         if session in self._sessions or session in self._erased:
-            raise KeyConflict(f"there is, or was, a session {session!r}; import it under another name")
+            raise KeyConflict(f"session {session!r} exists, or was erased; import it under another id")
         row = _MemorySession(tenant)
         row.restored = len(events)
         for event in events:
@@ -789,7 +789,7 @@ class MemoryStore:
         for name in names:
             row = self._sessions[name]
             if row.inbox or row.open_turns or row.out:
-                raise SessionBusy(f"a turn is under way in session {name!r}; cancel it, then erase the session")
+                raise SessionBusy(f"a turn is running in session {name!r}; cancel it, then erase the session")
         for name in names:
             del self._sessions[name]
             self._erased.add(name)

@@ -200,5 +200,5 @@ def account_column(session: str, top: str, tenant: str) -> str:
     """
     columns = [name for name, value in (("home", session), ("top", top), ("tenant", tenant)) if value]
     if len(columns) != 1:
-        raise TypeError("say whose: spent(session=…), spent(top=…), or spent(tenant=…, since=…)")
+        raise TypeError("spent needs an owner: spent(session=…), spent(top=…), or spent(tenant=…, since=…)")
     return columns[0]

@@ -36,7 +36,7 @@ def get_store(name: str) -> Store:
         if scheme in ("postgresql", "postgres"):
             if not url.path.strip("/"):
                 raise ConfigError(
-                    f"{without_password(name)!r} names no database; write postgresql://user@host/database"
+                    f"{without_password(name)!r} does not name a database; write postgresql://user@host/database"
                 )
             from everturn.stores.sql.store import SqlStore
 
@@ -55,7 +55,7 @@ def get_store(name: str) -> Store:
         return complete_store(provided)
     others = "".join(f", {other}://…" for other in names_in("everturn.stores"))
     raise ConfigError(
-        f"{without_password(name)!r} names no store; there are: a file such as talks.db, "
+        f"{without_password(name)!r} is not a store; there are: a file such as talks.db, "
         f"postgresql://user@host/database, memory{others}"
     )
 

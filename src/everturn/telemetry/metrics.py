@@ -124,7 +124,7 @@ class Metrics:
 
 
 def _unknown(name: str, families: Iterable[str]) -> ConfigError:
-    return ConfigError(f"nothing is counted as {name!r}; there are: {', '.join(families)}")
+    return ConfigError(f"there is no metric {name!r}; there are: {', '.join(families)}")
 
 
 def _key(

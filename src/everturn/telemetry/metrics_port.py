@@ -58,7 +58,7 @@ class MetricsPort:
         """
         host, _, port = listen.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            raise ConfigError(f"telemetry: {listen!r} is no address to listen on; for example 127.0.0.1:9464")
+            raise ConfigError(f"telemetry: {listen!r} is not an address to listen on; for example 127.0.0.1:9464")
         self._server = _bind_free_port(host.strip("[]"), int(port))
         self.address = f"{host}:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), name="metrics", daemon=True)
@@ -77,5 +77,5 @@ def _bind_free_port(host: str, first: int) -> _MetricsServer:
             return _MetricsServer((host, port), _MetricsHandler)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                raise ConfigError(f"telemetry: {host}:{port} cannot be listened on: {error.strerror}") from error
+                raise ConfigError(f"telemetry: {host}:{port} cannot be used: {error.strerror}") from error
     raise ConfigError(f"telemetry: no port of {host} from {first} on is free")

@@ -53,8 +53,9 @@ class ProviderSpans:
     def __init__(self, provider: trace.TracerProvider | None = None) -> None:
         if provider is not None and not isinstance(provider, TracerProvider):
             raise ConfigError(
-                f"{type(provider).__module__}.{type(provider).__qualname__} is not a tracer provider of opentelemetry-sdk: "
-                "its spans cannot have the ids of the log; give an opentelemetry.sdk.trace.TracerProvider"
+                f"{type(provider).__module__}.{type(provider).__qualname__} is not a tracer provider of "
+                "opentelemetry-sdk: its spans cannot have the ids of the log; pass an "
+                "opentelemetry.sdk.trace.TracerProvider"
             )
         self._own_provider, self._tracer = provider, None if provider is None else _tracer_of(provider)
         self._sampled: OrderedDict[int, bool] = OrderedDict()

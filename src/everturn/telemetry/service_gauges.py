@@ -80,7 +80,7 @@ async def watch_services(on: ServiceStatus, metrics: Metrics = METRICS) -> None:
         try:
             await poll_services(on, metrics)
         except Exception:
-            log.exception("the services could not be looked at, and are looked at again")
+            log.exception("the health of the services could not be checked; trying again")
         await asyncio.sleep(PAUSE)
 
 

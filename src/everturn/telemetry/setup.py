@@ -132,14 +132,14 @@ def open_telemetry(options: TelemetryOptions | None = None) -> Telemetry:
     options = options or TelemetryOptions()
     METRICS.set("info", 1, _version())
     if not 0 <= options.ratio <= 1 or options.interval <= 0:
-        raise ConfigError("telemetry: `ratio` is from 0 to 1, and `interval` more than 0 seconds")
+        raise ConfigError("telemetry: `ratio` must be from 0 to 1, and `interval` more than 0 seconds")
     tracing = _tracing(options) if options.otlp else None
     return Telemetry(tracing, MetricsPort(options.expose) if options.expose else None)
 
 
 def _tracing(options: TelemetryOptions) -> Tracer:
     if not options.otlp.startswith(("http://", "https://")):
-        raise ConfigError(f"telemetry: otlp={options.otlp!r} is no address; for example http://127.0.0.1:4318")
+        raise ConfigError(f"telemetry: otlp={options.otlp!r} is not a URL; for example http://127.0.0.1:4318")
     try:
         from everturn.telemetry import otel
     except ModuleNotFoundError as error:

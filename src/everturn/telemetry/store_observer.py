@@ -66,5 +66,5 @@ class _ObservedStore:
             try:
                 watcher.appended(self._store, session, entries)
             except Exception:  # a turn matters more than its trace
-                log.exception("a watcher of the log failed; the turn does not mind")
+                log.exception("an observer of the log failed; the turn continues")
         return head

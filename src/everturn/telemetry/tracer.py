@@ -86,7 +86,7 @@ class Tracer:
                 self._remember(key, trace)
         except Exception as error:  # an erased session, a store that is down: the turn continues without its trace
             METRICS.count("spans_lost_total")
-            log.warning("the trace of turn %s could not be gone on with: %s", key[1], error)
+            log.warning("the trace of turn %s could not be continued: %s", key[1], error)
         finally:
             del self._reading[key], self._wanted[key]
 

@@ -63,7 +63,7 @@ class ClientRunTool:
         if not resolution.allowed:
             if resolution.by == "everturn" and "not known" in resolution.reason:
                 raise OutcomeUnknown(f"{declared.name}: {resolution.reason}")
-            raise ToolError(f"no client did this: {resolution.reason or 'it was refused'}")
+            raise ToolError(f"no client ran this: {resolution.reason or 'it was refused'}")
         if resolution.failed:
             raise ToolError(resolution.result or f"{declared.name} failed, and its client did not say why")
         return Output(resolution.result or "", metadata={"client": resolution.by})
@@ -104,18 +104,20 @@ def _check(declared: ClientTool) -> None:
     if TOOL_NAME.fullmatch(declared.name) is None:
         raise ConfigError(f"{declared.name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
     if declared.schema.get("type") != "object":
-        raise ConfigError(f'tool {declared.name!r}: its schema is that of an object: {{"type": "object", …}}')
+        raise ConfigError(f'tool {declared.name!r}: its schema must be that of an object: {{"type": "object", …}}')
     if not 0 < declared.lease <= 3600 or not 0 <= declared.timeout < MAX_CLIENT_TIMEOUT:
-        raise ConfigError(f"tool {declared.name!r}: lease is 1 to 3600 seconds, timeout is in seconds; 0 is no limit")
+        raise ConfigError(
+            f"tool {declared.name!r}: lease must be 1 to 3600 seconds, timeout a number of seconds; 0: no limit"
+        )
     for schema in (declared.schema, declared.output_schema):
         try:
             size = len(encode_canonical(schema).encode())
         except Exception as error:
-            raise ConfigError(f"tool {declared.name!r}: its schemas have to be plain JSON: {error}") from None
+            raise ConfigError(f"tool {declared.name!r}: its schemas must be plain JSON: {error}") from None
         if size > MAX_SCHEMA_BYTES:
             raise ConfigError(
-                f"tool {declared.name!r}: a schema has at most {MAX_SCHEMA_BYTES:,} bytes of JSON, and this one has {size:,}; "
-                "say less in it, and check the rest where the tool is run"
+                f"tool {declared.name!r}: a schema has at most {MAX_SCHEMA_BYTES:,} bytes of JSON, and this one "
+                f"has {size:,}; shorten it, and check the rest in the tool"
             )
 
 

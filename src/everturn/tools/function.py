@@ -40,10 +40,10 @@ class FunctionTool(Generic[P, R]):
         if TOOL_NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
         if next(iter(inspect.signature(function).parameters), "") in ("self", "cls"):
-            raise ConfigError(f"tool {name!r} is a method; make a tool of the bound one: tool(thing.{name})")
+            raise ConfigError(f"tool {name!r} is a method; use the bound method: tool(thing.{name})")
         if inspect.isgeneratorfunction(function):
             raise ConfigError(
-                f"tool {name!r} is a plain generator; make it async, and yield Progress and then the output"
+                f"tool {name!r} is a plain generator; make it an async generator that yields Progress and then the output"
             )
         self.function = function
         summary, described = _read_docstring(
@@ -57,7 +57,7 @@ class FunctionTool(Generic[P, R]):
         self._is_plain = all(field.annotation is str and field.is_required() for field in fields)
         self._is_async = inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function)
         if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"tool {name!r}: description={description!r}; it is a text for the model")
+            raise ConfigError(f"tool {name!r}: description={description!r}; it must be a text for the model")
         self._spec = ToolSpec(name, description or summary, _plain(schema), origin=_origin(function), **chosen)
         # Only then is a context made for a call. A subclass may use it.
         self.takes_context = self._context is not None or cast(Any, type(self)).run is not cast(Any, FunctionTool).run
@@ -188,7 +188,7 @@ def _for_thread(context: ToolContext) -> ToolContext:
         loop.call_soon_threadsafe(context.progress, text)
 
     def cannot(*arguments: object, **named: object) -> typing.NoReturn:
-        raise ToolError("a plain function cannot wait for anybody; make the tool an `async def`, and await this")
+        raise ToolError("a plain function cannot wait; make the tool an `async def`, and await this")
 
     waits: dict[str, Any] = dict.fromkeys(
         ("ask", "run_tool", "run_subagent", "read", "step", "sleep", "external"), cannot
@@ -251,7 +251,7 @@ def _arguments_model(
     fields: dict[str, Any] = {}
     for at, parameter in enumerate(inspect.signature(function).parameters.values()):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be given by name")
+            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be usable as a keyword argument")
         hint = hints.get(parameter.name, str)
         if hint is ToolContext or typing.get_origin(hint) is ToolContext:
             context = parameter.name

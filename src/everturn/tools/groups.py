@@ -31,13 +31,15 @@ class ToolGroup:
         library: SkillLibrary | None = None,
     ) -> None:
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f'a group begins with its name: Group("files", [search]), not a {type(name).__name__}')
+            raise ConfigError(
+                f'the first argument of a group is its name: Group("files", [search]), not a {type(name).__name__}'
+            )
         if NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a group; letters, digits, '_', '.' and '-', at most 64")
         if hasattr(tools, "spec") or isinstance(skills, Skill):
-            raise ConfigError(f"group {name!r}: tools and skills are lists: Group({name!r}, [search])")
+            raise ConfigError(f"group {name!r}: tools and skills must be lists: Group({name!r}, [search])")
         if not isinstance(rules, str) and not callable(rules):
-            raise ConfigError(f"group {name!r}: rules are a text, or a function of the names of its tools")
+            raise ConfigError(f"group {name!r}: rules must be a string, or a function of the names of its tools")
         self.name, self.tools, self.rules, self.skills = name, tuple(tools), rules, tuple(skills)
         self.on = on is True  # no other value enables it
         self.is_on_demand, self.library = False, library

@@ -36,7 +36,7 @@ class ManualTool:
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object]:
         """Fail: the gate was approved without a result, and no program runs this tool."""
-        raise ToolError(f"{self._spec.name} is run by a person, who allowed it and did not say what came of it")
+        raise ToolError(f"{self._spec.name} is run by a person, who approved it without giving a result")
 
 
 def manual(tool: Tool) -> ManualTool:

@@ -50,7 +50,7 @@ class ProviderTool:
         return self._refuse()
 
     async def _refuse(self) -> NoReturn:
-        raise ToolError(f"{self._spec.name} is run by the provider of the model, and cannot be called like this")
+        raise ToolError(f"{self._spec.name} is run by the provider of the model, so it cannot be called here")
 
 
 def provider_tool(
@@ -73,17 +73,17 @@ def provider_tool(
         raise ConfigError(f"there is no provider tool {name!r}; there are: {', '.join(DESCRIPTIONS)}")
     if approval not in _APPROVALS:
         raise ConfigError(
-            f"provider_tool({name!r}, approval={approval!r}): there are: {', '.join(_APPROVALS)}; no gate can open for a "
-            "call that the provider runs"
+            f"provider_tool({name!r}, approval={approval!r}): there are: {', '.join(_APPROVALS)}; Everturn cannot "
+            "ask about a call that the provider runs"
         )
     options: JsonObject = {}
     for vendor, vendor_options in zip(VENDORS, (anthropic, openai, google), strict=True):
         if vendor_options is not None and not isinstance(vendor_options, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"provider_tool({name!r}, {vendor}={vendor_options!r}): it is a dict of options")
+            raise ConfigError(f"provider_tool({name!r}, {vendor}={vendor_options!r}): must be a dict of options")
         if name == "mcp" and vendor_options and vendor_options.get("require_approval", "never") != "never":
             raise ConfigError(
-                f"provider_tool('mcp', {vendor}={{'require_approval': …}}): only 'never'; whether the server may be used at "
-                "all is decided by rules, and single calls pass through the provider alone: use mcp_servers for those"
+                f"provider_tool('mcp', {vendor}={{'require_approval': …}}): must be 'never'. Rules decide whether "
+                "the server can be used; to approve single calls, use mcp_servers instead"
             )
         if vendor_options:
             options[vendor] = vendor_options

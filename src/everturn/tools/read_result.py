@@ -64,7 +64,7 @@ class ListResultsTool:
     def validate(self, arguments: JsonObject) -> None:
         """Check the start of the list."""
         if unknown := arguments.keys() - {"start"}:
-            raise BadArguments(f"list_results takes start; there is no {', '.join(sorted(unknown))}")
+            raise BadArguments(f"list_results accepts start, not {', '.join(sorted(unknown))}")
         _number(arguments, "start", 0, 0, "results")
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[str]:
@@ -94,10 +94,10 @@ class ReadResultTool:
 def _range(arguments: JsonObject) -> tuple[str, int, int]:
     known: Any = _SPEC.schema["properties"]
     if unknown := arguments.keys() - known.keys():
-        raise BadArguments(f"read_result takes call, start and length; there is no {', '.join(sorted(unknown))}")
+        raise BadArguments(f"read_result accepts call, start and length, not {', '.join(sorted(unknown))}")
     call = arguments.get("call")
     if not isinstance(call, str) or not call:
-        raise BadArguments("read_result needs the call whose result it is to read, as text")
+        raise BadArguments("read_result needs `call`, the id of the call whose result to read, as text")
     start, length = _number(arguments, "start", 0, 0), _number(arguments, "length", DEFAULT_RANGE_LENGTH, 1)
     return call, start, min(length, MAX_RANGE_LENGTH)
 

@@ -97,7 +97,7 @@ class _RecallTool:
         """Search, or read."""
         read = self._read(arguments)
         if context.recall is None:
-            raise ConfigError("there are no earlier messages here that could be read")
+            raise ConfigError("earlier messages are not available in this context")
         found = await self._messages(read, context.recall)
         return _output(found, read)
 
@@ -125,7 +125,9 @@ class _RecallTool:
                 f"the arguments of {self._spec.name} are wrong: {error}. Its parameters are: {names}"
             ) from None
         if bool(read.query.strip()) == bool(read.message):
-            raise BadArguments(f"{self._spec.name} needs either `query`, words to find, or `message`, an id to read")
+            raise BadArguments(
+                f"{self._spec.name} needs either `query`, the words to find, or `message`, the id to read"
+            )
         if isinstance(read, RecallSessions) and bool(read.session) != bool(read.message):
             raise BadArguments("recall_sessions reads a `message` of a `session`: give both, as a search returned them")
         return read

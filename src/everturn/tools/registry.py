@@ -106,7 +106,9 @@ class ToolRegistry:
         for tool in fresh:
             _check_tool(tool)
             if tool.spec.origin != origin:
-                raise ConfigError(f"{tool.spec.name} is of {tool.spec.origin}; only tools of {origin} are replaced now")
+                raise ConfigError(
+                    f"{tool.spec.name} is of {tool.spec.origin}; only tools of {origin} can be replaced here"
+                )
         home = self._home(origin, group)
         items = _swap(self._own, origin, fresh if home == "" else ())
         self._take(
@@ -121,7 +123,9 @@ class ToolRegistry:
         if group is None:
             homes = self._homes.get(origin, {""})
             if len(homes) > 1:
-                raise ConfigError(f"tools of {origin} stand in several places; say which: group='…', or '' for outside")
+                raise ConfigError(
+                    f"tools of {origin} are in several groups; name one: group='…', or '' for tools without a group"
+                )
             (group,) = homes
         if group and group not in self._groups:
             raise ConfigError(f"there is no group {group!r}; there are: {', '.join(self._groups) or 'none'}")
@@ -142,12 +146,12 @@ class ToolRegistry:
         for item in items:
             if isinstance(item, ToolGroup):
                 if item.name in groups:
-                    raise ConfigError(f"there are two groups called {item.name!r}; names must be unique")
+                    raise ConfigError(f"two groups have the name {item.name!r}; names must be unique")
                 groups[item.name] = item
                 for skill in item.skills:
                     if normalize_name(skill.name) in skills:
                         where = f"in {skills[normalize_name(skill.name)]!r} and in {item.name!r}"
-                        raise ConfigError(f"there are two skills called {skill.name!r}, {where}; names must be unique")
+                        raise ConfigError(f"two skills have the name {skill.name!r}, {where}; names must be unique")
                     skills[normalize_name(skill.name)] = item.name
             for tool in item.tools if isinstance(item, ToolGroup) else (item,):
                 _check_tool(tool)
@@ -162,7 +166,7 @@ class ToolRegistry:
             try:
                 includer._take(includer._own)
             except ConfigError as error:
-                log.warning("an agent keeps the tools that it had: %s", error)
+                log.warning("the tools of an agent were not updated: %s", error)
 
     # The selection of a turn -------------------------------------------------------------------------------------
 
@@ -202,11 +206,11 @@ class ToolRegistry:
         if selection is None:
             return None
         if isinstance(selection, str):
-            raise ConfigError(f"tools is a list of names: tools=[{selection!r}]")
+            raise ConfigError(f"tools must be a list of names: tools=[{selection!r}]")
         wanted: list[Any] = list(selection)
         for entry in wanted:
             if not isinstance(entry, str):
-                raise ConfigError(f"a turn has tools by their names, such as 'read_*' or '@files', not {entry!r}")
+                raise ConfigError(f"tools of a turn are named, such as 'read_*' or '@files', not {entry!r}")
             if not any(_is_chosen(name, home, (entry,)) for name, home in _places(self._items)):
                 self._check_group(entry)
         return tuple(wanted)
@@ -273,14 +277,14 @@ def _swap(items: Iterable[Any], origin: str, fresh: Sequence[Tool]) -> list[Any]
 def _check_tool(tool: Tool) -> None:
     if not hasattr(tool, "spec"):
         name = getattr(tool, "__name__", repr(tool))
-        raise ConfigError(f"{name} is not a tool; put @tool above the function, or give an object with a spec")
+        raise ConfigError(f"{name} is not a tool; put @tool above the function, or pass an object with a spec")
 
 
 def _check_name(tool: Tool, names: Mapping[str, str], tools: Mapping[str, Tool]) -> None:
     """Refuse a reserved name, and one that a model or a rule could confuse with another tool's."""
     name, plain = tool.spec.name, normalize_name(tool.spec.name)
     if not name.isprintable() or not plain or name != name.strip() or any(char in "*?\\" for char in name):
-        raise ConfigError(f"{name!r} is not a name for a tool: rules, or people, could take it for something else")
+        raise ConfigError(f"{name!r} is not a name for a tool: rules or people could confuse it with other syntax")
     for reserved in RESERVED:
         if plain == normalize_name(reserved):
             raise ConfigError(f"the name {reserved!r} is taken; {_rename(tool)}")

@@ -18,7 +18,7 @@ class RenamedTool:
 
     def __init__(self, tool: Tool, name: str) -> None:
         if not hasattr(tool, "spec") or not name:
-            raise ConfigError('a tool is renamed with another name: rename_tool(search, "github_search")')
+            raise ConfigError('rename_tool needs the new name: rename_tool(search, "github_search")')
         self._tool = tool
         self._spec = replace(tool.spec, name=name)
         self.before: Any = getattr(tool, "before", None)

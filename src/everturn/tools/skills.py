@@ -33,9 +33,9 @@ class Skill(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Refuse a name that cannot be requested, and an empty text."""
         if not self.name.strip() or self.name != " ".join(self.name.split()):
-            raise ConfigError(f"{self.name!r} is not a name for a skill: one line, without blanks around it")
+            raise ConfigError(f"{self.name!r} is not a name for a skill: it must be one line, without spaces around it")
         if not self.text.strip():
-            raise ConfigError(f"skill {self.name!r} has no text; there would be nothing to load")
+            raise ConfigError(f"skill {self.name!r} has no text, so there is nothing to load")
 
     @property
     def entry(self) -> str:

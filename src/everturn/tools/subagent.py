@@ -76,14 +76,14 @@ class SubagentTool:
         if not isinstance(name, str) or TOOL_NAME.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{name!r} is not a name for an agent; letters, digits, '_' and '-', at most 64")
         if not isinstance(model, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"agent {name!r}: model is the name of one that the runtime knows, not {model!r}")
+            raise ConfigError(f"agent {name!r}: model must be the name of a model of the app, not {model!r}")
         if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"agent {name!r}: max_steps={max_steps!r}: a number of steps, at least one")
+            raise ConfigError(f"agent {name!r}: max_steps={max_steps!r}: must be a number of steps, at least 1")
         if not isinstance(system, str) or not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"agent {name!r}: its description and its system prompt are texts")
+            raise ConfigError(f"agent {name!r}: its description and its system prompt must be strings")
         for switch, value in (("resumable", resumable), ("detached", detached)):
             if not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ConfigError(f"agent {name!r}: {switch} is True or False, not {value!r}")
+                raise ConfigError(f"agent {name!r}: {switch} must be True or False, not {value!r}")
         self._is_resumable = resumable
         schema = (
             SCHEMA
@@ -121,7 +121,7 @@ class SubagentTool:
         known = {"task", "session"} if self._is_resumable else {"task"}
         if not isinstance(task, str) or not task.strip() or not isinstance(session, str) or arguments.keys() - known:
             also = ", and `session`: one that an earlier answer named" if self._is_resumable else ""
-            raise BadArguments(f"{self._spec.name} takes `task`: a text that says what is to be done{also}")
+            raise BadArguments(f"{self._spec.name} takes `task`: a text that describes the task{also}")
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
         """Run the sub-agent, and return its answer."""
@@ -143,7 +143,7 @@ def _names(agent: str, tools: Iterable[Any] | None) -> tuple[str, ...] | None:
         return None
     names = () if isinstance(tools, str) or not isinstance(tools, Iterable) else tuple(tools)  # pyright: ignore[reportUnnecessaryIsInstance]
     if isinstance(tools, str) or hasattr(tools, "spec") or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"agent {agent!r}: tools are names of such as the runtime has: tools=['search', '@files']")
+        raise ConfigError(f"agent {agent!r}: tools must be names of tools of the app: tools=['search', '@files']")
     return names
 
 

@@ -54,7 +54,7 @@ def spec_fields(name: str, choices: ToolOptions, parameters: Collection[str]) ->
     options = cast("dict[str, Any]", dict(choices))
     if unknown := options.keys() - ToolOptions.__annotations__.keys():
         known = ", ".join(ToolOptions.__annotations__)
-        raise TypeError(f"tool {name!r}: there is no choice {', '.join(sorted(unknown))}; there are: name, {known}")
+        raise TypeError(f"tool {name!r}: there is no option {', '.join(sorted(unknown))}; there are: name, {known}")
     for key, value in options.items():
         if trouble := _trouble(key, value, parameters):
             raise ConfigError(f"tool {name!r}: {key}={value!r}; {trouble}")

@@ -183,7 +183,7 @@ async def send_request(
     except (aiohttp.ClientError, OSError, ValueError) as error:
         reason = replace_surrogates(str(getattr(error, "strerror", None) or error or type(error).__name__))
         raise ModelError(
-            f"nobody answers at {url_origin(post.url)}: {reason}; {_advice(error)}",
+            f"no server answers at {url_origin(post.url)}: {reason}; {_advice(error)}",
             kind="network",
             retryable=not isinstance(error, ValueError),
         ) from error

@@ -94,7 +94,7 @@ async def _resize(nc: Client, stream: BacklogStream, config: dict[str, Any]) -> 
     except (NatsError, OSError, msgspec.MsgspecError) as problem:
         return f"JetStream does not answer: {problem!r}"
     if error is not None:
-        log.warning("NATS: the stream %s stays as it was made: %s", stream.name, error.description)
+        log.warning("NATS: the settings of stream %s could not be changed: %s", stream.name, error.description)
     return ""
 
 

@@ -81,7 +81,7 @@ class NatsBus:
             async with asyncio.timeout(CONNECT_WAIT):
                 await bus._connection.was_up.wait()
         except TimeoutError:
-            log.warning("NATS is not there; this node starts without it, and joins when it is")
+            log.warning("NATS is unavailable; this node starts without it, and connects when it is back")
         return bus
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
@@ -126,7 +126,7 @@ class NatsBus:
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 await self.flush()
         except Exception as error:
-            log.debug("NATS: the last words were not sent: %r", error)
+            log.debug("NATS: the last messages were not sent: %r", error)
         await self._tasks.aclose()
         for turn in list(self._local.channels):
             self._local.close(turn)

@@ -49,7 +49,7 @@ class BusTasks:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # A connection was lost while it was used; the next one makes up for it.
-            log.debug("NATS: something was not finished: %r", error)
+            log.debug("NATS: a task of the connection failed: %r", error)
 
     async def aclose(self) -> None:
         """Cancel all tasks."""
@@ -71,7 +71,7 @@ class EncryptedClient(Client):
 
     def _connect_command(self) -> bytes:
         if not self._server_info.get("tls_required"):
-            raise NatsError("nats: the server does not offer TLS, and tls:// was asked for")
+            raise NatsError("nats: the URL begins with tls://, but the server does not offer TLS")
         return super()._connect_command()
 
 
@@ -82,7 +82,7 @@ def tls_context(ca: str = "", certificate: str = "", key: str = "") -> ssl.SSLCo
         ConfigError: a file cannot be read, or this nats-py cannot be forced to use TLS.
     """
     if not hasattr(Client, "_connect_command"):
-        raise ConfigError("this version of nats-py cannot be held to TLS; install nats-py 2.10 to 2.16")
+        raise ConfigError("this version of nats-py does not enforce TLS; install nats-py 2.10 to 2.16")
     try:
         context = ssl.create_default_context(cafile=ca or None)
         if certificate:
@@ -115,14 +115,14 @@ class NatsConnection:
     async def send(self, messages: Sequence[tuple[str, bytes]]) -> None:
         """Send messages, each with its subject."""
         if self.nc is None:
-            raise ConnectionError("the connection is gone")
+            raise ConnectionError("the connection is closed")
         await publish(self.nc, messages)
 
     def log_problem(self, problem: str, error: object) -> None:
         """Log a problem: once, until a connection was made again."""
         if not self._has_logged:
             self._has_logged = True
-            log.warning("NATS: %s (%r); readers here make up for it from the log", problem, error)
+            log.warning("NATS: %s (%r); readers on this node get what is missing from the log", problem, error)
 
     async def run(self) -> None:
         """Connect, and again whenever the connection is lost, until cancelled."""
@@ -176,8 +176,8 @@ async def _close(nc: Client) -> None:
     try:
         async with asyncio.timeout(1.0):
             await nc.close()
-    except Exception as error:  # the connection is gone either way
-        log.debug("NATS: a connection did not close well: %r", error)
+    except Exception as error:  # the connection is closed either way
+        log.debug("NATS: a connection did not close cleanly: %r", error)
 
 
 class _MessageSink:
@@ -192,7 +192,7 @@ class _MessageSink:
         try:
             self._on_message(data)
         except Exception:  # the client would stop reading
-            log.exception("NATS: a message could not be taken")
+            log.exception("NATS: a message could not be processed")
 
     def empty(self) -> bool:
         return True

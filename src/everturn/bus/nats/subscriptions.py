@@ -91,7 +91,7 @@ class FrameSubscriptions:
         """Create the stream if it does not exist; log once if that fails."""
         problem = await create_stream(nc, self._stream)
         if problem and self._has_stream:
-            log.warning("NATS: readers that come late are not shown the step so far: %s", problem)
+            log.warning("NATS: readers that connect during a step do not see its beginning: %s", problem)
         self._has_stream = not problem
 
     async def _subscribe(self, inbound: InboundTurn, nc: Client, look: bool) -> None:

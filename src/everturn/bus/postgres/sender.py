@@ -55,4 +55,4 @@ class NotificationSender:
         """Log a problem: once, until something could be sent again."""
         if not self._has_logged:
             self._has_logged = True
-            log.warning("PostgreSQL: %s (%r); readers make up for it from the log", problem, error)
+            log.warning("PostgreSQL: %s (%r); readers get what is missing from the log", problem, error)

@@ -117,7 +117,7 @@ def age_of(data: bytes) -> int:
     """
     age, bracket, _ = data.partition(b"[")
     if not bracket or not age.isdigit() or len(age) > AGE_DIGITS:
-        raise UnreadableLog("this is not a message of the live edge")
+        raise UnreadableLog("this is not a message of the bus")
     return int(age)
 
 

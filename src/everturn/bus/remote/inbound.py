@@ -64,7 +64,7 @@ class InboundFrames:
         except UnreadableLog as error:
             if not inbound.has_complained:
                 inbound.has_complained = True
-                log.warning("something on %s is not ours: %s", inbound.subject, error)
+                log.warning("a message on %s is not from Everturn: %s", inbound.subject, error)
             return
         if inbound.deferred:
             inbound.deferred += fresh

@@ -132,7 +132,7 @@ async def _list_keys(options: argparse.Namespace, accounts: Accounts) -> list[st
 async def _revoke_key(options: argparse.Namespace, accounts: Accounts) -> list[str]:
     if not await accounts.revoke(options.tenant, options.key, time.time()):
         list_command = f"everturn keys list{_tenant_option(options.tenant)}"
-        raise ConfigError(f"there is no key {options.key!r} that holds; `{list_command}` shows those that there are")
+        raise ConfigError(f"there is no key {options.key!r} that is valid; `{list_command}` lists them")
     await _audit(accounts, options.tenant, "key.revoke", options.key)
     return [f"{options.key} holds no more"]
 
@@ -150,7 +150,7 @@ async def _add_user(options: argparse.Namespace, accounts: Accounts) -> list[str
     origin = existing.origin if options.origin is None else options.origin
     role: Role = options.role or existing.role
     if (existing.tenant, existing.id) == (LOCAL, LOCAL) and role != "operator":
-        raise ConfigError(f"{LOCAL!r} is whoever runs the server, and stays its operator; name somebody else")
+        raise ConfigError(f"{LOCAL!r} is the operator of the server and cannot be changed; name another user")
     updated = User(existing.tenant, existing.id, options.name or existing.name, role, True, existing.created, origin)
     await accounts.put_user(updated)
     await _audit(accounts, options.tenant, "user.put", options.user, role=role, origin=origin)
@@ -189,7 +189,7 @@ async def _require_user(accounts: Accounts, tenant: str, user: str) -> User:
     known = await accounts.user(tenant, user)
     if known is None:
         add_command = f"everturn users add {quote(user)}{_tenant_option(tenant)}"
-        raise ConfigError(f"there is no user {user!r} in {tenant!r}; `{add_command}` makes one")
+        raise ConfigError(f"there is no user {user!r} in {tenant!r}; `{add_command}` creates one")
     return known[0]
 
 

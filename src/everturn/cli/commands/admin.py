@@ -147,7 +147,7 @@ def _make_folder(name: str) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
-        raise ConfigError(f"{folder} exists already; name a new folder with --output") from None
+        raise ConfigError(f"{folder} already exists; name a new folder with --output") from None
     return folder
 
 
@@ -157,7 +157,7 @@ async def _erase(options: argparse.Namespace, store: SqlStore, name: str) -> lis
         try:
             await store.lock_for_process()
         except StoreBusy as error:
-            raise StoreBusy(f"{error}; it has in memory what is to be erased") from None
+            raise StoreBusy(f"{error}; it has the data to be erased in memory") from None
     target = options.tenant if user is None else user
     # First: a process that dies in between leaves a record.
     await _audit(options, store, "tenant.erase" if user is None else "user.erase", target)

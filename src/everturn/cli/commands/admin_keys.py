@@ -36,7 +36,7 @@ async def manage_keys(options: argparse.Namespace, store: SqlStore, name: str) -
     now = time.time()
     if options.action == "rotate":
         if store.accounts.keys.configured:
-            raise ConfigError("[auth] signing_keys has the keys: put a new one in front of them")
+            raise ConfigError("the keys are in [auth] signing_keys: add a new one at the beginning of that list")
         for key in names:
             await store.accounts.keys.add(key, now)
         lines = [f"new keys sign: {', '.join(names)}; the keys before them verify", _NEXT]
@@ -66,7 +66,7 @@ async def _list(names: list[KeyName], keys: SigningKeys) -> list[str]:
 
 async def _retire(options: argparse.Namespace, names: list[KeyName], keys: SigningKeys, now: float) -> list[str]:
     if options.all and not keys.configured:
-        raise ConfigError("--all leaves no key that signs: configure [auth] signing_keys first")
+        raise ConfigError("with --all, no signing key would remain: configure [auth] signing_keys first")
     for name in names:
         newest = (await keys.stored(name) or [None])[0]
         if newest is not None and newest.created > now - CACHE_SECONDS:

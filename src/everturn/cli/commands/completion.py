@@ -26,7 +26,9 @@ def completion(options: argparse.Namespace) -> int:
 
     if options.shell not in shtab.SUPPORTED_SHELLS:
         known = ", ".join(shtab.SUPPORTED_SHELLS)
-        raise ConfigError(f"this shtab does not know {options.shell}; it knows {known}; `pip install --upgrade shtab`")
+        raise ConfigError(
+            f"the installed shtab does not support {options.shell}; it supports {known}; `pip install --upgrade shtab`"
+        )
     from everturn.cli.args.commands import make_parser
 
     parser = make_parser()

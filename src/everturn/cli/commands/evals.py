@@ -55,7 +55,9 @@ async def _make(options: argparse.Namespace) -> int:
         raise ConfigError("`everturn eval make` needs --session ID and --output FOLDER")
     async with open_backend(options) as place:
         if not isinstance(place, StoreBackend):
-            raise ConfigError("a server exports whole sessions: `everturn export`, and put the files into a folder")
+            raise ConfigError(
+                "a server exports whole sessions only: use `everturn export`, and put the files into a folder"
+            )
         for session in options.session:
             await place.require_session(session)
         turn = options.turn
@@ -72,7 +74,7 @@ async def _evaluate(options: argparse.Namespace) -> EvalReport:
         if Path(file).suffix not in FORMATS:
             raise ConfigError(NO_FORMAT.format(file=file, endings=", ".join(FORMATS)))
     if options.branches and not options.run:
-        raise ConfigError("--branches writes what --run FOLDER keeps: name both")
+        raise ConfigError("--branches needs --run FOLDER, which stores the runs")
     dataset = Dataset.read(options.dataset)
     change, rules, tools, models = _changed(options, dataset)
     name = options.model or change.model
@@ -117,7 +119,7 @@ def _read_report(file: str) -> EvalReport:
     try:
         return from_json(Path(file).read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
-        raise ConfigError(f"--against {file}: this is no JSON report of everturn eval: {error}") from error
+        raise ConfigError(f"--against {file}: this is not a JSON report of everturn eval: {error}") from error
 
 
 def _changed(
@@ -135,7 +137,7 @@ def _changed(
         change, rules, configured, models = _configured(options, dataset, change)
         tools = [*configured, *tools]
     if options.system is not None and options.system_file:
-        raise ConfigError("write --system or --system-file, not both")
+        raise ConfigError("use --system or --system-file, not both")
     if options.system is not None:
         change = replace(change, system=options.system)
     if options.system_file:

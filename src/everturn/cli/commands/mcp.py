@@ -169,7 +169,7 @@ async def _trust(spec: ServerSpec, trust: Any, options: argparse.Namespace) -> i
         return 4
     facts, reason = await inspect_server(spec)
     if reason:
-        raise ConfigError(f"{spec.name} cannot be looked at, so nothing was trusted: {reason}")
+        raise ConfigError(f"{spec.name} could not be inspected, so nothing was trusted: {reason}")
     changed = trust.changes(spec, facts)
     for line in changed[len(launch_changes) :]:  # the changes of the launch come first, and were shown above
         _print(line)

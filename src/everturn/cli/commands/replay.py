@@ -112,7 +112,8 @@ def _replay_briefly(options: argparse.Namespace, file: str) -> int:
         return print_error(NO_LOG.format(file=file, error=error), 2)
     more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
     print(
-        f"{escape_unprintable(file)}: {escape_unprintable(differing[0]) + more if differing else SAME.format(count=_count(recording))}"
+        f"{escape_unprintable(file)}: "
+        f"{escape_unprintable(differing[0]) + more if differing else SAME.format(count=_count(recording))}"
     )
     return 1 if differing else 0
 
@@ -184,7 +185,7 @@ def _configured_change(options: argparse.Namespace, recording: Recording) -> Cha
     agent = options.agent or (starts[0].options.agent if starts else "")
     if agent and agent not in loaded.config.agents:
         names = ", ".join(loaded.config.agents) or "none"
-        raise ConfigError(f"there is no agent {agent!r} in {options.config}; there are: {names}. Say --agent")
+        raise ConfigError(f"there is no agent {agent!r} in {options.config}; there are: {names}. Name one with --agent")
     system = loaded.systems.get(agent, loaded.config.agents[agent].system) if agent else None
     return Change(system, loaded.rules, loaded.agent_rules.get(agent) if agent else None)
 

@@ -103,13 +103,13 @@ def check_options(options: argparse.Namespace) -> None:
     for name in ("store", "connect", *NEEDS_STORE):
         if options.no_save and getattr(options, name):
             flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
-            raise ConfigError(f"{flag} is for a session that is saved; leave --no-save out")
+            raise ConfigError(f"{flag} needs a saved session; leave --no-save out")
     if options.goes_on and options.session:
-        raise ConfigError("-c continues the last session, and --session names one; say one of them")
+        raise ConfigError("-c continues the last session, and --session names one; use one of them")
     if options.output_schema and options.json:
-        raise ConfigError("--output-schema prints the answer, and --json its events; say one of them")
+        raise ConfigError("--output-schema prints the answer, and --json its events; use one of them")
     if options.resume and (options.prompt is not None or options.idempotency_key or options.attach):
-        raise ConfigError("--resume sends nothing; leave the prompt out, or --resume")
+        raise ConfigError("--resume sends no message; leave out the prompt or --resume")
     if options.ask:
         check_terminal()
 

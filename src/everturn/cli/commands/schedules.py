@@ -156,7 +156,7 @@ class ScheduleBackend(Protocol):
 async def _open(options: argparse.Namespace) -> AsyncGenerator[ScheduleBackend]:
     if options.connect:
         if options.store:
-            raise ConfigError("--store names a file here, and --connect a server; say one of them")
+            raise ConfigError("--store names a local file, and --connect a server; use one of them")
         async with Server(options.connect, load_connect_token(options)) as server:
             yield server
         return
@@ -191,7 +191,7 @@ class ScheduleStoreBackend:
         if not new.due:
             raise ConfigError("--at or --until is in the past: this schedule would never run")
         if not await self._store.add(new):
-            raise KeyConflict(f"there is a schedule {new.id!r}; `everturn schedules delete {new.id}` makes room")
+            raise KeyConflict(f"a schedule {new.id!r} already exists; `everturn schedules delete {new.id}` deletes it")
         return schedule_view(new)
 
     async def pause_schedule(self, id: str) -> api.ScheduleView:

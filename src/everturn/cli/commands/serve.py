@@ -77,7 +77,7 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
 
     places = {name: getattr(options, name) for name in ("database", "restate", "admin", "temporal", "nats")}
     if not options.cluster and (named := [name for name, value in places.items() if value]):
-        raise ConfigError(f"--{named[0]} is for a node of a cluster; say --cluster, too")
+        raise ConfigError(f"--{named[0]} is for a node of a cluster; add --cluster")
     overrides = CommandLineOverrides(
         options.host, options.port, options.store, options.model, places if options.cluster else None
     )

@@ -21,8 +21,7 @@ async def change_sharing(options: argparse.Namespace) -> int:
     """Share a conversation, list its shares, revoke one, or create a link."""
     if not options.connect:
         raise ConfigError(
-            "conversations are shared between the users of a server: name it with --connect URL. In a store that you open "
-            "yourself, everything is yours"
+            "only conversations of a server can be shared: name it with --connect URL. A local store has one user, you"
         )
     async with Server(options.connect, load_connect_token(options)) as server:
         session = server.session(options.session)

@@ -145,7 +145,8 @@ def render_message(message: Message) -> list[str]:
                 rendered += [escape_prose(line) for line in provider_tool_note(part)[:RESULT].splitlines()]
             case FilePart():
                 rendered.append(
-                    f"[file {escape_unprintable(part.name or part.blob[:12])}, {escape_unprintable(part.media_type)}, {part.size:,} bytes]"
+                    f"[file {escape_unprintable(part.name or part.blob[:12])}, "
+                    f"{escape_unprintable(part.media_type)}, {part.size:,} bytes]"
                 )
             case ContextPart():
                 about = part.title or part.source
@@ -205,7 +206,7 @@ def export(options: argparse.Namespace) -> int:
     name = options.output or f"{re.sub(r'[^A-Za-z0-9._-]', '_', options.session)[:100]}{kind}"
     if name == "-":
         if is_terminal(sys.stdout):
-            raise ConfigError("this would write bytes to the terminal; say -o FILE, or pipe it somewhere")
+            raise ConfigError("this would write binary data to the terminal; use -o FILE, or a pipe")
         with tempfile.TemporaryDirectory(prefix="everturn-") as folder:
             file = Path(folder, f"session{kind}")
             asyncio.run(_export(options, file))
@@ -213,9 +214,9 @@ def export(options: argparse.Namespace) -> int:
         return 0
     file = Path(name)
     if file.exists() and not options.force:
-        raise ConfigError(f"{file} is there already; say --force to write over it, or -o another file")
+        raise ConfigError(f"{file} already exists; use --force to overwrite it, or -o for another file")
     if file.exists() and not file.is_file():
-        raise ConfigError(f"{file} is no plain file, and would be gone; `-o -` writes to the output")
+        raise ConfigError(f"{file} is not a regular file and would be replaced; `-o -` writes to standard output")
     with _naming_file(file, "written"):
         asyncio.run(_export(options, file))
     print(f"wrote {escape_unprintable(str(file))}, {file.stat().st_size:,} bytes")
@@ -231,7 +232,7 @@ async def _export(options: argparse.Namespace, file: Path) -> None:
                 await _export_turn(place, options.session, options.turn, file)
             else:
                 raise ConfigError(
-                    "a server exports whole sessions; leave --turn out, `everturn replay` reads those as well"
+                    "a server exports whole sessions only; leave --turn out, `everturn replay` reads them too"
                 )
 
 
@@ -251,7 +252,8 @@ def import_session(options: argparse.Namespace) -> int:
     with _input_file(options.file) as file:
         session, where = asyncio.run(_import(options, file))
     print(
-        f"{escape_unprintable(session)} is in {escape_unprintable(where)}; `everturn sessions show {escape_unprintable(session)}` reads it"
+        f"{escape_unprintable(session)} is in {escape_unprintable(where)}; `everturn sessions show "
+        f"{escape_unprintable(session)}` reads it"
     )
     return 0
 
@@ -263,7 +265,7 @@ async def _import(options: argparse.Namespace, file: Path) -> tuple[str, str]:
                 return await place.import_session(file, options.session), place.name
             except KeyConflict:
                 raise KeyConflict(
-                    f"{place.name} has, or had, a session of this name; --session ID gives it another"
+                    f"{place.name} has, or had, a session with this id; --session ID chooses another"
                 ) from None
             except UnreadableLog as error:
                 raise UnreadableLog(f"{error}; `everturn export SESSION` makes a file that can be imported") from None
@@ -273,7 +275,7 @@ async def _import(options: argparse.Namespace, file: Path) -> tuple[str, str]:
 def _input_file(name: str) -> Generator[Path]:
     if name == "-":
         if is_terminal(sys.stdin):
-            raise ConfigError("there is nothing on stdin; say a FILE, or pipe one in")
+            raise ConfigError("stdin is empty; name a FILE, or pipe one in")
         with tempfile.TemporaryDirectory(prefix="everturn-") as folder:
             file = Path(folder, "stdin.zip")
             with file.open("wb") as out:
@@ -283,9 +285,9 @@ def _input_file(name: str) -> Generator[Path]:
     file = Path(name)
     if file.is_dir() or not file.exists():
         problem = "it is a folder" if file.is_dir() else "there is no such file"
-        raise ConfigError(f"{name}: {problem}; `everturn export SESSION` makes one")
+        raise ConfigError(f"{name}: {problem}; `everturn export SESSION` creates one")
     if not os.access(file, os.R_OK):
-        raise ConfigError(f"{name} cannot be read; look at its permissions")
+        raise ConfigError(f"{name} cannot be read; check its permissions")
     yield file
 
 
@@ -295,4 +297,4 @@ def _naming_file(file: Path, verb: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{file} cannot be {verb}: {error.strerror or error}; say -o another file") from None
+        raise ConfigError(f"{file} cannot be {verb}: {error.strerror or error}; choose another file with -o") from None

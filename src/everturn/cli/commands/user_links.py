@@ -33,7 +33,7 @@ async def invite_user(options: argparse.Namespace, accounts: Accounts) -> list[s
     if (await accounts.records.record(options.tenant, options.user)).removed:
         raise ConfigError(REMOVED)
     if await accounts.user(options.tenant, options.user) is not None:
-        raise ConfigError(f"there is a user {options.user!r} in {options.tenant!r} already")
+        raise ConfigError(f"user {options.user!r} already exists in {options.tenant!r}")
     row = Invitation("", options.tenant, "invitation", options.user, "", options.name, options.role)
     return [await _add(accounts, row, options.hours, "user.invite")]
 
@@ -46,7 +46,7 @@ async def reset_user_password(options: argparse.Namespace, accounts: Accounts) -
     """
     user = await _user(options, accounts)
     if not user.is_active:
-        raise ConfigError(f"{user.id!r} is disabled; enable them first: everturn users enable")
+        raise ConfigError(f"{user.id!r} is disabled; run `everturn users enable` first")
     row = Invitation("", user.tenant, "reset", user.id, "", user.name, user.role)
     return [await _add(accounts, row, RESET_HOURS, "user.reset_password")]
 
@@ -56,7 +56,8 @@ async def list_invitations(options: argparse.Namespace, accounts: Accounts) -> l
     now = time.time()
     rows = [row for row in await accounts.records.invitations(options.tenant) if row.is_open(now)]
     lines = [
-        f"{row.id}  {row.user!r}  {row.role:<8}  {row.kind}  until {datetime.fromtimestamp(row.expires, UTC):%Y-%m-%d %H:%M} UTC"
+        f"{row.id}  {row.user!r}  {row.role:<8}  {row.kind}  until "
+        f"{datetime.fromtimestamp(row.expires, UTC):%Y-%m-%d %H:%M} UTC"
         for row in rows
     ]
     return lines or [f"no open invitations in {options.tenant!r}"]
@@ -99,9 +100,9 @@ async def _user(options: argparse.Namespace, accounts: Accounts) -> User:
     known = await accounts.user(options.tenant, options.user)
     removed = (await accounts.records.record(options.tenant, options.user)).removed
     if known is None or (removed and not known[0].is_active):
-        raise ConfigError(f"there is no user {options.user!r} in {options.tenant!r}; `everturn users list` shows them")
+        raise ConfigError(f"there is no user {options.user!r} in {options.tenant!r}; `everturn users list` lists them")
     if (known[0].tenant, known[0].id) == (LOCAL, LOCAL) and options.about in ("disable", "remove"):
-        raise ConfigError(f"{LOCAL!r} is whoever runs the server, and stays its operator; name somebody else")
+        raise ConfigError(f"{LOCAL!r} is the operator of the server and cannot be changed; name another user")
     return known[0]
 
 

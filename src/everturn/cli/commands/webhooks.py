@@ -109,9 +109,9 @@ class WebhookBackend(Protocol):
 async def _open(options: argparse.Namespace) -> AsyncGenerator[WebhookBackend]:
     if options.connect:
         if options.store:
-            raise ConfigError("--store names a file here, and --connect a server; say one of them")
+            raise ConfigError("--store names a local file, and --connect a server; use one of them")
         if options.about == "secret":
-            raise ConfigError("a server does not show a secret again; `everturn webhooks rotate` makes a new one")
+            raise ConfigError("a server shows a secret only once; `everturn webhooks rotate` creates a new one")
         async with Server(options.connect, load_connect_token(options)) as server:
             yield server  # pyright: ignore[reportReturnType] - without `webhook_secret`, which is refused above
         return

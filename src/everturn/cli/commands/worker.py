@@ -28,7 +28,7 @@ def worker(options: argparse.Namespace) -> int:
     from everturn.cluster.workers import loop_factory, run_worker, supervise
 
     if options.target and options.config:
-        return print_error("a worker is made of MODULE:FUNCTION or of --config; say one of them", 2)
+        return print_error("a worker is made of MODULE:FUNCTION or of --config; use one of them", 2)
     target, cluster = _named(options) if options.target else _configured(options)
     if options.workers > 1:
         asyncio.run(supervise(target, cluster, options.workers, _print_note))

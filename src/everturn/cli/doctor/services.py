@@ -110,7 +110,7 @@ def check_service(name: str, address: str) -> DoctorCheck:
         host, port = parts.hostname or "127.0.0.1", parts.port or known.port
         folder = parse_qs(parts.query).get("host", [""])[0]
     except ValueError:
-        return DoctorCheck(ABOUT, name, "broken", "it is no address", f"set {name} to one, such as host:port")
+        return DoctorCheck(ABOUT, name, "broken", "it is not a valid address", f"set {name} to one, such as host:port")
     location = make_printable(f"{folder}/.s.PGSQL.{port}" if folder.startswith("/") else f"{host}:{port}")
     # What listens behind TLS cannot be recognised without a handshake.
     is_encrypted = parts.scheme in ("https", "tls", "wss")
@@ -120,7 +120,7 @@ def check_service(name: str, address: str) -> DoctorCheck:
     except TimeoutError:
         return DoctorCheck(ABOUT, name, "broken", f"{known.title} does not answer at {location}", fix)
     except (OSError, UnicodeError):
-        return DoctorCheck(ABOUT, name, "broken", f"nobody answers at {location}", fix)
+        return DoctorCheck(ABOUT, name, "broken", f"no server answers at {location}", fix)
     if not is_it:
         return DoctorCheck(ABOUT, name, "broken", f"something else than {known.title} answers at {location}", fix)
     problem = ""

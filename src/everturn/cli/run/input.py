@@ -33,9 +33,7 @@ def read_prompt(options: argparse.Namespace) -> str:
     if not text and not options.attach:
         raise ConfigError(NOTHING)
     if len(text) > LONGEST:
-        raise ConfigError(
-            f"this is too much to say at once: there may be {LONGEST:,} characters; --attach sends a file"
-        )
+        raise ConfigError(f"the message is too long: at most {LONGEST:,} characters; send a file with --attach")
     return text
 
 
@@ -48,4 +46,4 @@ def _read(is_needed: bool) -> str:
     try:
         return data.decode("utf-8-sig").removesuffix("\n") if len(data) <= 4 * LONGEST else "x" * (LONGEST + 1)
     except UnicodeDecodeError:
-        raise ConfigError("what comes on stdin is no text in UTF-8; --attach FILE sends a file as it is") from None
+        raise ConfigError("stdin is not UTF-8 text; --attach FILE sends any file") from None

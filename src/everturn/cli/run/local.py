@@ -332,7 +332,7 @@ def _check_pattern(rule: Rule, app: App) -> None:
     ]
     if not tools:
         raise ConfigError(
-            f"{rule.source} {rule.tool}: there is no tool of such a name; there are: {', '.join(app.tools) or 'none'}"
+            f"{rule.source} {rule.tool}: no tool matches this name; there are: {', '.join(app.tools) or 'none'}"
         )
     for name in rule.match:
         if not any(name in tool.spec.subjects or name.partition(".")[0] in _properties(tool) for tool in tools):

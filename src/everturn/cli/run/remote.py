@@ -38,7 +38,7 @@ def check_remote_options(options: argparse.Namespace) -> None:
         if getattr(options, name) not in (None, False, "", []):
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(
-                f"{flag} is for what runs here; at {options.connect} that is for the server's agents to say"
+                f"{flag} works only for local runs; at {options.connect}, the agents of the server decide this"
             )
 
 
@@ -109,7 +109,7 @@ class RemoteChat:
     async def answer(self, gate: Gate, by: str = "", **reply: Any) -> bool:
         """Answer a gate; the token says who answers, so `by` is not sent."""
         if gate.id not in self._gate_views:
-            raise UnknownGate("the gate is no longer open")
+            raise UnknownGate("the approval is no longer pending")
         await self._server.answer(self._gate_views[gate.id], **reply)
         return True
 
@@ -164,7 +164,7 @@ async def attach_to_store_server(options: argparse.Namespace, busy: StoreBusy) -
         if chat.session and not await chat.session_exists():
             raise ConfigError(
                 f"process {connected.pid} has {store}, and there is no session {chat.session!r} in it; a server "
-                "chooses what a new session is called: leave --session out"
+                "chooses the ids of new sessions: leave --session out"
             )
         yield chat
 

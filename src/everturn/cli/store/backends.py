@@ -113,7 +113,7 @@ async def open_backend(options: argparse.Namespace) -> AsyncGenerator[SessionBac
     """
     if options.connect:
         if options.store:
-            raise ConfigError("--store names a file here, and --connect a server; say one of them")
+            raise ConfigError("--store names a local file, and --connect a server; use one of them")
         async with Server(options.connect, load_connect_token(options)) as server:
             yield ServerBackend(server, options.connect)
         return
@@ -132,7 +132,7 @@ def _parse_cursor(before: str) -> tuple[float, str] | None:
     try:
         return float(touched), session
     except ValueError:
-        raise ConfigError("--before: say what the page before said, as it is") from None
+        raise ConfigError("--before: copy the value that the previous page printed") from None
 
 
 class StoreBackend:
@@ -283,7 +283,7 @@ class ServerBackend:
 
     async def import_session(self, file: Path, session: str) -> str:
         if session:
-            raise ConfigError("a server chooses what a session is called; leave --session out")
+            raise ConfigError("a server chooses the ids of sessions; leave --session out")
         data = await asyncio.to_thread(file.read_bytes)
         return (await self._server.import_session(data)).id
 

@@ -223,7 +223,7 @@ class StoreConnection:
             raise
         if owner.done():
             owner.result()
-            raise ConfigError("the server of this process did not start; `everturn doctor` says more")
+            raise ConfigError("the server of this process did not start; `everturn doctor` shows why")
         self._owner = owner
         self._point_to(started.result())
 

@@ -68,7 +68,9 @@ async def attach(place: Path, busy: StoreBusy) -> AsyncGenerator[StoreClient]:
         async def relocate() -> None:
             successor = await _find(place, RELEASE_TIMEOUT)
             if successor is None:
-                raise ServerUnavailable(f"process {owner.pid} had the store, and has gone; what it was told is kept")
+                raise ServerUnavailable(
+                    f"process {owner.pid}, which had the store, has ended; the messages that it accepted are stored"
+                )
             server.node_client.set_server(successor.address, successor.token)
 
         server.node_client.relocate = relocate
@@ -106,7 +108,7 @@ class TakenOverStore:
         try:
             write_server_file(self._file, StoreServer(address, self.token, os.getpid(), "serve"))
         except OSError as error:
-            log.warning("%s cannot be written, so terminals do not find this server: %s", self._file, error.strerror)
+            log.warning("%s cannot be written, so terminals cannot find this server: %s", self._file, error.strerror)
         self._gate.close()
 
     def close(self) -> None:

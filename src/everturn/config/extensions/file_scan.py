@@ -108,7 +108,7 @@ def walk_files(top: Path) -> Iterator[Path]:
         for entry in entries:
             seen += 1
             if seen > MAX_ENTRIES:
-                raise ConfigError(f"more than {MAX_ENTRIES:,} files and folders; the rest is not looked at")
+                raise ConfigError(f"more than {MAX_ENTRIES:,} files and folders; the rest is ignored")
             if entry.is_file(follow_symlinks=False):
                 yield Path(entry.path)
             elif entry.is_dir(follow_symlinks=False) and depth < MAX_DEPTH and entry.name not in _SKIPPED:

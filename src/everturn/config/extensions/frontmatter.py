@@ -67,7 +67,7 @@ def text_field(fields: Fields, key: str) -> str:
     """
     value = fields.get(key, "")
     if not isinstance(value, str):
-        raise ConfigError(f"{key} is a {'list' if isinstance(value, list) else 'map'}; it must be a text")
+        raise ConfigError(f"{key} is a {'list' if isinstance(value, list) else 'map'}; it must be a string")
     return value
 
 
@@ -115,7 +115,7 @@ class _Reader:
             line = self._lines[self._at]
             if line.text.strip() and not line.text.lstrip().startswith("#"):
                 if "\t" in line.text[: len(line.text) - len(line.text.lstrip())]:
-                    raise ConfigError("its frontmatter is indented with tabs; use blanks")
+                    raise ConfigError("its frontmatter is indented with tabs; use spaces")
                 return line
             self._at += 1
         return None

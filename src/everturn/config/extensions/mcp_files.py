@@ -52,7 +52,7 @@ def _servers_of(path: Path, base: Path, root: Path, scope: Scope, place: str) ->
         return
     for at, (name, table) in enumerate(tables.items()):
         if at >= MAX_SERVERS:
-            yield ExtensionProblem(place, f"more than {MAX_SERVERS} servers; the rest is not used")
+            yield ExtensionProblem(place, f"more than {MAX_SERVERS} servers; the rest is ignored")
             return
         try:
             entry = _normalize(table)
@@ -144,7 +144,7 @@ def _normalize(table: Any) -> dict[str, Any] | None:
     for key in ("env", "headers"):
         value: Any = result.get(key, {})
         if not isinstance(value, dict):
-            raise ConfigError(f"{key} is not a map of texts")
+            raise ConfigError(f"{key} is not a map of strings")
     if "url" in result:
         result = {key: value for key, value in result.items() if key in ("url", "headers", "type")}
     _check_depth(result, 0)

@@ -53,7 +53,7 @@ def find_skills(top: Path, root: Path, scope: Scope) -> Iterator[Extension | Ext
         for path in _skill_files(top):
             count += 1
             if count > MAX_SKILLS:
-                yield ExtensionProblem(_relative(top, root), f"more than {MAX_SKILLS} skills; the rest is not used")
+                yield ExtensionProblem(_relative(top, root), f"more than {MAX_SKILLS} skills; the rest is ignored")
                 return
             yield read_skill(path, root, scope)
     except ConfigError as error:

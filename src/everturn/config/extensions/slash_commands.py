@@ -48,7 +48,7 @@ def find_markdown(top: Path, root: Path, scope: Scope, kind: str, limit: int) ->
                 continue
             count += 1
             if count > limit:
-                yield ExtensionProblem(place(top), f"more than {limit} files; the rest is not used")
+                yield ExtensionProblem(place(top), f"more than {limit} files; the rest is ignored")
                 return
             yield _read(path, ":".join((*path.relative_to(top).parts[:-1], path.stem)), place(path), scope, kind)
     except ConfigError as error:

@@ -178,7 +178,7 @@ def _add_snapshots(project: Project, environ: Mapping[str, str], made: FolderToo
     store = state_folder(environ) / "snapshots" / hashlib.sha256(os.fsencode(project.root)).hexdigest()[:16]
     try:
         if store.is_relative_to(project.root):
-            raise ConfigError("the folder contains the one in which snapshots are kept")
+            raise ConfigError("the folder contains the folder of the snapshots")
         with suppress(OSError):
             store.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not os.access(store, os.W_OK | os.X_OK):

@@ -123,7 +123,9 @@ class FolderTrust:
             known = _TrustedFolders() if data is None else msgspec.json.decode(data, type=_TrustedFolders)
             return known if self.path not in _UNSAVED else _TrustedFolders(known.folders | _UNSAVED[self.path].folders)
         except msgspec.MsgspecError:
-            raise ConfigError(f"{self.path} is damaged; move it away, and folders are asked about again") from None
+            raise ConfigError(
+                f"{self.path} is damaged; move it away, and Everturn asks about each folder again"
+            ) from None
 
     def _change(self, project: Project, change: Callable[[TrustedFolder], None]) -> None:
         try:

@@ -58,7 +58,9 @@ def build_cases(
     many = {name: items for name, items in values.items() if len(items) > 1}
     if prod(map(len, many.values())) > MAX_CASES:
         counts = " × ".join(f"{len(items)} of {name}" for name, items in many.items())
-        raise UnreadableCall(f"too much in one call: {counts} is more than {MAX_CASES}; make several calls of it")
+        raise UnreadableCall(
+            f"one call does too many things: {counts}, at most {MAX_CASES}; split it into several calls"
+        )
     single = {name: items[0] for name, items in values.items() if len(items) == 1}
     return [single | dict(zip(many, case, strict=True)) for case in product(*many.values())]
 
@@ -126,7 +128,7 @@ def _plain_value(name: str, value: Any) -> Subject | None:
     try:
         return Subject("text", encode_canonical(value))
     except (UnicodeEncodeError, RecursionError, OverflowError, TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise UnreadableCall(f"the argument {name!r} is not plain JSON, so it cannot be judged") from error
+        raise UnreadableCall(f"the argument {name!r} is not plain JSON, so rules cannot match it") from error
 
 
 # ----------------------------------------------------------------------------------------------- declared subjects
@@ -148,7 +150,7 @@ def _declared_values(name: str, kind: SubjectKind, found: Sequence[Any], read_co
 
 def _declared_value(name: str, kind: SubjectKind, value: Any, read_command: ReadCommand) -> SubjectValues:
     if not isinstance(value, str):
-        raise UnreadableCall(f"{name!r} must be a text or a list of texts; it is {type(value).__name__}")
+        raise UnreadableCall(f"{name!r} must be a string or a list of strings; it is {type(value).__name__}")
     if kind == "command":
         return list(read_command(value))
     if kind == "text":

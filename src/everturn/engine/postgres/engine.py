@@ -116,8 +116,9 @@ class PostgresEngine:
                     "42",
                 ):
                     raise EngineUnavailable(
-                        f"the database did not take a wake of session {session!r} ({error!r}); see that it runs, and "
-                        "send this again: what was admitted is safe in the store"
+                        f"session {session!r} could not be woken, because the database did not accept it "
+                        f"({error!r}); check that it runs, and "
+                        "send this again: the message itself is stored"
                     ) from error
             await asyncio.sleep(TRY_PAUSE)
 
@@ -226,7 +227,7 @@ class PostgresEngine:
                     await self._free_strays()
                 await self._take()
             except LINK_ERRORS as error:
-                log.debug("due sessions could not be taken, and are looked for again: %r", error)
+                log.debug("due sessions could not be read; next attempt soon: %r", error)
                 self._strays_at = 0.0
                 self._look_after(TRY_PAUSE)
 
@@ -238,7 +239,7 @@ class PostgresEngine:
             known = {*self._driving, *self._taking, *ended, *(session for session, _, _ in self._failed)}
             self._strays_at = asyncio.get_running_loop().time() + STRAYS_INTERVAL
             for row in await self._link.fetch(self._sql.free_strays, self._lease.worker, sorted(known)):
-                log.info("session %s was taken without an answer, and is taken again", row["session"])
+                log.info("session %s was claimed, but the database did not answer; it is claimed again", row["session"])
         finally:
             self._is_sorting = False
 
@@ -277,7 +278,7 @@ class PostgresEngine:
             log.warning("%s: %s", session, error)
         except Exception:
             if not self._is_leaving:
-                log.exception("driving %s failed; it will be tried again", session)
+                log.exception("driving session %s failed; it will be tried again", session)
             pause = 0.0 if self._is_leaving else min(RETRY_DELAYS[0] * 2**tries, RETRY_DELAYS[1])
             self._failed.append((session, worker, pause))
             self._has_ended.set()
@@ -293,7 +294,7 @@ class PostgresEngine:
             try:
                 await self._write_ended()
             except LINK_ERRORS as error:
-                log.debug("the ends of drives could not be written, and are written again: %r", error)
+                log.debug("the ends of drives could not be written; next attempt soon: %r", error)
                 self._has_ended.set()
                 await asyncio.sleep(TRY_PAUSE)
 

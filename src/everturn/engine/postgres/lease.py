@@ -52,7 +52,7 @@ class WorkerLease:
         """Renew the lease, or join if there is none. Returns whether it was renewed in time."""
         sent = asyncio.get_running_loop().time()
         if self.worker is not None and not await self._link.direct(self._sql.beat, self.worker, LEASE):
-            log.warning("this worker was silent for too long, and others have taken over its sessions")
+            log.warning("this worker did not renew its lease in time, and other workers have taken over its sessions")
             self.worker = None
             self._lost()
         if self.worker is None:
@@ -82,7 +82,7 @@ class WorkerLease:
         if self._beats % ORPHANS_EVERY == 1:
             freed = [*freed, *await self._link.direct(self._sql.free_orphans)]
         if freed:
-            log.warning("took over %d sessions of a worker that is gone", len(freed))
+            log.warning("took over %d sessions of a worker that has ended", len(freed))
             self._freed()
 
     async def leave(self) -> bool:

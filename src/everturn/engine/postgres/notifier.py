@@ -35,7 +35,7 @@ class WakeNotifier:
                 await self._link.notify([(self._channel, f"{delay:.3f}")])
         except LINK_ERRORS as error:
             self._delay = None
-            log.debug("other workers were not notified, and look by themselves: %r", error)
+            log.debug("other workers were not notified, and find the sessions at their next poll: %r", error)
         finally:
             self._sending = None
 

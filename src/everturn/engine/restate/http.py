@@ -45,8 +45,8 @@ class RestateClient:
         status, answer = await self._request_with_retries("POST", f"{self._admin}/deployments", body, {200, 201})
         if status not in (200, 201):
             raise EngineUnavailable(
-                f"Restate at {self._admin} did not take the worker at {uri} ({status or 'no answer'}: {answer}); "
-                "see that the server runs and that it can reach this url"
+                f"Restate at {self._admin} did not accept the worker at {uri} ({status or 'no answer'}: "
+                f"{answer}); check that the server runs and can reach this URL"
             )
 
     async def deployment(self) -> str:
@@ -92,7 +92,7 @@ class RestateClient:
             status, answer = await self._request(method, url, body, deadline - clock(), headers)
             if status in good or status in FINAL_STATUSES or pause is None or clock() + pause >= deadline:
                 return status, answer
-            log.debug("%s %s: %s %s; again in %g s", method, url, status, answer, pause)
+            log.debug("%s %s: %s %s; next attempt in %g s", method, url, status, answer, pause)
             await asyncio.sleep(pause)
         raise AssertionError("the last pause is None")
 

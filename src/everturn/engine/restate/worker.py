@@ -120,7 +120,7 @@ class RestateWorker:
         if self._serving is not None:
             _, late = await asyncio.wait({self._serving}, timeout=STOP_TIMEOUT)
             for task in late:
-                log.warning("Restate did not close its requests within %g s; leaving without", STOP_TIMEOUT)
+                log.warning("Restate did not close its requests within %g s; this worker ends anyway", STOP_TIMEOUT)
                 task.cancel()
         self._sock.close()
 
@@ -175,7 +175,7 @@ class RestateWorker:
             # If refused, it would come back over the same connection, and later each time.
             await self._closing.wait()
         if self._is_closing or attempt.is_gone:
-            raise RetryableError("this worker is leaving", retry_after=RETRY_NOW)
+            raise RetryableError("this worker is shutting down", retry_after=RETRY_NOW)
         task = asyncio.get_running_loop().create_task(self._drive_once(session))
         self._driving[session] = attempt.driving = task
         task.add_done_callback(lambda _: self._driving.pop(session, None))
@@ -184,14 +184,17 @@ class RestateWorker:
         finally:
             task.cancel()
         if task.cancelled():
-            raise RetryableError("this worker is leaving", retry_after=RETRY_NOW)
+            raise RetryableError("this worker is shutting down", retry_after=RETRY_NOW)
         if (error := task.exception()) is not None:
             # Only the type: an error text may contain what people wrote, and Restate stores what it gets.
             raise RetryableError(f"the drive failed: {type(error).__name__}")
 
     async def _drive_once(self, session: str) -> None:
         if "\0" in session:  # PostgreSQL cannot even query it, and a failure would be retried for months
-            log.warning("%r names no session; whoever reaches the ingress of Restate can ask for any", session)
+            log.warning(
+                "%r is not a session; note that any client that can reach the ingress of Restate can send such a request",
+                session,
+            )
             return
         try:
             await self._drive(session)
@@ -199,5 +202,5 @@ class RestateWorker:
             # Another process drives it, or it must not be driven: a retry would help neither.
             log.warning("%s: %s", session, error)
         except Exception:
-            log.exception("driving %s failed; Restate will have it tried again", session)
+            log.exception("driving session %s failed; Restate will retry it", session)
             raise

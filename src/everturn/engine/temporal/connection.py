@@ -41,7 +41,7 @@ class TemporalAddress(Struct, frozen=True):
         host, _, port = target.rstrip("/").rpartition(":")
         if (separator and scheme not in ("temporal", "tls")) or not host or not port.isdecimal():
             raise ConfigError(
-                f"{self.url!r} is no address of Temporal; it looks like temporal://127.0.0.1:7233, or tls://host:7233"
+                f"{self.url!r} is not an address of Temporal; it looks like temporal://127.0.0.1:7233, or tls://host:7233"
             )
         if scheme != "tls" and (self.api_key or self.ca or self.certificate):
             raise ConfigError(f"a certificate or an API key of Temporal needs TLS; write tls://{host}:{port}")
@@ -66,7 +66,7 @@ def _read(path: str) -> bytes | None:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}; it is a PEM file for Temporal") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; it must be a PEM file for Temporal") from error
 
 
 @cache

@@ -93,8 +93,8 @@ class TemporalEngine:
             )
         except RPCError as error:
             raise EngineUnavailable(
-                f"{self._connection.problem(error)}; session {session!r} was not woken: send this again, what was "
-                "admitted is safe in the store"
+                f"{self._connection.problem(error)}; session {session!r} was not woken: send this again; the "
+                "message itself is stored"
             ) from error
 
     async def _is_queued(self, session: str) -> bool:

@@ -78,7 +78,9 @@ class TemporalWorker:
             return
         _, late = await asyncio.wait({self._stopping, self._running}, timeout=STOP_TIMEOUT)
         if late:
-            log.warning("Temporal did not take the work of this worker back within %g s; leaving without", STOP_TIMEOUT)
+            log.warning(
+                "Temporal did not take back the tasks of this worker within %g s; this worker ends anyway", STOP_TIMEOUT
+            )
         for task in late:
             task.cancel()
         await asyncio.gather(self._stopping, self._running, return_exceptions=True)
@@ -118,9 +120,9 @@ class TemporalWorker:
             # Another process drives it, or it must not be driven: a retry would help neither.
             log.warning("%s: %s", session, error)
         except Exception:
-            log.exception("driving %s failed; Temporal will have it tried again", session)
+            log.exception("driving session %s failed; Temporal will retry it", session)
             raise
 
 
 def _leaving() -> ApplicationError:
-    return ApplicationError("this worker is leaving", next_retry_delay=RETRY_NOW)
+    return ApplicationError("this worker is shutting down", next_retry_delay=RETRY_NOW)

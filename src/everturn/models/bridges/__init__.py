@@ -86,7 +86,7 @@ def library_network_error(error: BaseException, where: str, has_begun: bool) -> 
 def library_timeout_error(error: BaseException) -> ModelError:
     """Return the error for a timeout of the library."""
     return ModelError(
-        f"the model said nothing: {replace_surrogates(str(error))[:EXCERPT]}", kind="stalled", retryable=True
+        f"the model returned nothing: {replace_surrogates(str(error))[:EXCERPT]}", kind="stalled", retryable=True
     )
 
 

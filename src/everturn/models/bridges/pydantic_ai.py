@@ -64,7 +64,7 @@ class PydanticAIModel:
         try:
             self._model = self._ai.models.infer_model(model)
         except (ImportError, ValueError, self._ai.errors.UserError) as error:
-            raise ConfigError(f"pydantic-ai makes no model of {model!r}: {error}") from None
+            raise ConfigError(f"pydantic-ai has no model for {model!r}: {error}") from None
         self._price = price
         self._profile = Profile(vendor=EXTRA, inputs=inputs)
         url = getattr(self._model, "base_url", None)
@@ -123,7 +123,7 @@ class PydanticAIModel:
         others = {key: value for key, value in params.rest.items() if key not in settings}
         ignored: frozenset[str] = self._model.unsupported_settings
         if others and "extra_body" in ignored:
-            raise ModelError(f"{self._model.model_id} takes no parameters called {', '.join(others)}", "request")
+            raise ModelError(f"{self._model.model_id} does not accept the parameters {', '.join(others)}", "request")
         if others:
             settings["extra_body"] = {**others, **settings.get("extra_body", {})}
         if params.max_tokens is not None:
@@ -271,7 +271,7 @@ class _PydanticStreamReader:
         if is_made_up or stream.state in ("incomplete", "interrupted") or not (raw or reason):
             raise truncated_error()
         if reason == "error":
-            raise bridges.library_stream_error(f"the provider says only: {raw or 'error'}", self._origin.names)
+            raise bridges.library_stream_error(f"the provider reported: {raw or 'error'}", self._origin.names)
         finish: Finish = "refusal" if raw == "refusal" else FINISHES.get(reason, "other")
         yield FinishChunk("tool_calls" if finish == "stop" and self._slots else finish, raw)
 

@@ -64,7 +64,7 @@ class TokenSource:
                 return token.text
             is_passing = bool(getattr(error, "retryable", False))
             raise ModelError(
-                f"{self._source} gave no access token: {str(error)[:EXCERPT] or type(error).__name__}",
+                f"{self._source} returned no access token: {str(error)[:EXCERPT] or type(error).__name__}",
                 "network" if is_passing else "key",
                 retryable=is_passing,
             ) from None

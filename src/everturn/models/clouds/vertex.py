@@ -66,8 +66,8 @@ def _signer(name: str) -> RequestSigner:
         is_installed = False
     if not is_installed:
         raise ConfigError(
-            f"{name} needs google-auth for Application Default Credentials: install everturn[vertex] (in Python, an "
-            "access token as key=… will do, too)"
+            f"{name} needs google-auth for Application Default Credentials: install everturn[vertex] (in Python, "
+            "you can pass an access token as key=… instead)"
         )
     return TokenSource(_DefaultCredentials(), "Google (Application Default Credentials)")
 

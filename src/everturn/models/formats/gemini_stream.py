@@ -280,8 +280,8 @@ class GeminiDecoder:
     def _call(self, call: _GeminiCall, out: list[Chunk]) -> None:
         if call.partial_args or call.will_continue:
             raise ModelError(
-                "the server sends the arguments of a call in pieces, which it does only when asked to; "
-                "leave `streamFunctionCallArguments` out",
+                "the server sends the arguments of a call in pieces; leave `streamFunctionCallArguments` out of "
+                "the parameters",
                 kind="response",
             )
         name, args = call.name or "", call.args

@@ -31,7 +31,7 @@ def decode_leniently(data: bytes, kind: type[T]) -> T:
     except (*DECODE_ERRORS, OverflowError, TypeError) as error:
         excerpt = replace_surrogates(data[:EXCERPT].decode("utf-8", "replace"))
         raise ModelError(
-            f"the server sent something that no model sends: {excerpt!r} ({error}); is the base URL that of a model?",
+            f"the response is not that of a model: {excerpt!r} ({error}); check the base URL",
             kind="response",
         ) from None
 

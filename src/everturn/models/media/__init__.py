@@ -107,7 +107,7 @@ class MediaModel:
         """Send the request, and yield the result once it is complete; before that, an empty batch for each read."""
         job = _WORK[self.modality]
         if not request.messages:  # a plugin may have removed it
-            raise ModelError("there is nothing to work on: a plugin has taken the message away", kind="request")
+            raise ModelError("there is no message to work on: a plugin has removed it", kind="request")
         defaults: Mapping[str, Any] = self._profile.image_params if self.modality in ("image-gen", "image-edit") else {}
         merged = {**defaults, **self._profile.params, **request.params}
         params = {key: value for key, value in merged.items() if key not in _NEUTRAL}
@@ -164,8 +164,8 @@ def check_vendor(profile: Profile, modality: Modality) -> None:
     """
     if profile.format not in ("chat", "responses") or profile.cloud:
         raise ConfigError(
-            f"{profile.vendor} has no models of the type {modality} in a form that is known here; a server that speaks as "
-            f"OpenAI's does can be had with a base_url: compatible:model@{modality}"
+            f"{profile.vendor} has no supported models of the type {modality}; "
+            f"for an OpenAI-compatible server, set a base_url: compatible:model@{modality}"
         )
 
 

@@ -53,7 +53,7 @@ def edit(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequen
         if picture.blob in request.files
     ]
     if not files:
-        raise ModelError("the picture to be edited is gone; attach it again", kind="request")
+        raise ModelError("the image to edit no longer exists; attach it again", kind="request")
     refuse_reserved_params(params, ("model", "prompt"))
     fields = form_fields({**params, "model": model, "prompt": message_text(request)})
     return [MediaPost("/images/edits", *encode(list(fields), files))]
@@ -67,7 +67,7 @@ def read_images(body: bytes, _: str) -> list[Chunk]:
         answer = decode_leniently(body, _Pictures)
     chunks: list[Chunk] = [_picture(picture, number) for number, picture in enumerate(answer.data or (), 1)]
     if not chunks:
-        raise ModelError("the server answered without a picture", kind="response")
+        raise ModelError("the response contains no image", kind="response")
     if (usage := read_usage(answer.usage)) is not None:
         chunks.append(UsageChunk(usage))
     return chunks
@@ -80,7 +80,7 @@ def _picture(picture: _Picture, number: int) -> FileChunk:
     elif picture.url and not text:
         # The URL may lead anywhere, our own network included.
         raise ModelError(
-            'the server gave the address of a picture and not the picture; ask with params={"response_format": "b64_json"}',
+            'the response contains the URL of an image instead of the image; send params={"response_format": "b64_json"}',
             kind="response",
         )
     try:
@@ -89,7 +89,7 @@ def _picture(picture: _Picture, number: int) -> FileChunk:
         data = b""
     seen = detect_type(data)
     if not seen.media_type.startswith("image/") or not seen.is_whole:
-        raise ModelError(f"picture {number} that the server sent is broken, or none", kind="response")
+        raise ModelError(f"picture {number} of the response is damaged or not an image", kind="response")
     name = "image" if number == 1 else f"image-{number}"
     return FileChunk(data, seen.media_type, f"{name}.{extension(seen.media_type)}")
 

@@ -46,7 +46,7 @@ def read_speech(body: bytes, content_type: str) -> list[Chunk]:
     )  # a declared type that `look` would have detected is wrong
     if not body or not media_type.startswith("audio/") or not file_type.is_whole or _is_text(body):
         excerpt = replace_surrogates(body[:200].decode("utf-8", "replace"))
-        raise ModelError(f"the server sent no sound, or only a part of it: {excerpt!r}", kind="response")
+        raise ModelError(f"the response contains no audio, or only a part of it: {excerpt!r}", kind="response")
     return [FileChunk(body, media_type, f"speech.{extension(media_type)}")]
 
 
@@ -67,7 +67,7 @@ def transcribe(request: ModelRequest, params: Mapping[str, Any], model: str) -> 
             upload = MultipartFile("file", f"audio.{extension(kind)}", kind, request.files[part.blob])
             posts.append(MediaPost("/audio/transcriptions", *encode(fields, [upload])))
     if not posts:
-        raise ModelError("the recording is gone; attach it again", kind="request")
+        raise ModelError("the recording no longer exists; attach it again", kind="request")
     return posts
 
 
@@ -80,7 +80,7 @@ def read_transcript(body: bytes, content_type: str) -> list[Chunk]:
     except DECODE_ERRORS:
         transcription = decode_leniently(body, _Transcription)
     if transcription.text is None:
-        raise ModelError("the server answered without a word of what it heard", kind="response")
+        raise ModelError("the response contains no transcript", kind="response")
     chunks: list[Chunk] = [TextChunk(transcription.text.strip())]
     if (usage := read_usage(transcription.usage)) is not None:
         chunks.append(UsageChunk(usage))

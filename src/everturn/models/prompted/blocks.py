@@ -186,7 +186,7 @@ def _is_json(text: str) -> bool:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _body(source: TextReader, word: str, grow: Callable[[str], None]) -> TextParser[bool]:

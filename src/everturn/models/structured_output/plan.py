@@ -88,7 +88,7 @@ def plan_output(request: ModelRequest, profile: Profile) -> OutputPlan:
     if schema is None:
         return OutputPlan(replace(request, params=params), "native")
     if not isinstance(schema, dict):
-        raise ModelError(f"output_schema is a JSON Schema, and that is an object; this is {schema!r}", kind="request")
+        raise ModelError(f"output_schema must be a JSON Schema, which is an object; this is {schema!r}", kind="request")
     if wanted is not None and wanted not in OUTPUT_MODES:
         raise ModelError(f"there is no output_mode {wanted!r}; there are: {', '.join(OUTPUT_MODES)}", kind="request")
     return _OutputPlanner(request, profile, params, cast("JsonObject", schema)).plan(wanted)
@@ -111,7 +111,7 @@ class _OutputPlanner:
                 reason = str(lack)
                 if wanted is not None:
                     raise ModelError(
-                        f"the output schema cannot be had as output_mode='native' of {self._profile.vendor}: {reason}",
+                        f"the output schema cannot be used with output_mode='native' of {self._profile.vendor}: {reason}",
                         kind="request",
                     ) from None
         if wanted == "tool" or (wanted is None and self._has_tool):
@@ -121,9 +121,9 @@ class _OutputPlanner:
     def _native(self) -> OutputPlan:
         profile = self._profile
         if not profile.has_output_schema:
-            raise SchemaNotSupported("this model enforces no schemas")
+            raise SchemaNotSupported("this model does not enforce schemas")
         if self._request.tools and not profile.has_schema_with_tools:
-            raise SchemaNotSupported("this model enforces no schemas beside tools")
+            raise SchemaNotSupported("this model does not enforce schemas beside tools")
         schema, key = _written(msgspec.json.encode(self._schema), subset_of(profile).name)
         # A server that is held by a grammar writes nothing around the JSON; others, that only say so, may.
         reader = OutputReader(key) if subset_of(profile).needs_object else None

@@ -113,7 +113,7 @@ class _SubsetWriter:
         """Refer to a definition, or write it here, if something is said of it that is not in the definition."""
         name, definition = reference_name(fields["$ref"]), find_definition(self._root, fields["$ref"])
         if definition is None:
-            raise SchemaNotSupported(f"it refers to {fields['$ref']!r}, which is not in it")
+            raise SchemaNotSupported(f"it refers to {fields['$ref']!r}, which it does not contain")
         beside = {key: fields[key] for key in ("description", "default") if fields.get(key) is not None}
         if name in self._cyclic or (self._subset.has_refs and not beside):
             if name not in self._written:
@@ -129,7 +129,7 @@ class _SubsetWriter:
 
     def _any_of(self, fields: JsonObject, choices: list[Any], depth: int) -> JsonObject:
         if "properties" in fields or "items" in fields:
-            raise SchemaNotSupported("it has a choice beside properties")
+            raise SchemaNotSupported("it has a choice (anyOf or oneOf) next to properties")
         shared = {"type": fields["type"]} if "type" in fields else {}
         branches: list[JsonObject] = []
         for choice in choices:

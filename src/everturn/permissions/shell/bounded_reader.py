@@ -164,7 +164,9 @@ def _encoded(texts: Sequence[str]) -> bytes:
     try:
         return msgspec.json.encode(texts) + b"\n"
     except UnicodeEncodeError:
-        raise UnreadableCommand("this command line holds half of a character; write it without") from None
+        raise UnreadableCommand(
+            "this command line contains an incomplete character (a lone surrogate); remove it"
+        ) from None
 
 
 @cache

@@ -51,9 +51,9 @@ def read_command(text: str) -> list[Subject]:
 
 def _read_script(text: str, items: list[Subject], scripts: int, is_bash: bool = True) -> None:
     if scripts > MAX_SCRIPTS:
-        raise UnreadableCommand("these commands are nested too deep to judge; run the inner ones by themselves")
+        raise UnreadableCommand("these commands are nested too deeply to check; run the inner ones by themselves")
     if not is_bash and BASH_ONLY.search(text):
-        raise UnreadableCommand("this script is for bash, and another shell would read it otherwise; use `bash -c`")
+        raise UnreadableCommand("this script is for bash, and another shell would read it differently; use `bash -c`")
     root = parse(text)
     _CommandLineReader(text.encode(), items, scripts).visit(root)
 
@@ -89,7 +89,7 @@ class _CommandLineReader(BlockReader):
         """Read a statement."""
         self._nesting += 1
         if self._nesting > MAX_NESTING:
-            raise UnreadableCommand("this command line is nested too deep to judge; split it")
+            raise UnreadableCommand("this command line is nested too deeply to check; split it")
         if node.type in BLOCKS:
             self.block(node)
         elif node.type in self._kinds:
@@ -104,9 +104,9 @@ class _CommandLineReader(BlockReader):
         if not name.is_static or not name.text:
             raise UnreadableCommand(f"{name.shown[:60]!r} is only known when it runs; name the command itself")
         if "=" in name.text or name.text in SIGNS_OF_ITEMS or name.text.startswith("!"):
-            raise UnreadableCommand(f"{name.text[:60]!r} as the name of a command looks like something else; rename it")
+            raise UnreadableCommand(f"{name.text[:60]!r} as the name of a command looks like other syntax; rename it")
         if depth > MAX_SCRIPTS:
-            raise UnreadableCommand("these commands are nested too deep to judge; run the inner ones by themselves")
+            raise UnreadableCommand("these commands are nested too deeply to check; run the inner ones by themselves")
         self.add(words)
         for nested in nested_items(words):
             match nested:

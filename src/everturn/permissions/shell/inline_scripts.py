@@ -35,7 +35,7 @@ def _shell(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
         text = require_static(word)
         if SCRIPT_OPTION.fullmatch(text):
             if "o" in text.casefold() or at + 1 == len(words) or require_static(words[at + 1])[:1] in ("-", "+"):
-                raise UnreadableCommand(f"write `{name} -c` with its script right behind it")
+                raise UnreadableCommand(f"write `{name} -c` with its script right after it")
             yield NestedScript(require_static(words[at + 1]), name == "bash")
             return
         if text in ("--version", "--help"):
@@ -50,7 +50,7 @@ def _shell(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
         raise _unknown_input(name)
     # An option such as --rcfile takes a value: then this is not the file, and a script may follow, or the input.
     if not all(LONE_OPTION.fullmatch(word.text) for word in words[1:at]):
-        raise UnreadableCommand(f"write `{name} -c` with its script right behind it, and no other options")
+        raise UnreadableCommand(f"write `{name} -c` with its script right after it, and no other options")
 
 
 def _unknown_input(name: str) -> UnreadableCommand:
@@ -60,7 +60,7 @@ def _unknown_input(name: str) -> UnreadableCommand:
 def _other_shell(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
     """A shell with another grammar."""
     if len(words) == 1 or any(require_static(word).startswith(("-", "/dev/", "/proc/")) for word in words[1:2]):
-        raise UnreadableCommand(f"what {words[0].text} runs cannot be read here; use bash")
+        raise UnreadableCommand(f"the commands that {words[0].text} runs cannot be checked; use bash")
     yield from ()
 
 
@@ -83,7 +83,7 @@ def _source(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
     """`source`: a file is taken as it is; standard input is unknown."""
     for word in words[1:2]:
         if FILES_OF_INPUT.fullmatch(require_static(word)):
-            raise UnreadableCommand("what would be read from the input is not known; give a file")
+            raise UnreadableCommand("the content of standard input is not known; name a file")
     yield from ()
 
 
@@ -91,7 +91,7 @@ def _renaming(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
     """`alias`, `hash -p` and `enable -f`, which give a name another meaning."""
     marks = {"alias": "=", "hash": "p", "enable": "f"}[base_name(words[0].text)]
     if any(not word.is_static or marks in word.text for word in words[1:]):
-        raise UnreadableCommand("this changes what the names behind it mean; write the command itself")
+        raise UnreadableCommand("this changes the meaning of the names after it; write the command itself")
     yield from ()
 
 
@@ -101,7 +101,7 @@ def _setting(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
         if require_static(word) == "--":
             break
         if re.match(r"[-+][a-zA-Z]*[Hk]", word.text) or word.text in ("histexpand", "keyword", "posix"):
-            raise UnreadableCommand(f"the option {word.text!r} changes how the line behind it is read; leave it out")
+            raise UnreadableCommand(f"the option {word.text!r} changes how the following text is parsed; leave it out")
     yield from ()
 
 
@@ -113,7 +113,7 @@ def _ssh(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
         takes_next = text[-1] in VALUED_SSH and not any(letter in VALUED_SSH for letter in text[1:-1])
         at += 2 if takes_next else 1
     if any("command" in word.text.casefold() for word in words[1:at]):
-        raise UnreadableCommand("an option of ssh that runs a command cannot be judged; leave it out")
+        raise UnreadableCommand("an option of ssh that runs a command cannot be checked; leave it out")
     rest = [require_static(word) for word in words[at + 1 :]]
     if at < len(words) and (not rest or rest[0].startswith("-")):
         raise _unknown_input("ssh")
@@ -168,7 +168,7 @@ def _testing(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
             raise UnreadableCommand(f"{word.text} evaluates {after.text!r}; name the variable")
         if is_long and word.text in ("-eq", "-ne", "-lt", "-le", "-gt", "-ge"):
             if not (NUMBER.fullmatch(before.text) and NUMBER.fullmatch(after.text)):
-                raise UnreadableCommand(f"in [[ ]], {word.text} evaluates what stands beside it; write it with [ ]")
+                raise UnreadableCommand(f"in [[ ]], {word.text} evaluates its operand as code; use [ ]")
 
 
 def _declaring(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
@@ -176,7 +176,7 @@ def _declaring(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
     yield from _evaluating(words)
     for word in words[1:]:
         if re.match(r"[-+]\w*[in]", word.text) and base_name(words[0].text) not in ("export", "readonly"):
-            raise UnreadableCommand(f"the option {word.text!r} evaluates what a variable holds; leave it out")
+            raise UnreadableCommand(f"the option {word.text!r} evaluates the value of a variable; leave it out")
         if ASSIGNMENT.match(word.text):
             yield Assignment(word)
         else:

@@ -46,5 +46,8 @@ def base_name(name: str) -> str:
 def require_static(word: ShellWord) -> str:
     """The value of a word, which must be known."""
     if not word.is_static:
-        raise UnreadableCommand(f"{word.shown[:60]!r} is only known when it runs, and decides what runs; write it out")
+        raise UnreadableCommand(
+            f"{word.shown[:60]!r} is known only when the command runs, and decides which program runs; write the "
+            "value itself"
+        )
     return word.text

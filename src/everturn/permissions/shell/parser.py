@@ -42,7 +42,7 @@ def parse(text: str) -> Node:
     check_characters(text)
     source = text.encode()
     if len(source) > MAX_BYTES:
-        raise UnreadableCommand(f"this command line is too long to judge ({len(source)} bytes, at most {MAX_BYTES})")
+        raise UnreadableCommand(f"this command line is too long to check ({len(source)} bytes, at most {MAX_BYTES})")
     root = _parser().parse(source).root_node
     if root.has_error:
         raise UnreadableCommand(f"this command line cannot be read with certainty{_place(root)}; write it more plainly")
@@ -60,7 +60,7 @@ def check_characters(text: str) -> None:
         if character in " \n\t":
             continue
         if character in INVISIBLE or unicodedata.category(character) in HIDDEN:
-            raise UnreadableCommand(f"the command line holds the character U+{ord(character):04X}; write it without")
+            raise UnreadableCommand(f"the command line contains the character U+{ord(character):04X}; remove it")
 
 
 def check_gaps(node: Node, source: bytes, allowed: re.Pattern[bytes] | None) -> None:

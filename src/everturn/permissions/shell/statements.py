@@ -32,7 +32,7 @@ class BlockReader(CommandReader):
         if node.type == "compound_statement" and text.startswith("(("):
             return self.arithmetic(text[2:])
         if text.startswith(("((", "$((")) and node.type in ("subshell", "command_substitution"):
-            raise UnreadableCommand("'((' may be arithmetic or two subshells; put a blank between the parentheses")
+            raise UnreadableCommand("'((' may be arithmetic or two subshells; put a space between the parentheses")
         if node.type == "command_substitution" and text.startswith("`") and re.search(r"[`\\#]|<<", text[1:-1]):
             raise UnreadableCommand("backticks around backslashes, comments or backticks cannot be read; write $(…)")
         return self._row(node.children, node.start_byte, node.end_byte)
@@ -63,7 +63,7 @@ class BlockReader(CommandReader):
             raise self.unknown(node)
         after = self.source[node.end_byte : node.end_byte + 1]
         if (sign == "{" and after not in (b" ", b"\t", b"\n")) or (sign == "}" and not is_apart):
-            raise UnreadableCommand("a group is written `{ command; }`, with a blank and a semicolon")
+            raise UnreadableCommand("a group is written `{ command; }`, with a space and a semicolon")
 
     def _comment(self, node: Node) -> None:
         before = self.source[: node.start_byte][-1:]

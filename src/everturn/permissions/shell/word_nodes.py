@@ -178,7 +178,7 @@ class WordReader(ABC):
         """Add an assignment, NAME=value."""
         name, _, value = word.text.partition("=")
         if EVALUATED.match(name) and ("$" in value or "`" in value or "[" in name or not word.is_static):
-            raise UnreadableCommand(f"what {name} holds is evaluated by the shell itself; leave it as it is")
+            raise UnreadableCommand(f"the shell evaluates the value of {name} as code; do not set it")
         self.add((word,), word.shown)
 
     def assignment(self, node: Node) -> ShellWord:

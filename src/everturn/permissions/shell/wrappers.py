@@ -123,14 +123,12 @@ def _wrapped(words: Sequence[ShellWord], wrapper: Wrapper) -> Iterator[NestedIte
     if at < len(words):
         yield from _command(words[at:])
     elif wrapper.needs_command:
-        raise UnreadableCommand(f"what {words[0].text} does without a command is not known; name the command")
+        raise UnreadableCommand(f"{words[0].text} without a command cannot be checked; name the command")
 
 
 def _command(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
     if words[0].source in RESERVED:
-        raise UnreadableCommand(
-            f"{words[0].source!r} cannot be read here; write the commands without what is around them"
-        )
+        raise UnreadableCommand(f"{words[0].source!r} cannot be checked; write the commands without it")
     yield NestedCommand(words)
 
 
@@ -205,7 +203,7 @@ def _split(words: Sequence[ShellWord], at: int) -> Iterator[NestedItem]:
     if not value and rest:
         value, rest = require_static(rest[0]), rest[1:]
     if any(sign in value for sign in "\\$'\"#"):
-        raise UnreadableCommand("the text behind -S of env cannot be read; write the command without it")
+        raise UnreadableCommand("the text after -S of env cannot be parsed; write the command without it")
     pieces = [literal(piece) for piece in value.split()]
     yield NestedCommand([words[0], *words[1:at], *pieces, *rest])
 
@@ -215,7 +213,9 @@ def _xargs(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
     wrapper = WRAPPERS["xargs"]
     at, is_certain = _skip_options(words, wrapper)
     if not is_certain:
-        raise UnreadableCommand(f"the option {words[at].text!r} of xargs is not known here; use its usual short ones")
+        raise UnreadableCommand(
+            f"the option {words[at].text!r} of xargs is not supported; use its common short options"
+        )
     marks = [word.text[2:] or words[place + 1].text for place, word in enumerate(words[:at]) if word.text[:2] == "-I"]
     if any("I" in word.text[2:] and word.text[1:2] not in "I-" for word in words[1:at] if word.text.startswith("-")):
         raise UnreadableCommand("write -I of xargs by itself")
@@ -246,7 +246,7 @@ def _find(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
             continue
         ends = [end for end in range(at + 1, len(words)) if words[end].text in (";", "+")]
         if not ends or ends[0] == at + 1:
-            raise UnreadableCommand(f"the command behind {word.text} of find has no end; close it with \\;")
+            raise UnreadableCommand(f"the command after {word.text} of find has no end; close it with \\;")
         starts = ["./"] if word.text.endswith("dir") else _starts(words)
         # A '+' ends it only after {}; so the command up to each of the possible ends.
         for end in ends:
@@ -272,7 +272,7 @@ def _starts(words: Sequence[ShellWord]) -> Sequence[str]:
 
 
 def _parallel(words: Sequence[ShellWord]) -> Iterator[NestedItem]:
-    raise UnreadableCommand(f"{words[0].text} composes its commands itself; run them one by one, or with xargs")
+    raise UnreadableCommand(f"{words[0].text} builds its commands itself; run them one by one, or with xargs")
 
 
 SPECIAL: dict[str, Callable[[Sequence[ShellWord]], Iterator[NestedItem]]] = {

@@ -206,9 +206,9 @@ class A2aRoutes:
         try:
             version = context.request.headers.get("a2a-version", VERSION)
             if request.jsonrpc != "2.0":
-                raise A2aError(INVALID_REQUEST, 'the body is no JSON-RPC 2.0 request: "jsonrpc" is not "2.0"')
+                raise A2aError(INVALID_REQUEST, 'the body is not a JSON-RPC 2.0 request: "jsonrpc" is not "2.0"')
             if version != VERSION:
-                raise A2aError(VERSION_NOT_SUPPORTED, f"this server speaks version {VERSION}, not {version[:20]!r}")
+                raise A2aError(VERSION_NOT_SUPPORTED, f"this server supports version {VERSION}, not {version[:20]!r}")
             if "PushNotificationConfig" in request.method:
                 raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not supported; use /api/webhooks")
             if request.method == "GetExtendedAgentCard":
@@ -243,7 +243,7 @@ class A2aRoutes:
     async def _cancel(self, context: HttpRequestContext, request: RpcRequest) -> Wire:
         task = parse_task_id(_params(request, TaskParams).id)
         if (await self._view(context, task)).phase.is_terminal:
-            raise A2aError(NOT_CANCELABLE, "the task is over")
+            raise A2aError(NOT_CANCELABLE, "the task has ended")
         with context.streams.reserve(context.access) as seat:
             await context.access.sessions.cancel_turn(task.session, task.turn, api.CancelTurn())
             await self._wait(context, task, None, seat, is_cancelled=True)
@@ -252,7 +252,7 @@ class A2aRoutes:
     async def _subscribe(self, context: HttpRequestContext, request: RpcRequest) -> Response:
         task = parse_task_id(_params(request, TaskParams).id)
         if (await self._view(context, task)).phase.is_terminal:
-            raise A2aError(UNSUPPORTED, "the task is over; GetTask returns it")
+            raise A2aError(UNSUPPORTED, "the task has ended; GetTask returns it")
         with context.streams.reserve(context.access) as seat:
             place = StreamPosition(at=context.server_context.app.clock.now(), still_open=await _open(context, task))
             return await self._stream(context, request, task, place, seat)
@@ -289,7 +289,7 @@ class A2aRoutes:
         if params.configuration.task_push_notification_config:
             raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not supported; use /api/webhooks")
         if message.role not in ("ROLE_USER", "user"):
-            raise A2aError(INVALID_PARAMS, "message.role: a client sends messages of the role ROLE_USER")
+            raise A2aError(INVALID_PARAMS, "message.role: the role of a client message must be ROLE_USER")
         if message.task_id:
             return await self._answer(context, message)
         agent = (await _find_agent(context.access, context.ids["agent"])).name
@@ -310,7 +310,7 @@ class A2aRoutes:
         task = parse_task_id(message.task_id)
         view = await self._view(context, task)
         if view.phase.is_terminal:
-            raise A2aError(UNSUPPORTED, "the task is over; send a message with its contextId to begin the next")
+            raise A2aError(UNSUPPORTED, "the task has ended; send a message with its contextId to start the next one")
         replies = _replies(message.parts, view.gates)
         continued: ContinuedTurn | None = await answer_open_gates(context, task.session, replies, {})
         if continued is None or continued.turn != task.turn:
@@ -385,11 +385,11 @@ async def _input(access: Access, parts: list[A2aPart]) -> tuple[str, list[str]]:
                 raise A2aError(INVALID_PARAMS, "message.parts: `raw` is not base64") from None
             files.append((await access.files.upload(content, part.media_type, part.filename)).file)
         elif part.url is not None:
-            raise A2aError(CONTENT_TYPE, "message.parts: a file is sent as `raw`; no URL is fetched")
+            raise A2aError(CONTENT_TYPE, "message.parts: send a file as `raw`; URLs are not fetched")
         else:
             texts.append(client_result_text(part.data))
     if not texts and not files:
-        raise A2aError(INVALID_PARAMS, "message.parts: a message has a text, a file or data")
+        raise A2aError(INVALID_PARAMS, "message.parts: a part must be a text, a file or data")
     return "\n\n".join(texts), files
 
 
@@ -425,7 +425,9 @@ def _replies(parts: list[A2aPart], gates: list[Gate]) -> dict[str, ProtocolReply
         replies[questions[0].id] = ProtocolReply(text="\n\n".join(texts))
     if not replies:
         example = '{"gate": "' + (gates[0].id if gates else "…") + '", "approved": true}'
-        raise A2aError(INVALID_PARAMS, f"message.parts: a text approves nothing; send a data part such as {example}")
+        raise A2aError(
+            INVALID_PARAMS, f"message.parts: a text cannot approve a call; send a data part such as {example}"
+        )
     return replies
 
 

@@ -73,9 +73,7 @@ async def _run_in_slot(context: HttpRequestContext, body: RunAgentInput, seat: S
             raise UnknownGate("there is no such gate")
         return await _stream(context, body, session, continued.turn, continued.position, seat)
     if last.role != "user":
-        raise RequestError(
-            "unfit", "a run begins with a message of the person's, with `resume`, or with results", "messages"
-        )
+        raise RequestError("unfit", "a run needs a message of the user, `resume`, or tool results", "messages")
     new = api.NewSession(text=_text(last.content), agent=_agent(body), clients=list(map(_client, body.tools)))
     sent = await send_message(context.access, session, new, context.key, name)
     return await _stream(context, body, sent.session, sent.turn, None, seat)
@@ -131,7 +129,7 @@ def _text(content: Any) -> str:
     parts = cast("list[Any]", content) if isinstance(content, list) else []
     texts = [cast("dict[str, Any]", part).get("text") for part in parts if isinstance(part, dict)]
     if not parts or not all(isinstance(text, str) for text in texts) or len(texts) < len(parts):
-        raise RequestError("unfit", "a message is a text, or parts that are texts", "messages")
+        raise RequestError("unfit", "a message must be a string, or parts that are text", "messages")
     return "\n\n".join(cast("list[str]", texts))
 
 

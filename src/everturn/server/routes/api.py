@@ -107,7 +107,7 @@ async def _export(context: HttpRequestContext) -> Response:
 
 async def _import_session(context: HttpRequestContext) -> api.SessionView:
     if not context.body:
-        raise RequestError("unfit", "the body is a file that GET …/export gave")
+        raise RequestError("unfit", "the body must be a file that GET …/export returned")
     with tempfile.TemporaryDirectory(prefix="everturn-") as folder:
         file = Path(folder, "session.zip")
         await asyncio.to_thread(file.write_bytes, context.body)
@@ -169,7 +169,8 @@ ROUTES: Final[list[Route]] = [
         "GET",
         SESSION + "/messages",
         SessionAccess.messages,
-        "Get the last messages of the selected branch, or of the branch that ends at `leaf`; with `before`, the page before them.",
+        "Get the last messages of the selected branch, or of the branch that ends at `leaf`; with `before`, the "
+        "page before them.",
         lambda a: a.access.sessions.messages(a.ids["session"], **_with_limit(a, MESSAGES)),
         answer=api.MessageList,
         query=(

@@ -112,8 +112,10 @@ def login_cookie(options: ServerOptions, name: str, secret: str, seconds: float,
 
 
 NOT_BUILT_NOTICE: Final = (
-    "<p>The page to talk on was not built when this was installed. In the checkout, run <code>scripts/web --quick</code> (that "
-    "takes Node 20.19 or newer) and install it again; a release has the page. All the rest is here: the API, and OpenAI's protocol under <code>/v1</code>. "
+    "<p>The page to talk on was not built when this was installed. In the checkout, run <code>scripts/web "
+    "--quick</code> (that "
+    "takes Node 20.19 or newer) and install it again; a release has the page. All the rest is here: the API, and "
+    "OpenAI's protocol under <code>/v1</code>. "
     "To begin a conversation, in a shell, with <code>TOKEN</code> from the token file that <code>everturn serve</code> "
     "names (or a key of <code>everturn keys add</code>):</p>"
 )
@@ -213,7 +215,7 @@ class _PublicHandlers:
         try:
             token = parse_qs(context.body.decode("ascii"), max_num_fields=5, strict_parsing=True)["token"][0]
         except (ValueError, KeyError, UnicodeDecodeError):
-            raise RequestError("unfit", "this form has a token", "token") from None
+            raise RequestError("unfit", "the form needs a token", "token") from None
         seconds = self._site.options.login
         try:
             with count_login("link"):
@@ -232,7 +234,9 @@ class _PublicHandlers:
 
     async def log_out(self, context: HttpRequestContext) -> Response:
         if context.access.principal.kind != "login":
-            raise RequestError("unfit", "this logs a browser out; a key is revoked by DELETE /api/keys/{key}")
+            raise RequestError(
+                "unfit", "only browser logins can log out; revoke an API key with DELETE /api/keys/{key}"
+            )
         await self._site.authenticator.log_out(context.access.principal)
         expired = login_cookie(self._site.options, self._cookie_name(context), "", 0)
         return Response(status_code=204, headers={"set-cookie": expired})
@@ -252,7 +256,7 @@ class _PublicHandlers:
         flow_cookies = find_cookies(context.request.scope["headers"], name + "-oidc")
         code, state = context.query.get("code", ""), context.query.get("state", "")
         if len(flow_cookies) != 1 or not code or not state:
-            raise NotRecognised("this login was not begun here")
+            raise NotRecognised("this login was not started in this browser")
         with count_login("oidc"):
             secret, _ = await self._site.authenticator.finish_oidc(
                 code, state, flow_cookies[0], self._callback_url(context), seconds

@@ -66,7 +66,7 @@ class StreamHub:
         except UnknownSession:
             response.end("erased")
         except EverturnError as error:
-            log.warning("session %s cannot be followed now: %s", session, error)
+            log.warning("session %s cannot be streamed now: %s", session, error)
             response.end("lost")
 
     async def _check(self, broadcast: SessionBroadcast, subscriber: Subscriber) -> None:

@@ -82,7 +82,7 @@ class InboxFeed:
                 try:
                     await self._poll(name, tenant)
                 except Exception as error:
-                    log.warning("what moves in tenant %s could not be seen, and is looked at again: %r", name, error)
+                    log.warning("changes in tenant %s could not be read; trying again: %r", name, error)
 
     async def _poll(self, name: str, tenant: _WatchedTenant) -> None:
         store = self._server_context.app.store

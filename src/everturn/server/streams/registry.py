@@ -122,9 +122,9 @@ class StreamRegistry:
         """
         limit = self._limit(principal.tenant)
         if self._is_closed:
-            raise TooMuch("this server is about to end; another one goes on with your streams", 1.0)
+            raise TooMuch("this server is shutting down; another one continues your streams", 1.0)
         if limit and self._per_tenant[principal.tenant] >= limit:
-            raise TooMuch(f"{limit} streams are open at once, and no more may be; close one, then come again", 5.0)
+            raise TooMuch(f"{limit} streams are open, which is the limit; close one, then connect again", 5.0)
 
     def reserve(self, principal: Principal) -> StreamSlot:
         """Reserve a stream.
@@ -200,9 +200,7 @@ class StreamRegistry:
             try:
                 invalid = await self._standing(list(principals.values()))
             except Exception as error:
-                log.warning(
-                    "whether %d credentials still hold is not known, and asked again: %s", len(principals), error
-                )
+                log.warning("%d credentials could not be checked again; trying again: %s", len(principals), error)
                 continue
             if invalid:
                 for stream in [stream for stream in self.all if stream.principal.credential in invalid]:
@@ -215,7 +213,7 @@ class StreamRegistry:
             try:
                 await self.end_lost_access()
             except Exception as error:
-                log.warning("whether conversations are still shared is not known, and asked again: %s", error)
+                log.warning("the shares of open conversations could not be checked; trying again: %s", error)
 
     async def end_lost_access(self) -> None:
         """End the streams whose readers may no longer see their session."""

@@ -117,7 +117,7 @@ class SessionBroadcast:
                 async for frames in tail:
                     self._take(frames)
             except Exception:
-                log.exception("session %s is not heard for a moment", self.session)
+                log.exception("the live stream of session %s is interrupted", self.session)
             finally:
                 await tail.aclose()
             self.read_log()  # the subscription has ended; only the log knows whether the turn has
@@ -158,7 +158,7 @@ class SessionBroadcast:
         except UnknownSession:
             self.end("erased")
         except Exception as error:
-            log.warning("the log of session %s cannot be read, and is read again: %r", self.session, error)
+            log.warning("the log of session %s cannot be read; trying again: %r", self.session, error)
             self._loop.call_later(RETRY_DELAY, self.read_log)
         finally:
             self._reading = None

@@ -55,7 +55,7 @@ async def create_backup(store: str, folder: str | Path) -> BackupManifest:
 
 def _check_places(target: Path, file: Path | None) -> None:
     if target.exists():
-        raise ConfigError(f"{target} exists already; name a new folder for the backup")
+        raise ConfigError(f"{target} already exists; name a new folder for the backup")
     if file is not None and not file.exists():
         raise ConfigError(f"there is no store {file}; name an existing one with --store")
 

@@ -176,7 +176,7 @@ async def restore(folder: Path, manifest: BackupManifest, url: str) -> None:
             await lock_for_upgrade(connection, schema)
             if await postgres_version(connection) is not None:
                 raise ConfigError(
-                    "there is a store in this database already, and a restore overwrites nothing: create an empty database, "
+                    "this database already contains a store, and a restore overwrites nothing: create an empty database, "
                     "or add ?schema=NAME to the address in --store"
                 )
             await connection.execute(schema_script("postgresql", manifest.schema))

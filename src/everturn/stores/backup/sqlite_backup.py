@@ -149,7 +149,7 @@ def restore(folder: Path, manifest: BackupManifest, target: Path) -> None:
     for path in (target, blobs, Path(f"{target}-wal")):
         if path.exists():
             raise ConfigError(
-                f"{path} is there already, and a restore overwrites nothing: name another file with --store, "
+                f"{path} already exists, and a restore overwrites nothing: name another file with --store, "
                 "or move this one away"
             )
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

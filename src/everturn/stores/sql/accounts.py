@@ -342,7 +342,7 @@ class SqlAccounts:
 
     async def _write(self, make: Callable[[bool], Operation[T]], subject: str, texts: Sequence[object] = ()) -> T:
         if not _is_storable(*texts):
-            raise ConfigError("a name or text has a character in it that cannot be kept: NUL, or half of a pair")
+            raise ConfigError("a name or text contains a character that cannot be stored: NUL, or a lone surrogate")
         return await self._database.write(make, f"{ACCOUNTS_QUEUE} {subject}")
 
 

@@ -65,11 +65,11 @@ def _encode_command(command: AnyCommand) -> bytes:
         body = dump_command(command)
         decoded = load_command(body)
     except Exception as error:
-        raise ConfigError(f"this {type(command).__name__} could not be read again: {error}") from error
+        raise ConfigError(f"this {type(command).__name__} cannot be decoded after encoding: {error}") from error
     if decoded != command and not isinstance(
         command, LateResult
     ):  # a tool's result is accepted as far as it can be encoded
-        raise ConfigError(f"this {type(command).__name__} would be another when it is read again")
+        raise ConfigError(f"this {type(command).__name__} would change when it is stored")
     return body
 
 
@@ -129,7 +129,7 @@ def _check(command: AnyCommand, state: Row) -> Operation[bool]:  # noqa: C901 - 
         case ImportMessages(session=session, messages=messages):
             yield from _refuse_if_busy(session, IMPORT_BUSY)
             if has_message:
-                raise KeyConflict(f"message {messages[0].id!r} is there already; import with another key")
+                raise KeyConflict(f"message {messages[0].id!r} already exists; import with another key")
         case SelectAgent(session=session):
             yield from _refuse_if_busy(session, AGENT_BUSY, say.HAS_OPEN_TURN)
         case Revoke():
@@ -137,7 +137,7 @@ def _check(command: AnyCommand, state: Row) -> Operation[bool]:  # noqa: C901 - 
         case Send(turn=turn, message=message):
             yield from _refuse_if_concurrent(command)
             if is_requested or has_started or has_message:
-                raise KeyConflict(f"turn {turn!r} or message {message!r} is there already; make new ids")
+                raise KeyConflict(f"turn {turn!r} or message {message!r} already exists; create new ids")
         case Cancel(turn=turn):
             if not is_requested and not has_started:
                 raise UnknownTurn(f"there is no turn {turn!r} in this session")

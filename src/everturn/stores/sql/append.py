@@ -228,7 +228,7 @@ def restore(session: str, tenant: str, events: Sequence[Event], token: str) -> O
     if not created:
         rows = yield Query(say.SESSION, (session,))
         if not rows or rows[0][3] != token:
-            raise KeyConflict(f"there is, or was, a session {session!r}; import it under another name")
+            raise KeyConflict(f"session {session!r} exists, or was erased; import it under another id")
         return
     runs = [run[at : at + RESTORE_BATCH] for run in _cut(events) for at in range(0, len(run) or 1, RESTORE_BATCH)]
     yield from _write_runs(SessionProjection(tenant), session, 0, [[], *runs], is_restored=True)
@@ -238,7 +238,7 @@ def _written_before(session: str, after: int, events: Sequence[Event], token: st
     """Return the position that this append reached in an earlier run; raise `Stale` if it did not."""
     if last == token and head == after + len(events):
         return head
-    raise Stale(f"session {session} is at {head}, not at {after}: somebody else drives it")
+    raise Stale(f"session {session} is at {head}, not at {after}: another process drives it")
 
 
 def _cut(events: Sequence[Event]) -> Iterator[Sequence[Event]]:

@@ -184,7 +184,7 @@ async def _to_disk(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     try:
         return await asyncio.to_thread(work, *args, **kwargs)
     except OSError as error:
-        raise StoreUnavailable(f"the folder of the blobs does not work: {error}") from error
+        raise StoreUnavailable(f"the folder of the blobs cannot be used: {error}") from error
 
 
 def check_blob_name(name: str) -> None:

@@ -79,10 +79,12 @@ _IS_BUSY = Statement(
 # before the content is gone from the disk.
 _BURY = Statement(
     "erase_bury",
-    "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
+    "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', "
+    "creator = '', "
     "awaited_agent = '', renamed = false, pinned = false, archived = false, labels = '', organized = 0, "
     "epoch = epoch + 1 WHERE id = ?",
-    "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
+    "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = "
+    "'', creator = '', "
     "awaited_agent = '', renamed = false, pinned = false, archived = false, labels = '', organized = 0, "
     "epoch = s.epoch + 1 "
     "FROM unnest($1::text[]) AS given (id) WHERE s.id = given.id",
@@ -110,11 +112,13 @@ _REQUESTED_CHILDREN = Statement(
 _STARTED_CHILDREN = Statement(
     "erase_begun_below",
     "SELECT e.body, e.session, e.seq, t.started FROM turns t CROSS JOIN events e ON e.session = t.session "
-    "AND e.seq = (SELECT min(f.seq) FROM events f WHERE f.session = t.session AND f.seq >= t.started) WHERE (t.state != 'over' OR t.out > 0) AND substr(t.session, 1, length(?1) + 1) = ?1 || '-'",
+    "AND e.seq = (SELECT min(f.seq) FROM events f WHERE f.session = t.session AND f.seq >= t.started) WHERE "
+    "(t.state != 'over' OR t.out > 0) AND substr(t.session, 1, length(?1) + 1) = ?1 || '-'",
     "SELECT given.row, e.body, e.session, e.seq, t.started FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
     "JOIN turns t ON (t.state != 'over' OR t.out > 0) AND starts_with(t.session, given.id || '-') "
     "JOIN sessions s ON s.id = t.session "
-    "CROSS JOIN LATERAL (SELECT l.body, l.session, l.seq FROM events l WHERE l.cohort = s.cohort AND l.session = t.session "
+    "CROSS JOIN LATERAL (SELECT l.body, l.session, l.seq FROM events l WHERE l.cohort = s.cohort AND l.session = "
+    "t.session "
     "AND l.seq >= t.started ORDER BY l.seq LIMIT 1) e",
     returns=True,
 )
@@ -202,7 +206,9 @@ def _refuse_if_busy(session: str, erased: str) -> Operation[None]:
     ((has_commands, has_turns),) = yield Query(_IS_BUSY, (session,))
     if has_commands or has_turns:
         relation = "" if session == erased else f", a sub-agent run of {erased!r},"
-        raise SessionBusy(f"session {session!r}{relation} has a turn under way, or waiting: cancel it, then erase")
+        raise SessionBusy(
+            f"session {session!r}{relation} has a running or waiting turn: cancel it, then erase the session"
+        )
 
 
 def _refuse_if_child_starts(session: str) -> Operation[None]:
@@ -212,4 +218,4 @@ def _refuse_if_child_starts(session: str) -> Operation[None]:
     for request in (*requested, *started):
         parent = request.options.lineage if isinstance(request, Send | TurnStarted) else None
         if parent is not None and f"{session}-".startswith(f"{parent.session}-"):
-            raise SessionBusy(f"session {session!r} has a sub-agent run under way: cancel it, then erase")
+            raise SessionBusy(f"session {session!r} has a running sub-agent: cancel it, then erase the session")

@@ -84,7 +84,7 @@ def translate_error(error: BaseException) -> BaseException:
     if state == MOVING_STATE:
         return TenantMoving(str(error))
     if state.startswith(("22", "54")):  # invalid or too much data: a retry would fail in the same way
-        return ConfigError(f"PostgreSQL cannot keep this: {text}")
+        return ConfigError(f"PostgreSQL cannot store this: {text}")
     if response is ErrorAction.FINAL:
         return StoreUnavailable(f"the database refused: {text}{_HINTS.get(state, '')}")
     if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):

@@ -87,7 +87,7 @@ def event_at(wanted: int, seq: int, body: bytes) -> bytes:
     """
     lines = unpack_body(body)
     if not 0 <= seq - wanted < len(lines):
-        raise UnreadableLog(f"the event at position {wanted} is missing: the row behind it ends at {seq}")
+        raise UnreadableLog(f"the event at position {wanted} is missing: the next row ends at {seq}")
     return lines[wanted - seq - 1]
 
 

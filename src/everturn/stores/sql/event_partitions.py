@@ -88,7 +88,7 @@ async def compact(database: Database, cohort: int) -> bool:
         log.warning("the logs of erased sessions in partition %d are removed in the next run: %s", cohort, error)
         return False
     if stayed >= 0:
-        log.info("the partition events_%d was dropped, and %d of its events stayed", cohort, stayed)
+        log.info("the partition events_%d was dropped; %d of its events were kept", cohort, stayed)
     return stayed >= 0
 
 

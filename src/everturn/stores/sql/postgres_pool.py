@@ -197,8 +197,8 @@ class PostgresConnections:
             await link.aclose()
             origin = f" from {holder[0]}, since {holder[1]}" if holder else ""
             raise StoreBusy(
-                f"another process drives what is in this database{origin}; stop it first, or run both with an engine that "
-                "many processes share"
+                f"another process already uses this database{origin}; stop it first, or run both with an engine "
+                "for several processes, such as engine='postgres'"
             )
         self._holding = link
         link.connection.add_termination_listener(self._lost_hold)

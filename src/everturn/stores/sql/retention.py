@@ -66,10 +66,13 @@ _IDLE = Statement(
 )
 _ACTED_ON = Statement(
     "acted_on_commands",
-    "SELECT i.n, i.body, i.session, i.key FROM inbox i JOIN sessions s ON s.id = i.session WHERE i.n > ? AND NOT i.is_open "
+    "SELECT i.n, i.body, i.session, i.key FROM inbox i JOIN sessions s ON s.id = i.session WHERE i.n > ? AND NOT "
+    "i.is_open "
     "AND i.kind != 'cut' AND length(i.body) >= ? AND s.touched < ? ORDER BY i.n LIMIT ?",
-    "SELECT given.row, c.n, c.body, c.session, c.key FROM unnest($1::bigint[], $2::int[], $3::double precision[], $4::bigint[]) "
-    "WITH ORDINALITY AS given (n, size, before, most, row) CROSS JOIN LATERAL (SELECT i.n, i.body, i.session, i.key FROM inbox i "
+    "SELECT given.row, c.n, c.body, c.session, c.key FROM unnest($1::bigint[], $2::int[], $3::double "
+    "precision[], $4::bigint[]) "
+    "WITH ORDINALITY AS given (n, size, before, most, row) CROSS JOIN LATERAL (SELECT i.n, i.body, i.session, "
+    "i.key FROM inbox i "
     "JOIN sessions s ON s.id = i.session WHERE i.n > given.n AND NOT i.is_open AND i.kind != 'cut' "
     "AND length(i.body) >= given.size AND s.touched < given.before ORDER BY i.n LIMIT given.most) c ORDER BY 1, 2",
     returns=True,
@@ -182,7 +185,7 @@ def stored_command(body: bytes, command: AnyCommand) -> AnyCommand:
             first = replace(first, turn=trimmed.turn, message=trimmed.message, joins=trimmed.joins)
         is_same = trimmed.cut == _digest(command)
     if not is_same:
-        raise KeyConflict(f"the key {command.key!r} was used before, for something else")
+        raise KeyConflict(f"the key {command.key!r} was used before for a different request")
     return first
 
 

@@ -52,11 +52,11 @@ def restrict_to_tenant(tenant: str, reader: Reader | None = None) -> Generator[N
     outer = _inside.get()
     if outer is not None:
         if outer.tenant != tenant:
-            raise ValueError("this is inside the walls of another tenant")
+            raise ValueError("this connection is limited to another tenant")
         if reader is None:
             reader = outer.reader
         elif outer.reader is not None and outer.reader.user != reader.user:
-            raise ValueError("this is inside the walls of another reader")
+            raise ValueError("this connection is limited to another reader")
     # Without the time: the database has a clock, and connections are reused for the same scope.
     token = _inside.set(ReadScope(tenant, None if reader is None else replace(reader, now=0.0)))
     try:
@@ -131,15 +131,18 @@ async def ensure_tenant_role(connection: Connection) -> str:
             status = await _role_status(connection, role, owner)
         except asyncpg.InsufficientPrivilegeError as error:
             log.warning(
-                "tenants are kept apart by queries alone: the role %s, which row-level security needs, is not there and "
-                "cannot be made (%s); make it as the guide about the server says, or let %s create roles",
+                "row-level security is off, and only queries separate tenants: the role %s does not exist and "
+                "cannot be created (%s); create it as docs/deploy/authentication.md shows, or allow %s to create "
+                "roles",
                 role,
                 error,
                 owner,
             )
             return ""
     if status is None or not status[0] or status[1]:
-        log.warning("tenants are kept apart by queries alone: walls do not stop the role %s", role)
+        log.warning(
+            "row-level security is off, and only queries separate tenants: it does not apply to the role %s", role
+        )
         return ""
     return role
 

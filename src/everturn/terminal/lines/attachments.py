@@ -101,7 +101,7 @@ class Attachments:
     async def save(self, text: str) -> None:
         """Write the files that came last: into this folder, into another one, or under another name."""
         if not self._received:
-            raise ConfigError("there is nothing to save: no answer has brought a file yet")
+            raise ConfigError("there is nothing to save: no answer has a file yet")
         for file in self._received:
             await self._write(file, save_path(text, file))
 

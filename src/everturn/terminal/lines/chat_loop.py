@@ -107,7 +107,7 @@ def run_chat(options: ChatOptions, make_model: MakeModel) -> int:
 async def _talk(options: ChatOptions, make_model: MakeModel) -> int:
     model = make_model(options.model)
     if not options.is_typed and not options.save and modality_of(model) in FILE_MODALITIES:
-        raise ConfigError(f"{model.name} makes files: say with --save DIR where they go")
+        raise ConfigError(f"{model.name} creates files: name a folder for them with --save DIR")
     attach = check_paths(options.attach)
     tools = load_tools(options.tools)
     say = MessageWriter(options.color)

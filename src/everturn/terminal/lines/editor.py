@@ -79,5 +79,5 @@ def redact_secret(text: str, secret: str) -> str:
         ConfigError: the secret is not in the text.
     """
     if secret not in text:
-        raise ConfigError("that is not in it; nothing was taken out")
+        raise ConfigError("that text does not occur; nothing was removed")
     return text.replace(secret, REDACTED)

@@ -38,22 +38,20 @@ HEADINGS: Final = {
     "egress": "{tool} needs approval: it sends its arguments outside",
     "loop": "{tool} needs approval to repeat",
     "manual": "Your turn: {tool}",
-    "result": "{tool} has run, and the model waits to read what came of it",
+    "result": "Review the result of {tool} before the model reads it",
     "question": "{tool} asks you something",
     "form": "{tool} runs, and asks you something",
     "client": "{tool} waits for a client",
     "limit": "The step limit is reached",
 }
-FAILED: Final = "{tool} has failed, and the model waits to read why"
+FAILED: Final = "Review the error of {tool} before the model reads it"
 LIMIT: Final = "may the turn continue, for up to {steps} steps in total?"
-CLIENT: Final = "a program that is connected does this and says what came of it; you can only deny it"
+CLIENT: Final = "a connected program runs this and returns the result; you can only deny it"
 ANSWER_GOES_TO: Final = "your answer goes to: {origin}"
-PREVIEW_OUTDATED: Final = (
-    "what it would do was shown for the arguments as they were; with your changes it may do something else"
-)
+PREVIEW_OUTDATED: Final = "the preview is for the original arguments; with your changes it may do something else"
 DIFF: Final = {"+": "good", "-": "bad", "@": "dim"}
-ALWAYS: Final = "always would store this rule, for this conversation:"
-ONE_OF: Final = "always would store one of these rules, for this conversation:"
+ALWAYS: Final = "“always” stores this rule, for this conversation:"
+ONE_OF: Final = "“always” stores one of these rules, for this conversation:"
 
 
 class GatePanel(Struct, frozen=True):
@@ -135,15 +133,13 @@ def _arguments(screen: LineScreen, panel: GatePanel) -> int:
     text = panel.edited or panel.gate.arguments
     rows = format_arguments(text)
     if panel.gate.kind == "result":
-        head = "it ran with"
+        head = "arguments used"
     elif panel.edited:
-        head = "with your changes, exactly these arguments"
+        head = "arguments with your changes"
     else:
-        head = "with exactly these arguments"
+        head = "arguments"
     if not rows:
-        return print_message(
-            screen, "it ran without arguments" if panel.gate.kind == "result" else "without arguments", ""
-        )
+        return print_message(screen, "arguments used: none" if panel.gate.kind == "result" else "without arguments", "")
     count = print_message(screen, f"{head}:", "")
     pad = min(max(len(name) for name, _ in rows), MAX_NAME_WIDTH) + 2 * INDENT + 2
     for name, lines in rows:

@@ -54,7 +54,7 @@ async def run_memory_command(
     else:
         words = editor_command(os.environ)
         if not words:
-            raise ConfigError("set EDITOR to the editor that is to be used")
+            raise ConfigError("set EDITOR to your editor")
         text = await edit_text(words, file.text if file is not None else "", ".md")
         check_memory_text(text, "the text")
         base = file.info.hash if file is not None else "none"

@@ -63,7 +63,7 @@ class RevertCommands:
         part = steps[int(word) - 1]
         if await self._confirm_changes(chat, part.root, part.before, f"let them be what they were before step {word}?"):
             await chat.revert(part)
-            self._say(f"the files are what they were before step {word}; /unrevert takes that back")
+            self._say(f"files reverted to before step {word}; /unrevert undoes this")
 
     async def unrevert(self, chat: Chat) -> None:
         """Undo the last revert or unrevert.
@@ -106,7 +106,7 @@ class RevertCommands:
         if root == "":
             return await _virtual_changes(chat, tree)
         if (snapshots := self._keepers.get(root)) is None:
-            raise ConfigError("nobody keeps these files here; begin with --files and the folder they are in")
+            raise ConfigError("these files have no snapshots here; start with --files and their folder")
         return await snapshots.changes(await snapshots.record(), tree)
 
 

@@ -210,7 +210,7 @@ def _value_for_enter(field: FormField) -> Any:
     if field.is_nullable:
         return None
     hint = f"; for an empty text type {EMPTY}" if field.kind == "text" else "; Ctrl-D leads back"
-    raise ConfigError(f"this is needed{hint}")
+    raise ConfigError(f"this is required{hint}")
 
 
 def _parse_typed(field: FormField, typed: str, line: str) -> Any:
@@ -233,7 +233,9 @@ def _parse_typed(field: FormField, typed: str, line: str) -> Any:
             try:
                 return parse_json(typed)
             except ValueError:
-                raise ConfigError('that is not JSON; such as ["a", "b"] or {"name": 1}; a text is in quotes') from None
+                raise ConfigError(
+                    'that is not JSON; it looks like ["a", "b"] or {"name": 1}; a text is in quotes'
+                ) from None
 
 
 def _number(typed: str, is_whole: bool) -> int | float:

@@ -83,7 +83,7 @@ async def build_local_tools(options: LocalToolOptions, tell: Tell, person: Confi
     """
     local = LocalTools()
     if options.files and options.virtual:
-        raise ConfigError("--files and --virtual-files have tools of the same names; say one of them")
+        raise ConfigError("--files and --virtual-files have tools with the same names; use one of them")
     folders = _add_files(options, local)
     if options.code:
         local.tools += await asyncio.to_thread(_code, tell)
@@ -159,7 +159,8 @@ def _check_apart(options: LocalToolOptions, writable: Path | None) -> None:
         root = _split(options.files, READ_ONLY)[0].resolve()
         if writable in root.parents:
             raise ConfigError(
-                f"--shell {escape_invisible(str(writable))}:rw could put another folder in the place of --files {escape_invisible(str(root))}; "
+                f"--shell {escape_invisible(str(writable))}:rw could put another folder in the place of --files "
+                f"{escape_invisible(str(root))}; "
                 "name the same folder for both, or one that is not around it"
             )
 
@@ -167,7 +168,7 @@ def _check_apart(options: LocalToolOptions, writable: Path | None) -> None:
 def _check_folder(flag: str, folder: Path) -> None:
     if not folder.is_dir():
         problem = "it is not a folder" if folder.exists() else "there is no such folder"
-        raise ConfigError(f"{flag} {escape_invisible(str(folder))}: {problem}; make it first, or name another")
+        raise ConfigError(f"{flag} {escape_invisible(str(folder))}: {problem}; create it first, or name another")
 
 
 async def _add_snapshots(folders: dict[str, Path], local: LocalTools, tell: Tell) -> None:
@@ -218,7 +219,7 @@ def _shell(text: str) -> tuple[Any, Path | None]:
     from everturn.tools.code import shell
 
     if reason := shell.why_shell_unavailable():
-        raise ConfigError(f"--shell: run_shell cannot keep here what it promises: {reason}")
+        raise ConfigError(f"--shell: run_shell cannot guarantee its limits on this machine: {reason}")
     if not text:
         return shell.run_shell(), None
     folder, is_writable = _split(text, WRITABLE)
@@ -231,7 +232,7 @@ def _shell(text: str) -> tuple[Any, Path | None]:
 
 async def _servers(paths: tuple[str, ...], tell: Tell, person: Confirmer | None) -> McpServers:
     if find_spec("mcp") is None:
-        raise ConfigError("--mcp needs mcp: pip install 'everturn[mcp]'")
+        raise ConfigError("--mcp needs the mcp library: pip install 'everturn[mcp]'")
     from everturn.mcp import McpServers, TrustFile, load_servers
     from everturn.mcp.servers import QUICK_START_TIMEOUT
     from everturn.mcp.trust import default_trust_path
@@ -242,8 +243,8 @@ async def _servers(paths: tuple[str, ...], tell: Tell, person: Confirmer | None)
             if not trust.launch(spec):
                 if person is None:
                     raise ConfigError(
-                        f"--mcp {path}: {spec.name} is not trusted, and there is nobody to ask; it would run: "
-                        f"{escape_invisible(spec.line)} (look at it, and trust it: everturn mcp trust {path} {spec.name})"
+                        f"--mcp {path}: {spec.name} is not trusted, and there is no terminal to ask on; it would run: "
+                        f"{escape_invisible(spec.line)} (review it, and trust it: everturn mcp trust {path} {spec.name})"
                     )
                 await _trust(spec, trust, tell, person)
             specs.append(spec)

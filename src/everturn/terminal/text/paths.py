@@ -104,13 +104,13 @@ def check_sendable(path: Path) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise ConfigError(f"{path} is a folder; name the files in it that you want to send")
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigError(f"{path} is not a plain file; copy what is in it to one, and send that")
+        raise ConfigError(f"{path} is not a regular file; copy its content to one, and send that")
     if not status.st_size:
         raise ConfigError(f"{path} is empty; there is nothing to send")
     if status.st_size > SIZE_LIMIT:
         limit = format_size(SIZE_LIMIT)
         raise ConfigError(
-            f"{path} is too large: {format_size(status.st_size)}, and {limit} can be sent; send a part of it"
+            f"{path} is too large: {format_size(status.st_size)}, and {limit} can be sent; send a part of the file"
         )
     if not os.access(path, os.R_OK):
         raise ConfigError(f"{path} cannot be read: Permission denied")
@@ -163,7 +163,7 @@ def save_path(text: str, file: FilePart) -> Path:
         return ensure_folder(path) / safe_name(file)
     name = path if path.suffix else path.with_name(path.name + os.path.splitext(safe_name(file))[1])
     if not os.path.isdir(path.parent):
-        raise ConfigError(f"there is no folder {path.parent}; /save {path.parent}{os.sep} makes it")
+        raise ConfigError(f"there is no folder {path.parent}; /save {path.parent}{os.sep} creates it")
     return name
 
 

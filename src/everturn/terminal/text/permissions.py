@@ -71,7 +71,7 @@ async def explain_call(
     ):  # a tool that the agent does not have is not offered to it
         raise ConfigError(f"there is no tool called {name!r}; there are: {', '.join(enabled)}")
     if tool is not None and subjects:
-        raise ConfigError(f"--subject is for a tool that is not given; {name} says itself what its arguments are")
+        raise ConfigError(f"--subject is only for tools that are not loaded; {name} declares its own subjects")
     arguments = _arguments(words, tool)
     is_json = len(words) == 1 and words[0].lstrip().startswith("{")
     assumed = [] if tool is None or is_json else _missing_texts(tool, arguments)
@@ -101,7 +101,7 @@ def _notes(spec: ToolSpec, tool: Tool | None, subjects: Sequence[str]) -> list[s
     if tool is None:
         reading = "as it was said" if subjects else "as plain text; --subject command=command reads one as a command"
         return [
-            f"{spec.name} is no tool of this configuration: only rules decide, and its arguments are read {reading}"
+            f"{spec.name} is not a tool of this configuration: only rules decide, and its arguments are read {reading}"
         ]
     notes: list[str] = []
     if spec.manual:
@@ -131,7 +131,7 @@ def _arguments(words: Sequence[str], tool: Tool | None) -> JsonObject:
     for word in words:
         name, is_pair, value = word.partition("=")
         if not is_pair or not name:
-            raise ConfigError(f"{word!r} is no argument: write name=value, or all of them as one JSON object")
+            raise ConfigError(f"{word!r} is not an argument: write name=value, or all of them as one JSON object")
         arguments[name] = _value(value, _type(tool, name))
     return replace_surrogates_in(arguments)
 
@@ -175,7 +175,7 @@ def _subjects(words: Iterable[str]) -> dict[str, SubjectKind]:
 async def _grants(name: str, session: str) -> list[Grant]:
     """Return the grants of a conversation: what people have allowed from then on."""
     if not session:
-        raise ConfigError("--store holds many conversations; say which with --session")
+        raise ConfigError("--store has many conversations; name one with --session")
     is_file = "://" not in name and Path(name).suffix in SUFFIXES
     if is_file and not await asyncio.to_thread(Path(name).exists):
         raise ConfigError(f"there is no file {name}")  # opening the store would create it

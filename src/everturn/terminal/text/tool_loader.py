@@ -73,9 +73,9 @@ def parse_budget(text: str) -> Budget:
         try:
             limits[name] = float(number) if name in ("cost", "seconds") else int(number)
         except ValueError:
-            raise ConfigError(f"--budget {text}: {name} is a number, as in {name}=40") from None
+            raise ConfigError(f"--budget {text}: {name} must be a number, as in {name}=40") from None
         if not 0 < limits[name] < float("inf"):
-            raise ConfigError(f"--budget {text}: {name} is a number above 0; leave it out for no limit")
+            raise ConfigError(f"--budget {text}: {name} must be a number above 0; leave it out for no limit")
     return Budget(**limits)
 
 

@@ -366,7 +366,7 @@ class AppBase(App[int]):
     def _handle_exception(self, error: Exception) -> None:
         import logging
 
-        logging.getLogger(__name__).error("the screen broke down", exc_info=error)
+        logging.getLogger(__name__).error("the terminal UI failed", exc_info=error)
         self.problem = self.problem or f"{type(error).__name__}: {error}"
         super()._handle_exception(error)
 

@@ -108,7 +108,7 @@ def _fitting(folder: str, parts: Sequence[str], remaining: list[int]) -> Iterato
         return
     remaining[0] -= len(names)
     if remaining[0] < 0:
-        raise ToolError(f"a pattern of this line is for more than {MOST_FOUND:,} files; name those that are meant")
+        raise ToolError(f"a pattern of this line matches more than {MOST_FOUND:,} files; name the files")
     for name in names:
         if fits(name):
             path = os.path.join(folder, name)

@@ -140,7 +140,9 @@ def run_python(
     """
     where = require_guarantees(name, check(), GUARANTEES, allow_degraded)
     if not 0 < seconds <= timeout:
-        raise ConfigError(f"seconds={seconds}; it is a number of seconds, more than none and at most timeout={timeout}")
+        raise ConfigError(
+            f"seconds={seconds}; it must be a number of seconds, more than 0 and at most timeout={timeout}"
+        )
     spec = ToolSpec(
         name, DESCRIPTION, SCHEMA, idempotent=True, approval=approval, timeout=timeout, origin="code:monty", echoes=True
     )

@@ -54,7 +54,7 @@ def validate_run_arguments(spec: ToolSpec, text: str, arguments: JsonObject, sec
     if timeout is None:
         timeout = seconds
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= most:
-        raise BadArguments(f"{spec.name}: `timeout` is a number of seconds, more than 0 and at most {most:g}")
+        raise BadArguments(f"{spec.name}: `timeout` must be a number of seconds, more than 0 and at most {most:g}")
     return {text: code, "timeout": timeout}
 
 

@@ -137,7 +137,7 @@ class RunShell:
         try:
             quarantined = await asyncio.to_thread(self.sandbox.quarantine, before, command, entries)
         except ToolError as error:
-            log.warning("%s: what a command made could not be looked at: %s", self._spec.name, error)
+            log.warning("%s: the files that a command created could not be checked: %s", self._spec.name, error)
             return replace(report, text=f"{report.text}\n[{error}]")
         return _report_quarantine(report, quarantined) if quarantined.moved or quarantined.not_moved else report
 
@@ -146,7 +146,7 @@ def _report_quarantine(report: Output, quarantined: Quarantined) -> Output:
     """Add what was quarantined to the report: to its text for the model, to its title for the person."""
     paths = (*quarantined.moved, *quarantined.not_moved)
     names = ", ".join(map(repr, paths[:MAX_LISTED_PATHS])) + (" and more" if len(paths) > MAX_LISTED_PATHS else "")
-    log.warning("a command made %s, which is protected; it is in %s", names, quarantined.folder)
+    log.warning("a command created %s, which is protected; it was moved to %s", names, quarantined.folder)
     done = (
         f"moved to {quarantined.folder}, where nothing reads it"
         if not quarantined.not_moved
@@ -203,7 +203,9 @@ def run_shell(
     where = require_guarantees(name, report, REQUIRED_GUARANTEES, allow_degraded)
     if "memory" not in report.holds:
         log.warning(
-            "%s: what a command takes of memory is not limited as a whole: %s", name, report.missing.get("memory")
+            "%s: the memory of a command is limited per process only, not as a whole: %s",
+            name,
+            report.missing.get("memory"),
         )
     path_policy = None if protect == UNPROTECTED else make_path_policy(protect)
     sandbox = Bubblewrap(folder, writable=writable, read_only=read_only, limits=limits, path_policy=path_policy)

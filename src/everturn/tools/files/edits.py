@@ -43,7 +43,7 @@ def apply_edit(text: str, old: str, new: str, *, every: bool = False) -> EditRes
     if len(places) > 1 and not every:
         lines = ", ".join(str(text.count("\n", 0, at) + 1) for at in places[:5]) + (", …" if len(places) > 5 else "")
         raise ToolError(
-            f"old_text stands there {len(places)} times (lines {lines}); give more of the text around the one you mean, "
+            f"old_text occurs {len(places)} times (lines {lines}); give more of the text around the one you mean, "
             "or set `all`"
         )
     after = text.replace(old, new) if every else text[: places[0]] + new + text[places[0] + len(old) :]
@@ -51,8 +51,8 @@ def apply_edit(text: str, old: str, new: str, *, every: bool = False) -> EditRes
     left = _places(after, again[0])
     if left and not _is_done(after, left, *again):
         raise ToolError(
-            "after this edit old_text would stand there again, made of new_text and what is beside it, so that the edit "
-            "could not be told from one that is still to be made; give more of the text around it"
+            "after this edit, new_text and the text around it would contain old_text again, so a repeated edit "
+            "could not be recognised; give more of the text around it"
         )
     return EditResult(after, text.count(old) if every else 1)
 
@@ -72,7 +72,7 @@ def _places(text: str, part: str) -> Sequence[int]:
         offsets.append(at)
         if len(offsets) > MAX_OCCURRENCES:
             raise ToolError(
-                f"old_text stands there more than {MAX_OCCURRENCES:,} times; write the whole file with write_file"
+                f"old_text occurs more than {MAX_OCCURRENCES:,} times; write the whole file with write_file"
             )
         at = text.find(part, at + 1)
     return offsets

@@ -47,14 +47,14 @@ class Folder:
             raise ConfigError("file tools on a folder need Linux or macOS; virtual_files() works on any system")
         self.root: str = os.path.realpath(str(os.fspath(root)))
         if not os.path.isdir(self.root):
-            raise ConfigError(f"{self.root} is not a folder; make it first, or name another")
+            raise ConfigError(f"{self.root} is not a folder; create it first, or name another")
         if os.path.dirname(self.root) == self.root:
             raise ConfigError(f"{self.root} is the whole disk, with its devices and processes; name a folder on it")
         try:
             self._opened = os.open(self.root, openat.DIRECTORY | openat.NO_FOLLOW)
         except OSError as error:
             raise ConfigError(
-                f"{self.root} cannot be opened ({error.strerror}); see to that, or name another"
+                f"{self.root} cannot be opened ({error.strerror}); fix this, or name another folder"
             ) from None
         weakref.finalize(self, os.close, self._opened)
         self._in_one = openat.has_openat2() if in_one is None else in_one
@@ -147,8 +147,8 @@ class Folder:
         except OSError:
             pass
         raise ToolError(
-            "the root of these files is gone, or something else has been put in its place, so nothing is read or "
-            "written; tell the person, who can put it back, or start again with the folder that is there now"
+            "the folder of these files was removed or replaced, so nothing is read or written; tell the user, "
+            "who can restore it, or start again with the new folder"
         )
 
     @contextlib.contextmanager
@@ -158,7 +158,7 @@ class Folder:
         if (
             not _STEPS.isdisjoint(parts) or "\0" in path or len(parts) > MAX_PATH_DEPTH
         ):  # `paths` has better messages; this check holds for any caller
-            raise ToolError(f"{quote_path(path)} is not a path beneath the root")
+            raise ToolError(f"{quote_path(path)} is not a path below the root")
         if not parts and not itself:
             raise ToolError("that is the root itself, and not a file in it; name a file")
         name = "" if itself else parts.pop()
@@ -194,7 +194,7 @@ def _content(directory: int, name: str, path: str) -> tuple[bytes, os.stat_resul
             size += len(piece)
     if size > MAX_FILE_BYTES:
         raise ToolError(
-            f"{quote_path(path)} is larger than {MAX_FILE_BYTES // 2**20} MiB, which is more than these tools take"
+            f"{quote_path(path)} is larger than {MAX_FILE_BYTES // 2**20} MiB, which is the limit of these tools"
         )
     return b"".join(pieces), status
 
@@ -204,23 +204,23 @@ def _check_regular(status: os.stat_result, path: str) -> None:
     if kind == "link":
         raise OSError(errno.ELOOP, "a link", path)
     if kind == "directory":
-        raise ToolError(f"{quote_path(path)} is a directory; list_directory says what is in it")
+        raise ToolError(f"{quote_path(path)} is a directory; list_directory shows its content")
     if kind == "special":
-        raise ToolError(f"{quote_path(path)} is a pipe, socket or device and no file; it is not opened")
+        raise ToolError(f"{quote_path(path)} is a pipe, socket or device, not a file; it is not opened")
     if status.st_size > MAX_FILE_BYTES:
         raise ToolError(
-            f"{quote_path(path)} has {status.st_size:,} bytes; these tools take files of up to {MAX_FILE_BYTES // 2**20} MiB"
+            f"{quote_path(path)} has {status.st_size:,} bytes; the limit of these tools is {MAX_FILE_BYTES // 2**20} MiB"
         )
 
 
 def _check_writable(status: os.stat_result, path: str) -> None:
     if status.st_nlink > 1:
         raise ToolError(
-            f"{quote_path(path)} has {status.st_nlink} names (hard links), and the others may be anywhere on the disk; it is "
-            "not written. Write a new file instead, or ask the person to part them"
+            f"{quote_path(path)} has {status.st_nlink} names (hard links), which may be anywhere on the disk; it "
+            "is not written. Write a new file instead, or ask the user to separate them"
         )
     if not status.st_mode & 0o222:
-        raise ToolError(f"{quote_path(path)} is read-only; ask the person whether it should be")
+        raise ToolError(f"{quote_path(path)} is read-only; ask the user whether it should be")
 
 
 def _check_same(directory: int, name: str, seen: os.stat_result | None, path: str) -> None:

@@ -56,7 +56,7 @@ async def match_regex(wanted: str, *, ignore_case: bool) -> AsyncGenerator[FindL
     """
     program = str(Path(__file__).with_name("grep_worker.py"))
     if not sys.executable:
-        raise ToolError("patterns cannot be matched here; search for plain text")
+        raise ToolError("regular expressions are not available here; search for plain text")
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", program),
         stdin=asyncio.subprocess.PIPE,
@@ -78,14 +78,14 @@ async def match_regex(wanted: str, *, ignore_case: bool) -> AsyncGenerator[FindL
                 line = await out.readline()
         except TimeoutError:
             raise ToolError(
-                "the pattern takes too long to match; write it without repeats inside of repeats, or search for plain text"
+                "the pattern takes too long to match; write it without nested repetitions, or search for plain text"
             ) from None
         except (ConnectionError, ValueError):
             pass
         if not line:
             raise ToolError(
-                "the pattern could not be matched: it needs too much memory, or the program that does it died; write it "
-                "more simply, or search for plain text"
+                "the pattern could not be matched: it needs too much memory, or its process ended; simplify it, "
+                "or search for plain text"
             )
         return msgspec.json.decode(line, type=dict[str, Any])
 

@@ -58,7 +58,7 @@ def _openat2(directory: int, path: str) -> int:
         number = ctypes.get_errno()
         if number not in (errno.EAGAIN, errno.EINTR):
             raise OSError(number, os.strerror(number), path)
-    raise OSError(errno.EAGAIN, "names are being changed all the time", path)
+    raise OSError(errno.EAGAIN, "the names keep changing", path)
 
 
 def open_directory(root: int, parts: Sequence[str], *, in_one: bool, make: bool = False) -> int:

@@ -89,7 +89,7 @@ class ProtectedPaths(Struct, frozen=True):
         for name in ("secrets", "write_protected", "exempt"):
             patterns: object = getattr(self, name)
             if not isinstance(patterns, tuple) or not all(isinstance(pattern, str) and pattern for pattern in patterns):  # pyright: ignore[reportUnknownVariableType]
-                raise ConfigError(f'{name}={patterns!r}: it is a tuple of patterns: ("**/.env*",)')
+                raise ConfigError(f'{name}={patterns!r}: it must be a tuple of patterns: ("**/.env*",)')
 
     def adding(self, *, secrets: Iterable[str] = (), write_protected: Iterable[str] = ()) -> ProtectedPaths:
         """The same, and more."""
@@ -117,8 +117,8 @@ class ProtectedPaths(Struct, frozen=True):
         if pattern := self.matching_pattern(path, writing=writing):
             verb = "written" if writing else "read"
             raise BadArguments(
-                f"{quote_path(path)} is protected ({pattern}) and is not {verb} by tools, whether it is there or not; "
-                "leave it alone, or ask the person to do it"
+                f"{quote_path(path)} is protected ({pattern}) and is not {verb} by tools, whether it exists or "
+                "not; leave it alone, or ask the user to do it"
             )
 
     def check_repository(self, path: str, exists: Callable[[str], bool]) -> None:
@@ -139,8 +139,9 @@ class ProtectedPaths(Struct, frozen=True):
             }
             if is_repository(markers):
                 raise BadArguments(
-                    f"{quote_path(path)} is not written: with it, {quote_path(at or '.')} is a git repository (HEAD, objects, refs), "
-                    "and git does what the settings in one say; take other names, or ask the person to do it"
+                    f"{quote_path(path)} is not written: with it, {quote_path(at or '.')} would be a git "
+                    "repository (HEAD, objects, refs), and git runs commands from the settings of a repository; "
+                    "choose other names, or ask the user to do it"
                 )
 
 

@@ -51,7 +51,7 @@ async def list_directory(scope: FileToolScope, arguments: ListDirectory, context
     ]
     last = arguments.offset - 1 + len(rows)
     if not rows:
-        rows = ["(empty)" if not entries else f"(there are {len(entries):,} entries; offset is beyond them)"]
+        rows = ["(empty)" if not entries else f"(there are {len(entries):,} entries; offset is after the last one)"]
     elif last < len(entries):
         rows.append(f"[entries {arguments.offset}-{last} of {len(entries):,}; go on with offset={last + 1}]")
     if len(entries) == MAX_DIRECTORY_ENTRIES:
@@ -95,7 +95,7 @@ def _shown(data: bytes, arguments: ReadFile) -> Output:
         return Output("[the file is empty]", title=arguments.path, metadata=metadata)
     if not text_page.text and text_page.last < text_page.first:
         raise ToolError(
-            f"{quote_path(arguments.path)} has {text_page.total:,} lines; offset={arguments.offset} is beyond them"
+            f"{quote_path(arguments.path)} has {text_page.total:,} lines; offset={arguments.offset} is after the last one"
         )
     notes = [f"lines {text_page.first:,}-{text_page.last:,} of {text_page.total:,}"]
     if text_page.next_line:

@@ -52,7 +52,7 @@ async def search_files(scope: FileToolScope, arguments: SearchFiles, context: To
     if await system.stat(arguments.path) is None:
         raise await missing_path_error(system, arguments.path, scope.protected)
     if not arguments.regex and "\n" in arguments.text:
-        raise BadArguments("search_files looks at one line at a time; look for a text without line breaks")
+        raise BadArguments("search_files searches line by line; search for a text without line breaks")
     tally = _SearchCounts()
     rows: list[str] = []
     files = size = 0

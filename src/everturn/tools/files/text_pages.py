@@ -42,8 +42,7 @@ def decode_exact(data: bytes, path: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise ToolError(
-            f"{quote_path(path)} is not UTF-8 {_where(data, error)}; to edit it would damage it. "
-            "Ask the person to convert it"
+            f"{quote_path(path)} is not UTF-8 {_where(data, error)}; an edit would damage it. Ask the user to convert it"
         ) from None
 
 
@@ -61,9 +60,7 @@ def check_is_text(data: bytes, path: str) -> None:
     """Refuse binary data, and text that is not UTF-8."""
     for mark, name in _MARKS:
         if data.startswith(mark):
-            raise ToolError(
-                f"{quote_path(path)} is text in {name}; these tools read UTF-8. Ask the person to convert it"
-            )
+            raise ToolError(f"{quote_path(path)} is text in {name}; these tools read UTF-8. Ask the user to convert it")
     if is_binary(data):
         begin = data[:8].hex(" ")
         raise ToolError(

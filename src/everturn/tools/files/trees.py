@@ -63,13 +63,11 @@ def write_tree(tree: FileTree) -> bytes:
 
 def _check(tree: FileTree) -> None:
     if len(tree) > MOST_FILES:
-        raise ToolError(f"a session keeps at most {MOST_FILES:,} files; remove some first")
+        raise ToolError(f"a session keeps at most {MOST_FILES:,} files; delete some first")
     if any(not 0 <= leaf.size <= MAX_FILE_BYTES for leaf in tree.values()):
         raise ToolError(f"a file of a session has at most {MAX_FILE_BYTES // 2**20} MiB; write less, or several files")
     if sum(leaf.size for leaf in tree.values()) > MAX_TOTAL_BYTES:
-        raise ToolError(
-            f"a session keeps at most {MAX_TOTAL_BYTES // 2**20} MiB of files in all; make some shorter first"
-        )
+        raise ToolError(f"a session keeps at most {MAX_TOTAL_BYTES // 2**20} MiB of files in total; shorten some first")
 
 
 def diff_trees(old: FileTree, new: FileTree) -> tuple[FileChange, ...]:

@@ -38,7 +38,9 @@ class SessionFileSystem:
             ConfigError: this runtime stores no session files.
         """
         if context.files is None or context.blobs is None:
-            raise ConfigError("nothing here keeps the files of a session; use files(root) on a folder instead")
+            raise ConfigError(
+                "files of a session are not available in this context; use files(root) on a folder instead"
+            )
         return cls(context.files, context.blobs)
 
     async def stat(self, path: str) -> DirectoryEntry | None:
@@ -116,7 +118,7 @@ class SessionFileSystem:
 
     async def _content(self, tree: FileTree, path: str) -> bytes | None:
         if path == "." or any(other.startswith(path + "/") for other in tree):
-            raise ToolError(f"{quote_path(path)} is a directory; list_directory says what is in it")
+            raise ToolError(f"{quote_path(path)} is a directory; list_directory shows its content")
         parts = path.split("/")
         if any("/".join(parts[:size]) in tree for size in range(1, len(parts))):
             raise ToolError(f"{quote_path(path)}: a part of it is a file, and not a directory")

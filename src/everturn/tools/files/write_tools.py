@@ -88,7 +88,7 @@ def _writes(arguments: WriteFile) -> ContentChange:
 def _edits(arguments: EditFile) -> ContentChange:
     def make(old: bytes | None) -> bytes:
         if old is None:
-            raise ToolError(f"there is no {quote_path(arguments.path)}; write_file makes one")
+            raise ToolError(f"there is no {quote_path(arguments.path)}; write_file creates it")
         text = decode_exact(old, arguments.path)
         try:
             return apply_edit(text, arguments.old_text, arguments.new_text, every=arguments.all).text.encode()
@@ -102,7 +102,7 @@ def _encoded(text: str, name: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{name} has half of a character in it, at {error.start}; leave it out") from None
+        raise ValueError(f"{name} has an incomplete character (a lone surrogate) at {error.start}; remove it") from None
 
 
 async def _change(
@@ -132,7 +132,7 @@ async def _change(
     if new == old:
         return Output(already.format(path=quote_path(path)), title=path, metadata=metadata)
     added, removed = await asyncio.to_thread(count_lines, old, new)
-    done, lines = "written anew" if old is None else "changed", "line" if added == 1 else "lines"
+    done, lines = "created" if old is None else "changed", "line" if added == 1 else "lines"
     return Output(
         f"{quote_path(path)} was {done}: {added:,} {lines} added, {removed:,} removed",
         title=path,
@@ -142,7 +142,7 @@ async def _change(
 
 def _stale(path: str) -> ToolError:
     return ToolError(
-        f"{quote_path(path)} has changed since the person saw the preview of this call; nothing was written. "
+        f"{quote_path(path)} has changed since the user saw the preview of this call; nothing was written. "
         "Read it again, and call the tool again"
     )
 

@@ -60,7 +60,7 @@ def _compare(folder: Path, store_dir: Path) -> tuple[FolderIdentity | None, Fold
         return None, now
     except (OSError, msgspec.MsgspecError, ValueError) as error:
         raise ConfigError(
-            f"{store_dir / 'folder'}, which says what {store_dir} holds snapshots of, cannot be read ({error}): choose "
+            f"{store_dir / 'folder'}, which names the folder of the snapshots, cannot be read ({error}): choose "
             f"another store_dir; or remove that file, if they are of {folder}"
         ) from error
     if not known.is_same_folder(now):

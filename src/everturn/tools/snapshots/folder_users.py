@@ -38,7 +38,7 @@ class FolderUsers:
         until = time.monotonic() + PATIENCE
         while not self.count and not self._share():
             if time.monotonic() > until:
-                raise StoreUnavailable(f"somebody has held {self._path} for {PATIENCE:.0f} s; try again")
+                raise StoreUnavailable(f"another process has locked {self._path} for {PATIENCE:.0f} s; try again")
             await asyncio.sleep(PAUSE)
         self.count += 1
         is_active = True
@@ -83,8 +83,8 @@ class FolderUsers:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise CommandRefused(
-                    f"a turn that works in {os.path.basename(folder)!r} is under way, maybe in another session: wait until it is over, or "
-                    "cancel it, then revert again; nothing was changed"
+                    f"a turn that works in {os.path.basename(folder)!r} is running, maybe in another session: "
+                    "wait until it has ended, or cancel it, then revert again; nothing was changed"
                 ) from None
             yield
         finally:

@@ -141,5 +141,5 @@ def read_object(talk: GitConversation, name: str) -> bytes:
     talk.ask(name.encode() + b"\n")
     header = talk.read_fields(1, b"\n")[0].split(b" ")
     if len(header) != 3:
-        raise StoreUnavailable(f"object {name} is missing from the snapshots; it was there a moment ago")
+        raise StoreUnavailable(f"object {name} disappeared from the snapshots")
     return talk.read(int(header[2]) + 1)[:-1]

@@ -60,7 +60,8 @@ def plan_restore(walked: WalkResult, wanted: Listing, large: Collection[str] = (
     if in_the_way:
         named = ", ".join(repr(decode_path(path)) for path in sorted(set(in_the_way))[:NAMED])
         raise CommandRefused(
-            f"what stands at {named} is in no snapshot (it is ignored, too large, or no file) and would be lost: move it "
+            f"the content of {named} is in no snapshot (it is ignored, too large, or not a file) and would be "
+            "lost: move it "
             "away, then revert again; nothing was changed"
         )
     unfinished = [path for path, why in walked.skipped.items() if why == "unfinished"]
@@ -85,7 +86,8 @@ def _source(walked: WalkResult, path: bytes, name: str) -> bytes:
     if (source := moved_away_path(path, name)) in walked.skipped and source not in walked.folders:
         return source
     raise CommandRefused(
-        f"{decode_path(path)!r} was too large then to be kept in a snapshot, and it is not at {decode_path(source)!r} either: revert "
+        f"{decode_path(path)!r} was too large then to be kept in a snapshot, and it is not at "
+        f"{decode_path(source)!r} either: revert "
         "to a time before it grew; nothing was changed"
     )
 

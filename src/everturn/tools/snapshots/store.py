@@ -56,7 +56,7 @@ class FolderSnapshots:
     def __init__(self, folder: str | os.PathLike[str], store_dir: str | os.PathLike[str]) -> None:
         self.folder, self.store_dir = Path(folder).resolve(), Path(store_dir).resolve()
         if not self.folder.is_dir():
-            raise ConfigError(f"snapshots of {self.folder}: there is no such folder; make it first")
+            raise ConfigError(f"snapshots of {self.folder}: there is no such folder; create it first")
         if self.store_dir.is_relative_to(self.folder) or self.folder.is_relative_to(self.store_dir):
             raise ConfigError(f"snapshots of {self.folder} must be kept outside of it, and not in {self.store_dir}")
         check_folder(self.folder, self.store_dir)
@@ -136,7 +136,7 @@ class FolderSnapshots:
         todo = plan_restore(walked, wanted, list_placeholders(self._repository))
         if missing := self._repository.missing({name for _, _, name in todo.write}):
             raise CommandRefused(
-                f"{len(missing)} files of tree {tree} are gone from the snapshots; nothing was changed"
+                f"{len(missing)} files of tree {tree} are missing from the snapshots; nothing was changed"
             )
         named = {path for path, why in walked.skipped.items() if why in ("ignored", "left")} - walked.folders
         files = {path: RecordedFile(mode, name) for path, (mode, name) in wanted.items()}
@@ -148,7 +148,7 @@ class FolderSnapshots:
             apply_restore(self._repository, str(self.folder), todo)
         except OSError as error:
             raise StoreUnavailable(
-                f"{self.folder} could not be restored to its end ({error}): see to that, then revert again"
+                f"{self.folder} could not be restored completely ({error}): fix this, then revert again"
             ) from error
         kept = {path: file for path, file in walked.files.items() if wanted.get(path) == (file.mode, file.name)}
         self._remember(SnapshotCache({**files, **kept}, frozenset(named)))
@@ -236,7 +236,9 @@ def _lock(path: Path) -> Generator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise StoreUnavailable(f"somebody has held {path} for {LOCK_SECONDS:.0f} s; try again") from None
+                    raise StoreUnavailable(
+                        f"another process has locked {path} for {LOCK_SECONDS:.0f} s; try again"
+                    ) from None
                 time.sleep(0.01)
         yield
     finally:

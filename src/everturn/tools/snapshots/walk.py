@@ -122,8 +122,9 @@ class FolderWalk:
         is_odd = stat.S_IFMT(status.st_mode) not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
         if is_odd or status.st_size > RULES_BYTES:
             raise CommandRefused(
-                f"{path.decode(errors='replace')!r} in {os.path.basename(self.folder)!r} is no file of rules (it is too large, or no file "
-                "at all), so it is not known what to record: remove it"
+                f"{path.decode(errors='replace')!r} in {os.path.basename(self.folder)!r} is not a valid "
+                ".gitignore file (it is too large, or not a file), so the files to record are not known: remove "
+                "it"
             )
 
     def _look(self, at: int, path: bytes, name: bytes, status: os.stat_result, ignored: bool, depth: int) -> None:
@@ -190,8 +191,8 @@ class FolderWalk:
             )
         if len(self.found.files) > FILES:
             raise CommandRefused(
-                f"{os.path.basename(self.folder)!r} has more than {FILES} files to be recorded: name those that need no snapshot in its "
-                ".gitignore, or take snapshots of a smaller folder"
+                f"{os.path.basename(self.folder)!r} has more than {FILES} files to record: list files that need "
+                "no snapshot in its .gitignore, or choose a smaller folder"
             )
 
     def _write(self, at: int, name: bytes, status: os.stat_result, limit: int) -> str:
@@ -232,7 +233,7 @@ def read_content(at: int, name: bytes, status: os.stat_result, limit: int) -> by
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("it is no file any more")
+            raise OSError("it is no longer a file")
         return file.read(limit + 1)
 
 

@@ -64,7 +64,9 @@ async def _handle_chat(context: HttpRequestContext, body: UIChat, seat: StreamSl
     elif last.role == "user":
         sent = await _send_message(context, session, body, last)
     else:
-        raise RequestError("unfit", "the last message is the person's, or an answer with approvals", "messages")
+        raise RequestError(
+            "unfit", "the last message must be one of the user, or an assistant message with approvals", "messages"
+        )
     return await _stream(context, sent.session, sent.turn, None, seat)
 
 
@@ -151,9 +153,9 @@ async def _attach_file(access: Access, part: UIPart) -> str:
     try:
         file = decode_data_url(part.url)
     except ValueError:
-        raise RequestError("unfit", "a file is not what its data: URL says", "messages") from None
+        raise RequestError("unfit", "a file does not match the type in its data: URL", "messages") from None
     if file is None:
-        raise RequestError("unfit", "a file comes as a data: URL; nothing is fetched from elsewhere", "messages")
+        raise RequestError("unfit", "send a file as a data: URL; other URLs are not fetched", "messages")
     return (await access.files.upload(file.content, part.mediaType or file.media_type, part.filename or "")).file
 
 
@@ -182,7 +184,7 @@ async def _answer(context: HttpRequestContext) -> None:
     failed = answer.errorText is not None
     result = answer.errorText if failed else None if answer.output is UNSET else client_result_text(answer.output)
     if answer.approved is None and result is None:
-        raise RequestError("unfit", "say whether it is approved, or what came of it", "approved")
+        raise RequestError("unfit", "send `approved`, or the output of the tool", "approved")
     await answer_gate(
         context.access, session, gate, ProtocolReply(answer.approved is not False, answer.reason, result, failed)
     )
@@ -194,7 +196,8 @@ SDK: Final = Param(
 APPROVALS: Final = Param(
     "approvals",
     {"enum": ["open", "closed"]},
-    "closed: the stream ends at an approval, and goes on with the next request; open: it stays, and is answered beside it",
+    "closed: the stream ends at an approval, and goes on with the next request; open: it stays, and is answered "
+    "beside it",
 )
 
 ROUTES: Final = [

@@ -99,9 +99,7 @@ async def _send_message(
 ) -> ResponseId:
     """Send the new message: to the named session, to the recognised one, or to a new one."""
     if not new.has_message:
-        raise bad_request(
-            "the last message has to be new: something of the person's, or the result of a call", "messages"
-        )
+        raise bad_request("the last message must be new: a user message, or the result of a call", "messages")
     session = context.request.headers.get(SESSION) or (body.metadata or {}).get("session")
     fingerprint: ConversationFingerprint | None = None
     if not session and new.has_history:
@@ -112,7 +110,7 @@ async def _send_message(
         if fingerprint is None:
             raise bad_request(
                 "this conversation is not known here. The server keeps the history: send only the new message, with "
-                f"the header {SESSION} (it came with the first answer), or a single message to begin anew",
+                f"the header {SESSION} (the first response has it), or a single message to start a new conversation",
                 "messages",
             )
         session = fingerprint.session
@@ -152,7 +150,7 @@ async def _copy_session(context: HttpRequestContext, session: str) -> str:
 async def _submit_results(context: HttpRequestContext, new: NewInput) -> ResponseId:
     """Submit the results of client tools, and continue their turn."""
     if new.has_message:
-        raise bad_request("hand in the results first; what is new is said after the answer", "messages")
+        raise bad_request("submit the tool results first; send the new message after the answer", "messages")
     principal, response_id = context.access.principal, None
     for name in new.results:
         fingerprint = await context.server_context.accounts.fingerprint(
@@ -162,7 +160,7 @@ async def _submit_results(context: HttpRequestContext, new: NewInput) -> Respons
             None if fingerprint is None else ResponseId(fingerprint.session, *_split_turn(fingerprint.message))
         )
         if call_response is None or (response_id is not None and call_response != response_id):
-            raise bad_request("no call of this id waits here, or it is of another answer", "messages")
+            raise bad_request("no pending call has this id, or it belongs to another answer", "messages")
         response_id = call_response
     assert response_id is not None
     await answer_all(context, response_id, await load_segments(context, response_id, only_clients=True), new)

@@ -39,7 +39,9 @@ def gate_wait_seconds(context: HttpRequestContext) -> float:
     try:
         seconds = float(context.request.headers.get("x-everturn-wait", DEFAULT_GATE_WAIT))
     except ValueError:
-        raise bad_request("x-everturn-wait: seconds to wait for a person", "x-everturn-wait") from None
+        raise bad_request(
+            "x-everturn-wait must be the number of seconds to wait for a person", "x-everturn-wait"
+        ) from None
     return min(max(seconds, 0.0), MAX_GATE_WAIT) if seconds == seconds else DEFAULT_GATE_WAIT
 
 

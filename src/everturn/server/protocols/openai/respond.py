@@ -85,7 +85,7 @@ def _raise_for_end(context: HttpRequestContext, why: str, is_waiting: bool) -> N
     if why == "gone":
         raise ClientDisconnected
     if why == "revoked":
-        raise NotRecognised("what was shown holds no more")
+        raise NotRecognised("the approval that was shown is no longer valid")
     if why in ("erased", "unshared"):
         raise UnknownTurn("there is no such turn")
     raise RequestError("leaving" if why == "drain" else "busy", headers=_retry_header(context))
@@ -203,4 +203,8 @@ class MonitoredStream(Response):
             try:
                 await self._before_end()
             except EverturnError:
-                log.warning("an answer was given, and cannot be known again by what was said", exc_info=True)
+                log.warning(
+                    "the history of this answer could not be indexed, so a client that sends it back starts a "
+                    "new conversation",
+                    exc_info=True,
+                )

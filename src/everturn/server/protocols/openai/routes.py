@@ -68,10 +68,10 @@ async def _create(context: HttpRequestContext, body: ResponsesBody, seat: Stream
     else:
         if new.has_history or new.has_answers:
             raise bad_request(
-                "the server keeps the history: send what is new, with previous_response_id", "previous_response_id"
+                "the server keeps the history: send only new items, with previous_response_id", "previous_response_id"
             )
         if not new.has_message:
-            raise bad_request("there is nothing in the input", "input")
+            raise bad_request("the input is empty", "input")
         fields = message_fields(
             body, new, await store_files(context.access, new.files), await list_agent_names(context)
         )
@@ -105,7 +105,7 @@ async def _after(
     is_waiting = segments.current > response_id.segment or segments.is_suspended
     if new.has_answers or (is_waiting and not new.has_message):
         if new.has_message:
-            raise bad_request("answer what was asked first; what is new is said after that", "input")
+            raise bad_request("answer the pending approvals or calls first; send the new message after that", "input")
         await answer_all(context, response_id, segments, new)
         if not is_waiting:
             raise bad_request(
@@ -113,9 +113,9 @@ async def _after(
             )
         return ResponseId(response_id.session, response_id.turn, response_id.segment + 1)
     if not new.has_message:
-        raise bad_request("there is nothing in the input", "input")
+        raise bad_request("the input is empty", "input")
     if segments.unanswered(segments.current):
-        raise bad_request("the response before waits for an answer; give it, or cancel that response", "input")
+        raise bad_request("the previous response waits for an answer; send it, or cancel that response", "input")
     fields = message_fields(body, new, await store_files(context.access, new.files), await list_agent_names(context))
     view = await context.access.sessions.turn(response_id.session, response_id.turn)
     after = view.messages[-1].id if segments.is_over and view.messages else None

@@ -111,7 +111,7 @@ def parse_content(content: object) -> tuple[str, list[str]]:
     texts: list[str] = []
     files: list[str] = []
     if not isinstance(content, list):
-        raise bad_request("the content of a message is a text, or a list of parts", "content")
+        raise bad_request("the content of a message must be a string or a list of parts", "content")
     for part in cast("list[object]", content):
         match part:
             case {"type": "text" | "input_text" | "output_text", "text": str(text)} | {
@@ -124,7 +124,7 @@ def parse_content(content: object) -> tuple[str, list[str]]:
             case {"type": "file", "file": {"file_data": str(data)}} | {"type": "input_file", "file_data": str(data)}:
                 files.append(data)
             case _:
-                raise bad_request("of parts only texts, pictures and files are taken here", "content")
+                raise bad_request("only text, image and file parts are supported", "content")
     return "".join(texts), files
 
 
@@ -137,7 +137,7 @@ async def store_files(access: Access, files: Sequence[str]) -> list[str]:
         except ValueError:
             raise bad_request("this file is not base64", "content") from None
         if decoded is None:
-            raise bad_request("a file comes as a data: address with its bytes, or is uploaded to /api/files", "content")
+            raise bad_request("send a file as a data: URL, or upload it to /api/files", "content")
         names.append((await access.files.upload(decoded.content, decoded.media_type, "")).file)
     return names
 
@@ -219,7 +219,7 @@ def parse_responses_input(request_input: str | Sequence[Json], instructions: obj
                 why if isinstance(why, str) else "",
             )
         else:
-            raise bad_request(f"an item of type {str(kind)[:40]!r} is not taken here", "input")
+            raise bad_request(f"an item of type {str(kind)[:40]!r} is not supported", "input")
     new.text = "\n\n".join(texts)
     return new
 
@@ -240,12 +240,14 @@ def parse_client_tools(tools: Sequence[Json] | None) -> list[ClientTool]:
     clients: list[ClientTool] = []
     for tool in tools or ():
         if tool.get("type") != "function":
-            raise bad_request("of tools only functions are taken; what runs here is configured here", "tools")
+            raise bad_request(
+                "only tools of type function are supported; tools of the server are configured on the server", "tools"
+            )
         inner = tool.get("function")
         function = cast("Json", inner) if isinstance(inner, dict) else tool
         schema: object = function.get("parameters") or {"type": "object", "properties": {}}
         if not isinstance(schema, dict):
-            raise bad_request("the parameters of a function are a JSON Schema", "tools")
+            raise bad_request("the parameters of a function must be a JSON Schema", "tools")
         name, about = str(function.get("name", "")), str(function.get("description") or "")
         clients.append(ClientTool(name, about, cast("dict[str, object]", schema)))
     return clients
@@ -254,7 +256,7 @@ def parse_client_tools(tools: Sequence[Json] | None) -> list[ClientTool]:
 def message_fields(body: ChatBody | ResponsesBody, new: NewInput, files: list[str], agents: Sequence[str]) -> Json:
     """The fields of a message that is sent: text, files, agent, model, client tools and model parameters."""
     if body.tool_choice not in (None, "auto"):
-        raise bad_request("tool_choice: the agent chooses its tools; leave it out, or say auto", "tool_choice")
+        raise bad_request("tool_choice: the agent chooses its tools; leave it out, or set it to auto", "tool_choice")
     agent, model = split_model(body.model, agents)
     if agent not in agents:  # their clients expect an unknown model and 404
         raise RequestError(
@@ -263,7 +265,7 @@ def message_fields(body: ChatBody | ResponsesBody, new: NewInput, files: list[st
     params: Json = {"temperature": body.temperature, "top_p": body.top_p}
     if isinstance(body, ChatBody):
         if body.n not in (None, 1):
-            raise bad_request("there is one answer to a message; ask again for another", "n")
+            raise bad_request("n must be 1: send the request again for another answer", "n")
         params |= {"seed": body.seed, "stop": body.stop, "reasoning_effort": body.reasoning_effort}
         params["max_tokens"] = body.max_completion_tokens or body.max_tokens
         answer_format = body.response_format

@@ -105,7 +105,7 @@ async def answer_all(
     ]
     answered_ids = {row.gate.id for row, *_ in (*results, *approvals)}
     if missing := [gate.tool for gate in segments.unanswered(response_id.segment) if gate.id not in answered_ids]:
-        raise bad_request(f"answer all that was asked, at once; these are not answered: {', '.join(missing)}", "input")
+        raise bad_request(f"answer all pending calls in one request; missing: {', '.join(missing)}", "input")
     for row, text in results:
         await _submit_result(context, response_id, row, text)
     for row, is_allowed, why in approvals:
@@ -126,7 +126,7 @@ def _find_gate(
     for row in segments.rows.values():
         if row.gate.kind in kinds and compare_digest(named(response_id.session, row.gate).encode(), name.encode()):
             return row
-    raise bad_request("nothing of this id is asked here; answer with the ids of the response before", "input")
+    raise bad_request("no pending call has this id; use the ids of the previous response", "input")
 
 
 def _is_repeated(row: GateRow, is_allowed: bool, result: str | None) -> bool:
@@ -134,9 +134,9 @@ def _is_repeated(row: GateRow, is_allowed: bool, result: str | None) -> bool:
     if row.is_open:
         return False
     if row.resolution is None:
-        raise GateClosed(f"gate {row.gate.id} is closed: nobody asks this any more")
+        raise GateClosed(f"gate {row.gate.id} is closed: its answer is no longer needed")
     if row.resolution.allowed != is_allowed or row.resolution.result != result:
-        raise AnsweredOtherwise(f"gate {row.gate.id} has been answered otherwise already")
+        raise AnsweredOtherwise(f"gate {row.gate.id} has already been answered in another way")
     return True
 
 
