@@ -42,8 +42,8 @@ SCREEN_MUTANTS = [
     Mutant(
         "a session has no title while its first turn waits",
         "driver/commands.py",
-        "await self._ledger.commit([started, *title_event])",
-        "await self._ledger.commit([started])",
+        "self._ledger.stage([started, *title_event])",
+        "self._ledger.stage([started])",
         WAITS,
     ),
     Mutant(

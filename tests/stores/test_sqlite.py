@@ -319,17 +319,14 @@ def test_a_store_outlives_its_event_loop(tmp_path: Path) -> None:
 
 
 async def test_usage_is_summed_over_a_session_and_over_a_tenant(store: SqlStore) -> None:
-    for session, at in (("s", 1), ("s2", 2)):
+    for session, minute in (("s", 1), ("s2", 2)):
         await store.admit(send_message(session=session))
-        await store.append(
-            session,
-            0,
-            [*turn_started_events(), *call_requested_events(usage=Usage(10 * at, at, cost=0.5), at=NOON + at)],
-        )
+        used, at = Usage(10 * minute, minute, cost=0.5), NOON + 60 * minute
+        await store.append(session, 0, [*turn_started_events(), *call_requested_events(usage=used, at=at)])
 
     assert await store.usage("s") == Usage(10, 1, cost=0.5)
     assert await store.usage(tenant="local") == Usage(30, 3, cost=1.0)
-    assert await store.usage(tenant="local", since=NOON + 2) == Usage(20, 2, cost=0.5)
+    assert await store.usage(tenant="local", since=NOON + 120) == Usage(20, 2, cost=0.5)
     assert await store.usage(tenant="nobody") == Usage()
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from everturn import Chat, tool
-from everturn.core.events import CallFinished, Event, StepFinished
+import pytest
+
+from everturn import Agent, Chat, tool
+from everturn.app import App
+from everturn.core.events import CallFinished, Event, StepFinished, TurnStarted
 from everturn.events import Phase
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 
@@ -40,8 +43,7 @@ async def test_a_round_of_calls_is_two_appends_and_the_end_of_a_turn_is_one() ->
     async with Chat(script(), tools=[look], store=store) as chat:
         assert (await (await chat.send("go"))).phase is Phase.COMPLETED
     assert store.appends == [
-        ["TurnStarted", "TitleSet"],
-        ["AnswerStarted", "StepStarted"],
+        ["TurnStarted", "TitleSet", "AnswerStarted", "StepStarted"],
         ["StepFinished", "PermissionDecided", "CallStarted", "PermissionDecided", "CallStarted"],
         ["CallFinished", "CallFinished", "HookFinished", "StepStarted"],
         ["StepFinished", "PermissionDecided", "CallStarted"],
@@ -60,6 +62,9 @@ async def test_a_plugin_is_shown_nothing_that_is_not_written() -> None:
     class Watching:
         name = "watching"
 
+        def on_input(self, ctx: Any, parts: Any) -> None:
+            expect("on_input", TurnStarted)
+
         def on_call_start(self, ctx: Any) -> None:
             expect("on_call_start", StepFinished)
 
@@ -74,6 +79,35 @@ async def test_a_plugin_is_shown_nothing_that_is_not_written() -> None:
         result = await (await chat.send("go"))
         assert (result.phase, missing) == (Phase.COMPLETED, [])
     assert store.appends[-1] == ["TurnCompleted"]
+
+
+@pytest.mark.parametrize("where", ["on_turn_start", "on_message_append", "instructions", "step instructions", "deps"])
+async def test_code_of_the_application_runs_in_a_turn_that_is_written(where: str) -> None:
+    store, seen = Counting(), list[bool]()
+
+    def watch(*_: object) -> None:
+        seen.append(TurnStarted in store.kinds)
+
+    def instruct() -> str:
+        watch()
+        return "Be brief."
+
+    class Starting:
+        def on_turn_start(self, ctx: Any) -> None:
+            watch()
+
+    class Appending:
+        def on_message_append(self, ctx: Any) -> None:
+            watch()
+
+    plugins = {"on_turn_start": [Starting()], "on_message_append": [Appending()]}.get(where, [])
+    agent = Agent(ScriptedModel(say("Done.")), name="helper", deps=watch if where == "deps" else None)
+    if where.endswith("instructions"):
+        agent.instructions(instruct, each_step=where == "step instructions")
+    async with App(agents=[agent], store=store, plugins=plugins) as app:
+        assert (await agent.run("go", app=app)).output == "Done."
+    assert seen
+    assert all(seen)
 
 
 async def test_a_lone_plugin_of_ones_own_is_called_when_its_step_is_written() -> None:

@@ -284,7 +284,8 @@ class EventLog(Protocol):
     async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
         """Usage of a session with its sub-agent runs, of the sub-agent runs of the turn `top`, or of a tenant.
 
-        Running turns count with the steps and calls they have finished. For a tenant: turns with events after `since`.
+        Running turns count with the steps and calls they have finished. For a tenant: turns with events after `since`,
+        to within a minute.
         """
         ...
 

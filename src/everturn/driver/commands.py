@@ -100,6 +100,7 @@ class CommandHandler:
         """Carry out pending commands until none can proceed: one command may unblock an earlier one."""
         while self.inbox_changed or self.pending:
             if self.inbox_changed:
+                await self._ledger.commit([])  # the inbox still has a command whose turn is only staged
                 self.inbox_changed = False
                 self.pending = await self._setup.store.inbox(self._ledger.session)
             self.unknown_agents.clear()
@@ -111,6 +112,7 @@ class CommandHandler:
 
     async def _carry_out(self, command: AnyCommand) -> bool:  # noqa: C901 - one line for each command
         """Carry out a command; False if it has to wait."""
+        await self._ledger.commit([])  # the start of a turn may be staged: this command acts on what is written
         match command:
             case Send():
                 return await self._send(command)
@@ -220,7 +222,8 @@ class CommandHandler:
         is_checked = bool(self._setup.hooks["on_input"])
         title = derive_title(command.parts) if started.untitled and not is_checked else ""
         title_event = [TitleSet(turn=command.turn, at=started.at, title=title)] if title else []
-        await self._ledger.commit([started, *title_event])
+        # Until its first request a turn only reads, unless code of the application runs: that commits first.
+        self._ledger.stage([started, *title_event])
         return True
 
     def _options_of(self, command: Send, info: SessionInfo) -> TurnOptions | None:

@@ -64,8 +64,7 @@ class Drive:
             while True:
                 await self._commands.carry_out_all()
                 await self._handle_deadlines()
-                if not self.is_releasing:
-                    self._start_runs()
+                await self._start_or_write()
                 if not self._active and not self._turns_with_tools:
                     return
                 if self._turns_with_tools and self.is_releasing and not self.is_process_stopping:
@@ -215,6 +214,13 @@ class Drive:
             self._active[state.id][0].notify_arrival()
 
     # Runs --------------------------------------------------------------------------------------------------------
+
+    async def _start_or_write(self) -> None:
+        """Start runs; the start of a turn that does not run here may be staged, and is written."""
+        if not self.is_releasing:
+            self._start_runs()
+        if not self._active.keys() >= self._ledger.turns.keys():
+            await self._ledger.commit([])
 
     def _start_runs(self) -> None:
         self._unknown_agents.clear()

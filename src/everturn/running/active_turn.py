@@ -370,6 +370,7 @@ class ActiveTurn:
         opened = agent.open_dependencies(self.info) if agent is not None else None
         if opened is None:
             return
+        await self.commit([])  # the factory acts on a turn that is written
         scope = DependencyScope(opened)
         try:
             await scope.open()

@@ -49,6 +49,15 @@ USAGE_EVENTS: frozenset[type[Event]] = frozenset(
 """The events that change how much a turn has used, or when it last did."""
 
 DAY = 86_400
+USAGE_TIME_STEP = 60.0  # seconds
+
+
+def usage_time(before: float, now: float) -> float:
+    """Return the time of a turn's usage after an event at `now`: it moves by minutes, and at midnight (UTC).
+
+    Three indexes have this time: if every step changed it, each would write to all of them.
+    """
+    return now if not 0 <= now - before < USAGE_TIME_STEP or now // DAY != before // DAY else before
 
 
 class TurnUsage(Struct):
@@ -57,7 +66,7 @@ class TurnUsage(Struct):
     tenant: str
     home: str  # the root session; its own if the turn has no parent
     top: str = ""  # the root turn
-    at: float = 0.0  # when its last step, or the turn itself, ended
+    at: float = 0.0  # when its last step, or the turn itself, ended; see `usage_time`
     spent: Spent = Spent()
     agent: str = ""
     by: str = ""  # the user who started it
@@ -184,7 +193,7 @@ class UsageTotals:
             return
         if type(event) is TitleSet and not event.model:  # it is the first message
             return
-        used.at = event.at
+        used.at = usage_time(used.at, event.at)
         if type(event) in (StepFinished, StepInterrupted):
             used.spent += Spent(steps=1, usage=event.usage)
             used.model = getattr(event, "model", "") or used.model  # a fallback

@@ -230,6 +230,8 @@ async def _ask_at_limit(run: ActiveTurn, action: AskAtLimit) -> None:
 async def _begin(run: ActiveTurn) -> None:
     """Let plugins check the input and start; a turn that only compacts its branch has no input, and answers nothing."""
     if run.state.options.compact is None:
+        if run.setup.hooks["on_input"]:
+            await run.commit([])  # the turn itself may be staged
         await input_check.check_turn_input(run)
         if run.state.refusal is None:
             await _start(run)
@@ -272,6 +274,8 @@ async def _step_unless_limited(run: ActiveTurn, action: RequestModel) -> None:
 
 async def _start(run: ActiveTurn) -> None:
     """Run `on_turn_start`, whenever a process takes over the turn; the clean-ups it returns run when it releases it."""
+    if run.setup.hooks["on_turn_start"]:
+        await run.commit([])
     await run.open_dependencies()
     for plugin, method in run.setup.hooks["on_turn_start"]:
         ctx = StartHookContext(run, plugin)

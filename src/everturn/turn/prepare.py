@@ -93,6 +93,8 @@ async def render_step_instructions(run: ActiveTurn) -> str:
 
 
 async def _render(run: ActiveTurn, agent: AgentPort, each_step: bool) -> str:
+    if run.state.step is None:
+        await run.commit([])  # functions of the application act on a turn that is written
     try:
         return replace_surrogates(await agent.render_instructions(await run.run_context(), each_step))
     except Exception as error:

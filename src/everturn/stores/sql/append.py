@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from everturn.core.events import Entry, Event, MessageDeleted, TurnStarted
+from everturn.core.events import Entry, Event, MessageDeleted, TitleSet, TurnStarted
 from everturn.core.session_claims import PAUSED_TEXT, QUARANTINED_TEXT, is_quarantined, retry_pause
 from everturn.core.state import TurnState
 from everturn.core.store_ports import SessionClaim, TurnSnapshot, changes_session_list
@@ -193,9 +193,11 @@ def append(
     head, at = after + len(events), events[-1].at if events and rows.has_moved else 0.0
     if len(runs) == 1:
         rows.snapshots = [row for snapshot in snapshots for row in _snapshot_rows(projection, snapshot, head)]
-    shown = max((event.at for event in events if changes_session_list(event)), default=0.0)
+    listed = [event for event in events if changes_session_list(event)]
+    shown = max((event.at for event in listed), default=0.0)
+    starts = all(type(event) in (TurnStarted, TitleSet) for event in listed)
     names = (remove_nul(title), remove_nul(agent))
-    fence = (head, token, leaf, *names, at, shown, rows.has_moved, session, after, epoch)
+    fence = (head, token, leaf, *names, at, shown, starts, rows.has_moved, session, after, epoch)
     accepted = yield Query(say.FENCE, fence)
     if not accepted:
         row = yield from session_row(session)

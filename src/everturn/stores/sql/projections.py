@@ -65,6 +65,7 @@ from everturn.core.tree import MessageTree
 from everturn.core.waits import OpenWaits, apply_to_waits, next_wait
 from everturn.core.webhooks import webhook_event
 from everturn.stores.blob_refs import referenced_blobs
+from everturn.stores.memory_usage import usage_time
 from everturn.wire import dump_claim, dump_event, dump_gate, dump_resolution
 
 TERMINAL: dict[type[Event], str] = {TurnCompleted: "completed", TurnFailed: "error", TurnCancelled: "cancelled"}
@@ -88,7 +89,7 @@ class LiveTurn(Struct):
     steps: int = 0
     calls: int = 0
     usage: Usage = Usage()
-    moved: float = 0.0  # when its last step, or the turn itself, ended
+    moved: float = 0.0  # when its last step, or the turn itself, ended; see `usage_time`
     outcome: str = ""
     agent: str = ""
     by: str = ""  # the user who started it
@@ -299,19 +300,19 @@ def _starts(live: LiveTurn, event: TurnStarted, rows: ProjectionRows) -> None:
 
 
 def _steps(live: LiveTurn, event: StepFinished | StepInterrupted, rows: ProjectionRows) -> None:
-    live.steps, live.usage, live.moved = live.steps + 1, live.usage + event.usage, event.at
+    live.steps, live.usage, live.moved = live.steps + 1, live.usage + event.usage, usage_time(live.moved, event.at)
     live.model = getattr(event, "model", "") or live.model  # a fallback
     rows.used[event.turn] = live
 
 
 def _compacts(live: LiveTurn, event: CompactionFinished | CompactionFailed, rows: ProjectionRows) -> None:
-    live.usage, live.moved = live.usage + event.usage, event.at
+    live.usage, live.moved = live.usage + event.usage, usage_time(live.moved, event.at)
     rows.used[event.turn] = live
 
 
 def _names(live: LiveTurn, event: TitleSet, rows: ProjectionRows) -> None:
     if event.model:
-        live.usage, live.moved = live.usage + event.usage, event.at
+        live.usage, live.moved = live.usage + event.usage, usage_time(live.moved, event.at)
         rows.used[event.turn] = live
 
 
@@ -369,7 +370,8 @@ def _ends(live: LiveTurn, event: TurnFinishing, rows: ProjectionRows) -> None:
 
 
 def _is_over(live: LiveTurn, event: TurnCompleted | TurnFailed | TurnCancelled, rows: ProjectionRows) -> None:
-    live.outcome, live.moved, rows.used[event.turn] = TERMINAL[type(event)], event.at, live
+    live.outcome, live.moved = TERMINAL[type(event)], usage_time(live.moved, event.at)
+    rows.used[event.turn] = live
     if live.has_snapshot:
         live.has_snapshot = False
         rows.without_snapshot.append(event.turn)

@@ -13,6 +13,7 @@ from everturn.stores.sql.database import Statement
 from everturn.stores.sql.event_packs import PACK_EVENTS
 
 END = 2**62  # a position that is behind every other
+SECOND = 1.0
 NEVER = 9e99  # a time that is later than every other: SQLite has no infinity to write down
 
 # A session with work: commands to handle, a turn that is not suspended, or calls whose tools still run.
@@ -655,17 +656,21 @@ OVERDUE = Statement(
 # Appending ----------------------------------------------------------------------------------------------------------------
 
 # A session that made progress counts one try: that of its current driver.
+# On PostgreSQL, `touched` moves by seconds: the WAL of an update has the bytes between the first and the last that change.
+# `moved` is in indexes: the start of a turn (`starts`) leaves it as it is if its command has just moved it.
 FENCE = Statement(
     "fence",
-    """UPDATE sessions SET head = ?, token = ?, leaf = ?, title = ?, agent = ?, touched = max(touched, ?),
-        moved = max(moved, ?), tries = iif(?, 1, tries), quarantined = '', awaited_agent = ''
-    WHERE id = ? AND head = ? AND epoch = coalesce(?, epoch) AND NOT erased""",
-    """UPDATE sessions s SET head = p.head, token = p.token, leaf = p.leaf, title = p.title, agent = p.agent,
-        touched = greatest(s.touched, p.at), moved = greatest(s.moved, p.shown),
+    f"""UPDATE sessions SET head = ?1, token = ?2, leaf = ?3, title = ?4, agent = ?5, touched = max(touched, ?6),
+        moved = iif(?7 >= moved + iif(?8, {SECOND}, 0), ?7, moved), tries = iif(?9, 1, tries), quarantined = '',
+        awaited_agent = ''
+    WHERE id = ?10 AND head = ?11 AND epoch = coalesce(?12, epoch) AND NOT erased""",
+    f"""UPDATE sessions s SET head = p.head, token = p.token, leaf = p.leaf, title = p.title, agent = p.agent,
+        touched = CASE WHEN p.at >= s.touched + {SECOND} THEN p.at ELSE s.touched END,
+        moved = CASE WHEN p.shown >= s.moved + CASE WHEN p.starts THEN {SECOND} ELSE 0 END THEN p.shown ELSE s.moved END,
         tries = CASE WHEN p.has_moved THEN 1 ELSE s.tries END, quarantined = '', awaited_agent = ''
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::float8[], $7::float8[], $8::boolean[],
-        $9::text[], $10::bigint[], $11::bigint[]) WITH ORDINALITY
-        AS p(head, token, leaf, title, agent, at, shown, has_moved, id, after, epoch, n)
+        $9::boolean[], $10::text[], $11::bigint[], $12::bigint[]) WITH ORDINALITY
+        AS p(head, token, leaf, title, agent, at, shown, starts, has_moved, id, after, epoch, n)
     WHERE s.id = p.id AND s.head = p.after AND s.epoch = coalesce(p.epoch, s.epoch) AND NOT s.erased
     RETURNING p.n""",
     returns=True,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -94,7 +95,7 @@ class SqlStore:
         self._snapshots: dict[str, list[TurnSnapshot]] = {}  # to be written with the next append
         self._recent: dict[str, _Recent] = {}
         self._appending: set[str] = set()  # sessions whose database may be ahead of the cache
-        self._name, self._numbers = os.urandom(8).hex(), count(1)
+        self._name, self._numbers = token_urlsafe(6), count(1)
 
     @classmethod
     def sqlite(cls, path: str | Path) -> SqlStore:
@@ -501,7 +502,7 @@ class SqlStore:
         await self._database.aclose()
 
     def _token(self) -> str:
-        return f"{self._name}{next(self._numbers)}"
+        return f"{self._name}{next(self._numbers):06x}"  # of one length: a value that grows moves what is behind it
 
     def _keep(self, session: str, projection: SessionProjection) -> None:
         self._projections[session] = projection
