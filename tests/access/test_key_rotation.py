@@ -164,7 +164,7 @@ async def test_the_command_lists_rotates_and_retires(tmp_path: Path) -> None:
     code, out, _ = await cli("admin", "keys", "rotate", "csrf", "--store", name)
     assert (code, "new keys sign: csrf" in out) == (0, True)
     code, out, _ = await cli("admin", "keys", "list", "--store", name)
-    assert (code, out.count("csrf "), out.count("signs"), out.count("no stored key")) == (0, 2, 1, 4)
+    assert (code, out.count("csrf "), out.count("signs"), out.count("no stored key")) == (0, 2, 1, 5)
     assert old.hex() not in out
     code, _, errors = await cli("admin", "keys", "retire", "--store", name)
     assert (code, "not yet used by every process" in errors) == (2, True)

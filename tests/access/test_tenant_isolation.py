@@ -103,6 +103,7 @@ def test_every_method_takes_a_role() -> None:
         "mcp",
         "memory",
         "prompts",
+        "push",
         "quarantine",
         "schedules",
         "sessions",
@@ -129,7 +130,7 @@ def test_the_roles_are_those_that_were_agreed() -> None:
         "viewer": (
             "accounts.usage admin.grants admin.servers agents files.read follow gates.grants gates.page inbox log.page "
             "log.queue log.tail me memory.list memory.read prompts.instructions prompts.list "
-            "prompts.session_instructions schedules.get schedules.list sessions.context sessions.get sessions.list "
+            "prompts.session_instructions push.get push.subscribe push.unsubscribe schedules.get schedules.list sessions.context sessions.get sessions.list "
             "sessions.messages sessions.search sessions.tree sessions.turn sharing.dismiss_notice sharing.get "
             "sharing.notices sharing.open_link tools traces.get traces.request"
         ),

@@ -84,6 +84,7 @@ OTHER: Final = set(
     "webhooks create_webhook webhook delete_webhook rotate_webhook_secret webhook_deliveries replay_webhook hooks "
     "openai_models openai_chat ai_sdk_chat ai_sdk_resume ai_sdk_stop ai_sdk_answer ag_ui_run "
     "a2a_default_card a2a_card "
+    "push subscribe_push unsubscribe_push "
     "openapi metrics log_out".split()
 )
 """Routes that name no conversation of others: what they return must hold nothing of it."""

@@ -16,7 +16,7 @@ from everturn.server.protocols.a2a import a2a_routes
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
 from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.route import Route
-from everturn.server.routes import accounts, admin, hooks, schedules, settings, sharing, traces, users, webhooks
+from everturn.server.routes import accounts, admin, hooks, push, schedules, settings, sharing, traces, users, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.route_matrix import CANARY, Things, World, a_world, absent, may, state_of
 from tests.helpers.server_app import Answer, ask
@@ -27,6 +27,7 @@ ROUTES: list[Route] = [
     *accounts.ROUTES,
     *sharing.ROUTES,
     *traces.ROUTES,
+    *push.ROUTES,
     *schedules.ROUTES,
     *webhooks.ROUTES,
     *users.ROUTES,

@@ -5,5 +5,10 @@ import { render } from "preact";
 import { applySettings } from "./app/settings";
 import { Shell } from "./app/shell";
 
+// Somebody clicked on a push notification: show what it is about.
+navigator.serviceWorker?.addEventListener("message", ({ data }: MessageEvent<{ type?: string; hash?: string } | null>) => {
+  if (data?.type === "everturn-open" && data.hash) location.hash = data.hash;
+});
+
 applySettings();
 render(<Shell />, document.getElementById("app")!);

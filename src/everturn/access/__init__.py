@@ -27,6 +27,7 @@ Access, by resource:
 - `files`: `access.files`: uploads, blobs, and reverting files
 - `memory`: `access.memory`: the caller's memory files
 - `schedules`: `access.schedules`: messages that start turns at planned times
+- `push`: `access.push`: browsers that are told of approvals
 - `webhooks`: `access.webhooks`: URLs that are told of events
 - `settings`: `access.settings`: models and their keys, and agents, changed at run time
 - `settings_backend`: the port by which settings are checked, encrypted and applied

@@ -21,6 +21,7 @@ from everturn.access.log import LogAccess
 from everturn.access.mcp_offers import McpOfferAccess
 from everturn.access.memory import MemoryAccess
 from everturn.access.prompts import PromptAccess
+from everturn.access.push import PushAccess
 from everturn.access.quarantine import QuarantineAccess
 from everturn.access.roles import needs
 from everturn.access.schedules import ScheduleAccess
@@ -71,6 +72,7 @@ class Access:
         "mcp",
         "memory",
         "prompts",
+        "push",
         "quarantine",
         "schedules",
         "scope",
@@ -85,6 +87,7 @@ class Access:
     def __init__(self, server_context: ServerContext, principal: Principal) -> None:
         self.scope = scope = ScopedAccess(server_context, principal)
         self.prompts = PromptAccess(scope)
+        self.push = PushAccess(scope)
         self.sessions = SessionAccess(scope)
         self.sharing = SharingAccess(scope)
         self.log = LogAccess(scope)

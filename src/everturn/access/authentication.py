@@ -34,6 +34,7 @@ from everturn.core.accounts import (
     User,
     is_at_least,
     lower_role,
+    principal_of,
 )
 from everturn.core.canonical_json import hash_values
 from everturn.core.ports import Clock
@@ -323,23 +324,6 @@ class Authenticator:
 
     async def _note(self, tenant: str, user: str, credential: str, did: str, on: str) -> None:
         await self._accounts.append_audit(AuditRecord(tenant, self._clock.now(), user, credential, did, on))
-
-
-def principal_of(known: KnownCredential, now: float) -> Principal | None:
-    """The principal of a stored credential; None when it is no longer valid. The one place where this is decided."""
-    credential, user, tenant = known.credential, known.user, known.tenant
-    is_over = bool(credential.revoked) or (credential.expires and credential.expires <= now)
-    if is_over or not user.is_active or not tenant.is_active:
-        return None
-    kind = "login" if credential.kind == "login" else "key"
-    return Principal(
-        credential.tenant,
-        credential.user,
-        lower_role(credential.role, user.role),
-        credential.id,
-        kind,
-        credential.expires,
-    )
 
 
 def _remember(cache: dict[str, Any], key: str, value: Any) -> None:

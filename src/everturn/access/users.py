@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from everturn import api
 from everturn.access.accounts import AUDIT_PAGE_LIMIT, REMOVED_USER, new_secret, refuse_higher_role
+from everturn.access.push import remove_pushes
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, check_user_id
 from everturn.core.accounts import User
@@ -40,6 +41,7 @@ class UserAccess:
             await accounts.put_user(replace(account, name="", is_active=False), keeps_owner=True)
             await accounts.records.remove_user(principal.tenant, user, now)
             await accounts.records.revoke_credentials(principal.tenant, user, now, with_keys=True)
+            await remove_pushes(self.scope, user)
             for row in await accounts.records.invitations(principal.tenant):
                 if row.user == user:
                     await accounts.records.revoke_invitation(principal.tenant, row.id, now)

@@ -99,6 +99,23 @@ class Principal(Struct, frozen=True, omit_defaults=True):
     expires: float = 0.0  # 0: until it is revoked
 
 
+def principal_of(known: KnownCredential, now: float) -> Principal | None:
+    """The principal of a stored credential; None when it is no longer valid. The one place where this is decided."""
+    credential, user, tenant = known.credential, known.user, known.tenant
+    is_over = bool(credential.revoked) or (credential.expires and credential.expires <= now)
+    if is_over or not user.is_active or not tenant.is_active:
+        return None
+    kind = "login" if credential.kind == "login" else "key"
+    return Principal(
+        credential.tenant,
+        credential.user,
+        lower_role(credential.role, user.role),
+        credential.id,
+        kind,
+        credential.expires,
+    )
+
+
 def append_to_chain(record: AuditRecord, before: AuditRecord | None) -> AuditRecord:
     """A record with its number and hash, following `before` (None: the first record of its tenant)."""
     n, link = (1, "") if before is None else (before.n + 1, before.hash)

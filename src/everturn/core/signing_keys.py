@@ -13,9 +13,9 @@ from typing import Final, Literal, Protocol, get_args
 
 from msgspec import Struct
 
-KeyName = Literal["callbacks", "csrf", "files", "oidc", "webhooks"]
+KeyName = Literal["callbacks", "csrf", "files", "oidc", "push", "webhooks"]
 """What is signed: callback tokens of external systems, CSRF tokens, handles of uploads, the state of a login with OpenID
-Connect, and (through a secret that is derived for each) deliveries to webhooks."""
+Connect, requests to push services (by a key that is derived), and (through a secret that is derived for each) deliveries to webhooks."""
 
 KEY_NAMES: Final[tuple[KeyName, ...]] = get_args(KeyName)
 

@@ -24,6 +24,19 @@ DeliveryState = Literal["pending", "delivered", "dead"]
 SECRET_PREFIX: Final = "whsec_"
 
 
+class PushTarget(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A browser that is told of approvals by Web Push; its URL is the endpoint of its push service."""
+
+    user: str
+    credential: str  # the login in which it was made; it ends with it
+    p256dh: str  # the public key of the browser, base64url
+    auth: str  # the secret of the subscription, base64url
+    key: str  # the public key of this server that the browser was given
+    language: Literal["en", "zh"] = "en"
+    label: str = ""  # the browser, for its user
+    site: str = ""  # the URL of this server as the browser knows it
+
+
 class Webhook(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A subscription of a tenant: a URL that is told of events. Its secret is derived, and not stored."""
 
@@ -37,6 +50,7 @@ class Webhook(Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int = 1  # of the secret
     rotated: float = 0.0  # until when the secret before is used, too
     disabled: str = ""  # why it is told nothing; "": it is told
+    push: PushTarget | None = None  # a browser, not another system
 
     @property
     def needle(self) -> str:

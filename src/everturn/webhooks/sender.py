@@ -23,6 +23,7 @@ from everturn.egress.client import EgressClient
 from everturn.egress.fetch import FetchLimits
 from everturn.errors import AddressRefused, ConfigError, FetchFailed, StoreUnavailable
 from everturn.failpoints import hit_failpoint
+from everturn.webhooks.push import ENDED, build_push, is_ended
 
 if TYPE_CHECKING:
     from everturn.base_app import BaseApp
@@ -140,6 +141,9 @@ class WebhookSender:
             problem = webhook.disabled if webhook is not None else "the webhook was deleted"
             await self._finish(row, 0, problem, is_final=True)
             return
+        if webhook.push is not None:
+            await self._push(row, webhook)
+            return
         try:
             status = await self._post(row, webhook)
             problem = "" if 200 <= status < 300 else f"the receiver answered {status}"
@@ -149,6 +153,28 @@ class WebhookSender:
         if status == GONE:
             await self._store.put(replace(webhook, disabled="the receiver answered 410 Gone"))
         await self._finish(row, status, problem, is_final=status == GONE)
+
+    async def _push(self, row: Delivery, webhook: Webhook) -> None:
+        """Try to tell a browser. A subscription that its push service or its login ended is deleted."""
+        request = None
+        if webhook.push is not None and not await is_ended(self._app, webhook.push):
+            request = await build_push(self._app, row, webhook)
+            if request is None:  # the gate was answered, or is for others
+                await self._finish(row, 0, "", is_final=True)
+                return
+        status, problem = ENDED[1], "the login has ended"
+        if request is not None:
+            try:
+                sent = await self._client.request("POST", webhook.url, request.headers, request.body, limits=LIMITS)
+                status = sent.status
+                problem = "" if 200 <= status < 300 else f"the push service answered {status}"
+            except (AddressRefused, FetchFailed) as error:
+                status, problem = 0, type(error).__name__  # without the endpoint, which is a secret of the browser
+        hit_failpoint("webhook.sent")
+        if status in ENDED:
+            await self._store.delete(webhook.tenant, webhook.id)
+            return
+        await self._finish(row, status, problem, is_final=False)
 
     async def _finish(self, row: Delivery, status: int, problem: str, is_final: bool) -> None:
         now = self._app.clock.now()

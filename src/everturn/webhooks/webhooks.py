@@ -76,7 +76,7 @@ class Webhooks:
 
     async def list(self, *, tenant: str = LOCAL) -> builtins.list[Webhook]:
         """The webhooks of a tenant, by id."""
-        return await self._app.store.webhooks.list(tenant)
+        return [row for row in await self._app.store.webhooks.list(tenant) if row.push is None]
 
     async def get(self, id: str, *, tenant: str = LOCAL) -> Webhook:
         """One webhook.
@@ -84,7 +84,7 @@ class Webhooks:
         Raises:
             UnknownWebhook: there is none.
         """
-        if (found := await self._app.store.webhooks.get(tenant, id)) is None:
+        if (found := await self._app.store.webhooks.get(tenant, id)) is None or found.push is not None:
             raise UnknownWebhook(f"there is no webhook {id[:80]!r}")
         return found
 
@@ -114,6 +114,7 @@ class Webhooks:
         Raises:
             UnknownWebhook: there is none.
         """
+        await self.get(id, tenant=tenant)
         if not await self._app.store.webhooks.delete(tenant, id):
             raise UnknownWebhook(f"there is no webhook {id[:80]!r}")
 

@@ -1261,6 +1261,17 @@ export interface NewModelSettings {
   readonly key?: string;
 }
 
+/** A push subscription of a browser: its endpoint and keys, as `PushSubscription.toJSON()` has them. */
+export interface NewPushSubscription {
+  readonly endpoint: string;
+  readonly p256dh: string;
+  readonly auth: string;
+  readonly key: string;
+  readonly language?: "en" | "zh";
+  readonly label?: string;
+  readonly site?: string;
+}
+
 /** A new schedule. The same `id` with the same definition is the same schedule. */
 export interface NewSchedule {
   readonly text: string;
@@ -1503,6 +1514,20 @@ export interface ProviderToolPart {
   readonly title?: string;
   readonly text?: string;
   readonly opaque?: Opaque | null;
+}
+
+/** A browser that is told of approvals. */
+export interface PushSubscriptionView {
+  readonly id: string;
+  readonly label: string;
+  readonly created: number;
+  readonly credential: string;
+}
+
+/** The public key to subscribe with, base64url ("": there is no push), and the browsers of the caller. */
+export interface PushView {
+  readonly key: string;
+  readonly subscriptions: readonly (PushSubscriptionView)[];
 }
 
 /** Write the instructions of the caller, for all their sessions; with `shared` of the tenant. "" removes them. */

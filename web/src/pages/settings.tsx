@@ -8,11 +8,14 @@ import { updateSettings, settings, type Settings } from "../app/settings";
 import { useStore } from "../app/store";
 import { language } from "../app/texts";
 import { BROWSER_TOOLS, type BrowserTool } from "../sandbox/tools";
+import { lazy } from "../app/lazy";
 import { Button, Field } from "../ui/components";
 import { ChangePassword } from "./changePassword";
 import "./settings.css";
 import { useTexts } from "../locales/settings.gen";
 import { useTexts as useKeys } from "../locales/settingsKeys.gen";
+
+const Push = lazy(async () => (await import("./push")).Push, true);
 
 export function SettingsPage() {
   const t = useTexts();
@@ -29,6 +32,7 @@ export function SettingsPage() {
           <SelectSetting label={t.theme} value={theme} options={[["auto", t.system], ["light", t.light], ["dark", t.dark]]} onPick={(theme) => updateSettings({ theme })} />
         </Section>
         <Notifications />
+        <Push />
         <Section title={t.tools} hint={t.toolsHint}>{BROWSER_TOOLS.map((tool) => <ToolPolicy key={tool.name} tool={tool} />)}</Section>
         <Section title={t.prompts} hint={t.promptsHint}><a class="button" href="#/prompts">{t.open}</a></Section>
         <Section title={t.memory} hint={t.memoryHint}><a class="button" href="#/memory">{t.open}</a></Section>

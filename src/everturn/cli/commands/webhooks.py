@@ -130,7 +130,7 @@ class WebhookStoreBackend:
         self._store, self._tenant, self._egress = store, tenant, EgressClient((), allow)
 
     async def webhooks(self) -> list[api.WebhookView]:
-        return [webhook_view(row) for row in await self._store.webhooks.list(self._tenant)]
+        return [webhook_view(row) for row in await self._store.webhooks.list(self._tenant) if row.push is None]
 
     async def create_webhook(self, webhook: api.NewWebhook) -> api.WebhookWithSecret:
         events = check_events(webhook.events)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 from starlette.responses import Response
 
 from everturn.access.authentication import Authenticator
+from everturn.access.push import remove_pushes
 from everturn.access.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal
@@ -237,7 +238,9 @@ class _PublicHandlers:
             raise RequestError(
                 "unfit", "only browser logins can log out; revoke an API key with DELETE /api/keys/{key}"
             )
-        await self._site.authenticator.log_out(context.access.principal)
+        principal = context.access.principal
+        await self._site.authenticator.log_out(principal)
+        await remove_pushes(context.access.scope, principal.user, principal.credential)
         expired = login_cookie(self._site.options, self._cookie_name(context), "", 0)
         return Response(status_code=204, headers={"set-cookie": expired})
 
@@ -297,6 +300,13 @@ def public_routes(site: PublicSite) -> list[Route]:
         _public("/readyz", "ready", "Readiness: the node accepts requests.", handlers.ready, "text/plain", required),
         _public("/", "front", "The web UI.", handlers.start_page, "text/html"),
         _public("/assets/{name}", "asset", "A file of the web UI.", handlers.pages.asset, "*/*"),
+        _public(
+            "/push-worker.js",
+            "push_worker",
+            "The service worker that shows push notifications.",
+            handlers.pages.push_worker,
+            "text/javascript",
+        ),
         _public("/branding.css", "branding_style", "The colours of the web UI.", handlers.branding.style, "text/css"),
         _public("/branding/logo", "branding_logo", "The logo of the web UI.", handlers.branding.logo, "*/*"),
         Route(
@@ -362,7 +372,7 @@ def public_routes(site: PublicSite) -> list[Route]:
 
 def _public(path: str, name: str, about: str, handler: Handler, media: str, *query: Param, status: int = 200) -> Route:
     return Route(
-        is_cheap=name in ("alive", "ready", "asset"),
+        is_cheap=name in ("alive", "ready", "asset", "push_worker"),
         method="GET",
         path=path,
         name=name,

@@ -35,13 +35,13 @@ POLICY: Final = "; ".join(
         "font-src 'self'",
         "connect-src 'self'",
         "frame-src 'self'",
-        "worker-src 'none'",
+        "worker-src 'self'",  # push-worker.js
         "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
+        "trusted-types everturn-push",  # for the address of that worker, which is a constant
     )
 )
 TYPES: Final = {
@@ -57,6 +57,7 @@ MIN_COMPRESS_BYTES: Final = 512  # bytes; shorter files are not worth compressin
 NO_DEVICES: Final = "camera=(), microphone=(), geolocation=(), usb=(), serial=(), payment=()"
 """The Permissions-Policy: the devices that our pages never use."""
 
+PUSH_WORKER: Final = "push-worker.js"
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 
 
@@ -109,6 +110,13 @@ class WebAssets:
         if path.parent != self._root / "assets" or path.suffix not in TYPES or not path.is_file():
             raise RequestError("unknown")
         return _respond(context, self._read(f"assets/{name}"), {"cache-control": IMMUTABLE})
+
+    async def push_worker(self, context: HttpRequestContext) -> Response:
+        """The service worker for push notifications. It is checked again at every update: its name never changes."""
+        if not (self._root / PUSH_WORKER).is_file():
+            raise RequestError("unknown")
+        headers = {"cache-control": "no-cache", "content-security-policy": "default-src 'none'"}
+        return _respond(context, self._read(PUSH_WORKER), headers)
 
     def _open(self, name: str) -> AssetFile:
         path = self._root / name
