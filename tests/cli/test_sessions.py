@@ -15,6 +15,8 @@ from everturn import Chat, tool
 from everturn.cli import main
 from everturn.cli.commands import sessions
 from everturn.cli.connect_token import load_connect_token
+from everturn.core.chunks import FinishChunk, UsageChunk
+from everturn.core.parts import Usage
 from everturn.errors import ConfigError
 from everturn.events import GateOpened
 from everturn.stores.registry import get_store, without_password
@@ -42,6 +44,14 @@ async def talk(store: Path, session: str, *script: object, until: type[object] |
         if isinstance(event, until):
             break
     await chat.aclose()
+
+
+async def cached_talk(store: Path, session: str, *usages: Usage) -> None:
+    """A conversation whose requests used these tokens."""
+    answers = [[say("Noon."), [[UsageChunk(usage), FinishChunk("stop")]]] for usage in usages]
+    async with Chat(ScriptedModel(*answers), store=str(store), session=session) as chat:
+        for _ in usages:
+            await (await chat.send("When is lunch?"))
 
 
 @pytest.fixture
@@ -249,3 +259,17 @@ def test_one_is_renamed_pinned_archived_and_labelled(store: str, capsys: pytest.
     assert listed("--label", "work") == []
     assert "no session 'dinner'" in done(capsys, "sessions", "pin", "dinner", "--store", store, code=2)
     assert "visible character" in done(capsys, "sessions", "rename", "lunch", " ", "--store", store, code=2)
+
+
+def test_the_cache_of_one_is_shown_by_its_requests(store: str, capsys: pytest.CaptureFixture[str]):
+    used = (Usage(12_050, 5, written=12_000), Usage(12_050, 5, cached=12_000), Usage(12_050, 5))
+    asyncio.run(cached_talk(Path(store), "cached", *used))
+
+    lines = done(capsys, "sessions", "show", "cached", "--cache", "--store", store).splitlines()
+    assert [line.split()[1:] for line in lines[1:]] == [
+        ["1", "12,050", "0", "0", "12,000"],
+        ["1", "12,050", "12,000", "12,000", "0"],
+        ["1", "12,050", "12,000", "0", "0", "unexpected"],
+    ]
+    told = done(capsys, "sessions", "show", "cached", "--cache", "--json", "--store", store).splitlines()
+    assert [json.loads(line).get("cause", "") for line in told] == ["", "", "unexpected"]

@@ -257,7 +257,8 @@ def _is_thinking(group: str, body: JsonObject) -> bool:
         case "messages":
             return body.get("thinking", {}).get("type") == "enabled"
         case "bedrock":
-            return "thinking" in body.get("additionalModelRequestFields", {})
+            extra: JsonObject = body.get("additionalModelRequestFields", {})
+            return extra.get("thinking", {}).get("type") == "enabled"
         case "gemini-2" | "gemini-3":
             return shows_thoughts(body)
         case "ollama":

@@ -1,5 +1,7 @@
 """Amazon Bedrock: requests fit botocore's model of the service, signatures are botocore's, and credentials go to AWS only."""
 
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import base64
@@ -101,7 +103,7 @@ def serialized(body: dict[str, Any], model: str) -> dict[str, Any]:
     params = {"modelId": model, **with_bytes(copy.deepcopy(body))}
     report = ParamValidator().validate(params, CONVERSE.input_shape)
     assert not report.has_errors(), report.generate_report()
-    return create_serializer("rest-json").serialize_to_request(params, CONVERSE)
+    return create_serializer("rest-json", True).serialize_to_request(params, CONVERSE)
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -113,6 +115,8 @@ CASES: dict[str, dict[str, Any]] = {
     "no tool": {"tool_choice": "none"},
     "a schema": {"output_schema": SCHEMA},
     "thinking": {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+    "a lifetime of the cache": {"cache": "1h"},
+    "no cache": {"cache": False},
     "an effort": {"reasoning": "high"},
     "a guardrail": {
         "guardrailConfig": {"guardrailIdentifier": "abc123", "guardrailVersion": "1", "trace": "enabled"},
@@ -189,7 +193,8 @@ def signature_of(request: HttpRequest, credentials: Credentials, region: str) ->
 async def test_a_signature_is_that_of_botocore(model: str, token: str) -> None:
     request = await sent(f"bedrock:{model}", environ={**ENVIRON, "AWS_SESSION_TOKEN": token})
 
-    credentials = Credentials(*KEYS.values(), token or None)
+    access_key, secret_key = KEYS.values()
+    credentials = Credentials(access_key, secret_key, token or None)
     assert request.headers["authorization"] == signature_of(request, credentials, "eu-central-1")
     assert request.headers.get("x-amz-security-token", "") == token
 

@@ -354,6 +354,17 @@ def test_anthropic_marks_nothing_where_nobody_wants_a_cache() -> None:
     assert "cache_control" not in json.dumps(build("anthropic", user("hi"), params={"cache": False}))
 
 
+def test_anthropic_is_told_how_long_to_keep_what_is_cached() -> None:
+    body = build("anthropic", user("hi"), system="Be brief.", params={"cache": "1h"})
+
+    assert json.dumps(body).count("cache_control") == 3
+    assert body["messages"][0]["content"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert "cache" not in body
+    assert "cache" not in build("openai", user("hi"), params={"cache": "1h"})  # it caches by itself
+    with pytest.raises(ModelError, match="'5m', '1h'"):
+        build("anthropic", user("hi"), params={"cache": "2h"})
+
+
 def test_anthropic_is_told_of_tools_that_were_called_once() -> None:
     body = build("anthropic", user("hi"), assistant_message(call()), tool_message(result()), tools=[])
 

@@ -1,5 +1,7 @@
 """Event streams of AWS: our decoder and botocore's read the same, however the bytes are cut, and refuse the same damage."""
 
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import json

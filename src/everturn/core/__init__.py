@@ -22,6 +22,7 @@ Modules, in reading order:
 - `requests`: the provider-neutral model request
 - `token_estimate`, `context_size`: tokens of a request, counted and estimated, and its limit
 - `context_report`: what fills the context window, as people see it
+- `cache_health`: what requests read from the provider's prompt cache, and why it was less than expected
 - `compaction_plan`, `compaction`: what a compaction replaces, and what a model reads after it
 - `call_index`: the calls that a compaction replaced
 - `history`: earlier messages rendered into a model request

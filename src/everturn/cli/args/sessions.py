@@ -124,10 +124,19 @@ def _add_sessions(commands: Any) -> None:
         kinds,
         "show",
         "print the messages of a conversation",
-        examples=("everturn sessions show SESSION | less", "everturn sessions show SESSION --json"),
+        examples=(
+            "everturn sessions show SESSION | less",
+            "everturn sessions show SESSION --json",
+            "everturn sessions show SESSION --cache",
+        ),
         codes=CODES,
     )
     show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON, one message per line")
+    show.add_argument(
+        "--cache",
+        action="store_true",
+        help="instead, print what each request read from the provider's prompt cache, and why it was less than expected",
+    )
     erase = add_command(
         kinds,
         "erase",

@@ -23,6 +23,7 @@ import msgspec
 
 from everturn.cli.output import confirm, is_terminal, show_slow_operation
 from everturn.cli.store.backends import SessionChange, SessionRow, StoreBackend, open_backend
+from everturn.core.cache_health import CacheRead, read_cache_health
 from everturn.core.events import TurnStarted
 from everturn.core.messages import Message
 from everturn.core.parts import (
@@ -118,6 +119,8 @@ def _shorten(text: str) -> str:
 
 
 async def _show(options: argparse.Namespace) -> int:
+    if options.cache:
+        return await _show_cache(options)
     with show_slow_operation("reading the session"):
         async with open_backend(options) as place:
             messages = await place.messages(options.session)
@@ -127,6 +130,29 @@ async def _show(options: argparse.Namespace) -> int:
         else:
             print("\n".join(render_message(message)))
     return 0
+
+
+async def _show_cache(options: argparse.Namespace) -> int:
+    with show_slow_operation("reading the session"):
+        async with open_backend(options) as place:
+            if not isinstance(place, StoreBackend):
+                raise ConfigError("--cache reads the log of a store; name one with --store")
+            await place.require_session(options.session)
+            entries = await place.store.events(options.session)
+    reads = read_cache_health(entry.event for entry in entries)
+    for line in map(as_json, reads) if options.json else render_cache(reads):
+        print(line)
+    return 0
+
+
+def render_cache(reads: Iterable[CacheRead]) -> list[str]:
+    """Render the cache reads of a session's requests: a line each, with the cause where the cache collapsed."""
+    rows = [f"{'turn':<14} {'step':>4} {'input':>9} {'expected':>9} {'read':>9} {'written':>9}"]
+    for one in reads:
+        counts = "".join(f" {count:>9,}" for count in (one.input, one.expected, one.read, one.written))
+        cause = f"  {one.cause}" if one.cause else ""
+        rows.append(f"{escape_unprintable(one.turn)[-14:]:<14} {one.step:>4}{counts}{cause}")
+    return rows
 
 
 def render_message(message: Message) -> list[str]:

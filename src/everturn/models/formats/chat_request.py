@@ -15,7 +15,7 @@ from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, file_kind, move_files_to_user
 from everturn.models.formats.memo import Memo
 from everturn.models.formats.notices import CONTINUE, INTERRUPTED, notice_text, user_content
-from everturn.models.formats.params import CACHE, encode_body, schema_name, take_params
+from everturn.models.formats.params import encode_body, schema_name, take_params
 from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
@@ -56,8 +56,8 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
     writer = _ChatMessages(request, profile, origin, names)
     if profile.must_alternate or not profile.can_follow_tool or profile.has_cache_markers:
         messages = _with_prefix(list(writer.in_turn()), request, profile)
-        if profile.has_cache_markers and params.cache:
-            _mark(messages)
+        if params.cache_marker is not None:
+            _mark(messages, params.cache_marker)
         body["messages"] = messages
     else:
         body["messages"] = _with_prefix(writer.plain(), request, profile)
@@ -267,11 +267,11 @@ def _listed(content: str | list[Json] | None) -> list[Json]:
     return content if isinstance(content, list) else [_text(content)] if content else []
 
 
-def _mark(messages: list[Json]) -> None:
+def _mark(messages: list[Json], marker: Json) -> None:
     """Add cache markers: to the system prompt, and to the last two user messages."""
     users = [at for at, message in enumerate(messages) if message["role"] == "user"]
     for at in {*(at for at in (0,) if messages[0]["role"] == "system"), *users[-2:]}:
         parts = _listed(messages[at]["content"])
         if parts:
-            marked: Mapping[str, Any] = {**parts[-1], "cache_control": CACHE}
+            marked: Mapping[str, Any] = {**parts[-1], "cache_control": marker}
             messages[at] = {**messages[at], "content": [*parts[:-1], marked]}

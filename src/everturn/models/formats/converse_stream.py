@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -153,7 +153,7 @@ class ConverseDecoder:
         """Raise the error that an event reports; any other event is one that nobody needs."""
         event = decode_leniently(data, dict[str, Any])
         for name, told in event.items():
-            fields: dict[str, Any] = told if isinstance(told, dict) else {}
+            fields = _object(told)
             message = fields.get("message") or fields.get("originalMessage") or name
             if name == UNMODELED:
                 raise stream_error({**fields, "message": message}, self._origin.names)
@@ -218,13 +218,15 @@ def _join_blobs(pieces: Sequence[str]) -> str:
 
 
 def _read_citation(raw: dict[str, Any], size: int) -> Citation:
-    location = raw.get("location")
-    web: Any = location.get("web") if isinstance(location, dict) else None
-    url = web.get("url") if isinstance(web, dict) else None
+    url = _object(_object(raw.get("location")).get("web")).get("url")
     contents = raw.get("sourceContent")
-    pieces: list[Any] = contents if isinstance(contents, list) else []
-    quote = "".join(str(piece.get("text") or "") for piece in pieces if isinstance(piece, dict))
+    pieces = cast("list[object]", contents) if isinstance(contents, list) else []
+    quote = "".join(str(_object(piece).get("text") or "") for piece in pieces)
     return Citation(0, size, str(url or raw.get("source") or ""), str(raw.get("title") or ""), quote)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _read_usage(usage: _ConverseUsage | None) -> Usage | None:

@@ -18,7 +18,7 @@ from everturn.core.requests import ModelRequest, RequestCall, RequestPart, Reque
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import as_base64, as_note, as_text, file_kind, move_files_to_user
 from everturn.models.formats.notices import CONTINUE, notice_text
-from everturn.models.formats.params import CACHE, encode_body, take_params
+from everturn.models.formats.params import encode_body, take_params
 from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
 from everturn.models.formats.provider_tools import declare_tools, find_replayable
 from everturn.models.formats.tool_names import CallIds, ToolNames
@@ -65,8 +65,8 @@ def build_body(request: ModelRequest, profile: Profile, origin: Origin) -> tuple
     if tools or provider_tools:
         body["tools"] = [*tools, *provider_tools]
     _fit_thinking(body, messages, params.max_tokens is None)
-    if profile.has_cache_markers and params.cache:
-        _add_cache_markers(body, messages)
+    if params.cache_marker is not None:
+        _add_cache_markers(body, messages, params.cache_marker)
     body["messages"] = messages
     return body, names
 
@@ -262,11 +262,11 @@ def _remove_thinking(messages: Sequence[Json]) -> None:
             break
 
 
-def _add_cache_markers(body: Json, messages: Sequence[Json]) -> None:
+def _add_cache_markers(body: Json, messages: Sequence[Json], marker: Json) -> None:
     """Add cache markers: to the tools, the system prompt, and the last two user messages."""
     for blocks in (body.get("tools"), body.get("system")):
         if blocks:
-            blocks[-1]["cache_control"] = CACHE
+            blocks[-1]["cache_control"] = marker
     users = [message for message in messages if message["role"] == "user"]
     for message in users[-2:]:
-        message["content"][-1] = {**message["content"][-1], "cache_control": CACHE}
+        message["content"][-1] = {**message["content"][-1], "cache_control": marker}

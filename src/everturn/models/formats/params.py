@@ -4,6 +4,7 @@ max_tokens      the maximum length of an answer
 reasoning       "none", "low", "medium", "high", …: how much a model thinks first; see `reasoning_effort`
 output_schema   the JSON schema of the answer, as `structured_output` has written it for the vendor
 tool_choice     "auto", "none", "required", or the name of a tool
+cache           whether a request has cache markers, where the format has them, or how long a prefix is kept: "5m", "1h"
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ RESERVED: Mapping[str, str] = {
     "tools": "a vendor's own tools are not supported yet; your own are Chat(tools=[…])",
 }
 _FIXED: Mapping[str, object] = {"stream": True, "store": False}  # the value that is set anyway is allowed
-CACHE = {"type": "ephemeral"}
+CACHE_LIFETIMES = ("5m", "1h")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -45,7 +46,7 @@ class Params(Struct):
     max_tokens: int | None = None
     output_schema: dict[str, Any] | None = None
     tool_choice: str | dict[str, Any] | None = None
-    cache: bool = True
+    cache_marker: dict[str, str] | None = None  # None: nothing is marked
 
 
 def refuse_reserved(params: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
@@ -71,7 +72,7 @@ def take_params(request: ModelRequest, profile: Profile, reserved: Mapping[str, 
     """
     merged: Mapping[str, Any] = {**profile.params, **request.params} if profile.params else request.params
     if not merged:
-        return Params({})
+        return Params({}, cache_marker=_cache_marker(True) if profile.has_cache_markers else None)
     merged = write_reasoning(merged, profile)
     refuse_reserved(merged, reserved)
     rest = {key: value for key, value in merged.items() if key not in reserved}
@@ -80,13 +81,28 @@ def take_params(request: ModelRequest, profile: Profile, reserved: Mapping[str, 
         max_tokens=rest.pop("max_tokens", None),
         output_schema=rest.pop("output_schema", None),
         tool_choice=rest.pop("tool_choice", None),
-        cache=rest.pop("cache", True),
+        cache_marker=_cache_marker(rest.pop("cache", True)) if profile.has_cache_markers else None,
     )
+    rest.pop("cache", None)  # where a provider caches by itself
     rest.pop("output_mode", None)  # without a schema it says nothing
     if not request.tools:  # vendors refuse a tool choice without tools
         params.tool_choice = None
         rest.pop("parallel_tool_calls", None)
     return params
+
+
+def _cache_marker(cache: object) -> dict[str, str] | None:
+    """The marker of what is to be cached. Without a lifetime it is the provider's own.
+
+    Raises:
+        ModelError: it is no lifetime that a provider has.
+    """
+    if cache in CACHE_LIFETIMES:
+        return {"type": "ephemeral", "ttl": str(cache)}
+    if not isinstance(cache, bool):
+        known = ", ".join(map(repr, CACHE_LIFETIMES))
+        raise ModelError(f"params: cache={cache!r} is neither true, false, nor a lifetime: {known}", kind="request")
+    return {"type": "ephemeral"} if cache else None
 
 
 def encode_body(body: dict[str, Any]) -> bytes:
