@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -164,12 +164,16 @@ class Editor:
 
 @asynccontextmanager
 async def open_editor(
-    home: Path, *words: str, choose: Choose = lambda _: "allow_once", initialize: bool = True
+    home: Path,
+    *words: str,
+    choose: Choose = lambda _: "allow_once",
+    initialize: bool = True,
+    program: Sequence[str] = ACP,
 ) -> AsyncGenerator[Editor]:
     """Start the agent, with a home of its own."""
     with (home / "stderr.txt").open("ab") as errors:
         process = await asyncio.create_subprocess_exec(
-            *ACP, *words, stdin=PIPE, stdout=PIPE, stderr=errors, env=plain(home), cwd=home, limit=2**26
+            *program, *words, stdin=PIPE, stdout=PIPE, stderr=errors, env=plain(home), cwd=home, limit=2**26
         )
     editor = Editor(process, choose)
     try:
