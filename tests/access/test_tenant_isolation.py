@@ -101,6 +101,7 @@ def test_every_method_takes_a_role() -> None:
         "hooks",
         "log",
         "mcp",
+        "mcp_settings",
         "memory",
         "prompts",
         "quarantine",

@@ -25,6 +25,7 @@ from tests.helpers.offering_mcp_server import offering_server
 from tests.web.page_measurements import axe
 
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
+SLOW = 60_000  # ms: a first connection loads a library, on a machine that may be busy
 KEY, TOKEN = "sk-canary-0123456789abcdef", "Bearer canary-token-0123456789"
 
 
@@ -33,16 +34,15 @@ class World:
 
     def __init__(self) -> None:
         self.provider, self.mcp = "", ""
-        self.requests: list[Any] = []
         self._loop = asyncio.new_event_loop()
         self._is_ready, self._leave = threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
 
     async def _serve(self) -> None:
         async with Provider() as provider, offering_server() as mcp:
-            call = [Call("notes_add", {"a": 40, "b": 2})]
+            call = [Call("notes_add", '{"a": 40, "b": 2}')]
             provider.script("adder", [call, [Say("Together that is 42.")]])
-            self.provider, self.mcp, self.requests = f"{provider.url}/v1", mcp, provider.seen
+            self.provider, self.mcp = f"{provider.url}/v1", mcp
             self._is_ready.set()
             await self._leave.wait()
 
@@ -122,15 +122,15 @@ def add_server(page: Page, world: World) -> None:
     look(page, "mcp-form")
     page.get_by_role("button", name="Save").click()
     server = page.get_by_role("article", name="notes")
-    expect(server.get_by_text("new or changed")).to_be_visible(timeout=15_000)
+    expect(server.get_by_text("new or changed")).to_be_visible(timeout=SLOW)
     look(page, "mcp-waits")
     server.get_by_role("button", name="Review and trust…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("new tool add")
     look(page, "mcp-trust")
     dialog.get_by_role("button", name="Trust it as shown").click()
-    expect(page.get_by_text("1 tool is trusted.")).to_be_visible(timeout=15_000)
-    expect(server.get_by_text("new or changed")).to_have_count(0, timeout=15_000)
+    expect(page.get_by_text("1 tool is trusted.")).to_be_visible(timeout=SLOW)
+    expect(server.get_by_text("new or changed")).to_have_count(0, timeout=SLOW)
 
 
 def add_agent(page: Page) -> None:
@@ -153,6 +153,7 @@ def invited(page: Page, user: str) -> str:
     return invitation
 
 
+@pytest.mark.timeout(300)
 def test_a_day_from_an_empty_installation_to_an_answered_approval(world: World, link: str, browser: Browser) -> None:
     desk = browser.new_context(viewport={"width": 1440, "height": 900})
     page = desk.new_page()
@@ -168,23 +169,23 @@ def test_a_day_from_an_empty_installation_to_an_answered_approval(world: World, 
     person = browser.new_context()
     chat = person.new_page()
     chat.goto(invitation)
-    chat.get_by_role("button", name="Create account").click()
-    expect(chat.locator(".sidebar .account")).to_contain_text("ben")
+    chat.get_by_role("button", name="Accept and log in").click()
+    expect(chat.locator(".sidebar .account")).to_contain_text("ben", timeout=SLOW)
     chat.get_by_role("combobox", name="Agent").select_option("helper")
     chat.locator("textarea.composer-text").last.fill("What is 40 + 2?")
     chat.keyboard.press("Enter")
-    expect(chat.get_by_text("Only approvers can answer this")).to_be_visible(timeout=20_000)
+    expect(chat.get_by_text("Only approvers can answer this")).to_be_visible(timeout=SLOW)
 
     options: dict[str, Any] = {**PHONE, "color_scheme": "dark", "storage_state": desk.storage_state()}
     phone = browser.new_context(**options)
     small = phone.new_page()
     small.goto(f"{site}#/inbox")
     gate = small.locator("[data-gate][data-open]").first
-    expect(gate).to_be_visible(timeout=15_000)
+    expect(gate).to_be_visible(timeout=SLOW)
     look(small, "approval-phone")
     expect(gate).to_contain_text("notes_add")
     gate.get_by_role("button", name="Allow once").last.click()
-    expect(chat.get_by_role("log")).to_contain_text("Together that is 42.", timeout=20_000)
+    expect(chat.get_by_role("log")).to_contain_text("Together that is 42.", timeout=SLOW)
 
     section(page, "Usage")
     expect(page.get_by_role("row").filter(has_text="ben")).to_be_visible()
@@ -196,11 +197,12 @@ def test_a_day_from_an_empty_installation_to_an_answered_approval(world: World, 
     answers = page.evaluate(f"Promise.all({pages}.map(async (u) => (await fetch(u)).text()))")
     assert KEY not in "".join(answers)
     assert TOKEN.removeprefix("Bearer ") not in "".join(answers)
-    for scheme, language in (("light", "en-US"), ("dark", "zh-CN")):
-        looks: dict[str, Any] = PHONE if language == "zh-CN" else {"viewport": {"width": 1440, "height": 900}}
-        shown = browser.new_context(
-            **looks, color_scheme=scheme, locale=language, storage_state=desk.storage_state()
-        ).new_page()
+    looks: dict[str, dict[str, Any]] = {
+        "desk": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"},
+        "phone-zh": {**PHONE, "color_scheme": "dark", "locale": "zh-CN"},
+    }
+    for name, chosen in looks.items():
+        shown = browser.new_context(**chosen, storage_state=desk.storage_state()).new_page()
         shown.goto(f"{site}#/admin/mcp")
-        expect(shown.get_by_role("article", name="notes")).to_be_visible()
-        look(shown, f"mcp-{scheme}-{language}")
+        expect(shown.get_by_role("article", name="notes")).to_be_visible(timeout=SLOW)
+        look(shown, f"mcp-{name}")
