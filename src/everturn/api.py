@@ -1188,6 +1188,32 @@ class SettingsView(View, frozen=True, kw_only=True):
     keys: list[ModelKeyView] = []
     models: list[ModelSettingsView] = []
     agents: list[AgentSettingsView] = []
+    mcp: list[McpSettingsView] = []
+    programs: list[ProgramView] = []
+    mcp_problem: str = ""  # why no MCP server can be added
+
+
+class McpSettingsView(View, frozen=True, kw_only=True):
+    """An MCP server that an administrator added; the values of its headers or variables are never shown."""
+
+    name: str
+    version: int
+    by: str
+    at: float
+    problem: str = ""
+    url: str = ""
+    program: str = ""  # one that the configuration file offers
+    auth: Literal["none", "oauth"] = "none"
+    values: list[str] = []  # names of headers or variables
+    trusted: int = 0  # tools
+    server: McpView | None = None  # as this node sees it
+
+
+class ProgramView(View, frozen=True, kw_only=True):
+    """A program that the configuration file offers to administrators, and the variables that it takes."""
+
+    name: str
+    variables: list[str] = []
 
 
 class NewModelKey(Body, frozen=True, kw_only=True):
@@ -1208,6 +1234,17 @@ class NewAgentSettings(Body, frozen=True, kw_only=True):
     """An agent. `version` is the one that was seen, 0 for a new agent."""
 
     settings: AgentSettings
+    version: int | None = None
+
+
+class NewMcpSettings(Body, frozen=True, kw_only=True):
+    """An MCP server: a `url` or a `program`. `values` are those of its headers or variables; all "" keeps the ones stored.
+    `version` is the one that was seen, 0 for a new server."""
+
+    url: Annotated[str, Meta(max_length=2000)] = ""
+    program: Annotated[str, Meta(max_length=64)] = ""
+    auth: Literal["none", "oauth"] = "none"
+    values: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=200)], str], Meta(max_length=20)] = {}
     version: int | None = None
 
 
@@ -1457,6 +1494,7 @@ class McpView(View, frozen=True, kw_only=True):
     can_log_in: bool = False
     is_logging_in: bool = False
     login_problem: str = ""
+    is_stored: bool = False  # an administrator added it on the page
 
 
 class McpList(View, frozen=True, kw_only=True):

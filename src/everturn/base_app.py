@@ -539,6 +539,11 @@ class BaseApp:
 
         return publish
 
+    @property
+    def awaits_tools(self) -> bool:
+        """Whether there are tools that are only known when their source has published them."""
+        return any(source.origins for source in self.sources)
+
     def find_tool(self, name: str) -> Tool | None:
         """A present tool by its name."""
         return self.tools.get(name)

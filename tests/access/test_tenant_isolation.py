@@ -101,6 +101,7 @@ def test_every_method_takes_a_role() -> None:
         "hooks",
         "log",
         "mcp",
+        "mcp_settings",
         "memory",
         "prompts",
         "push",
@@ -147,7 +148,8 @@ def test_the_roles_are_those_that_were_agreed() -> None:
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
             "accounts.audit accounts.create_key accounts.keys accounts.put_user accounts.revoke_key accounts.users "
-            "hooks.list memory.erase_user quarantine.cancel quarantine.list quarantine.retry "
+            "hooks.list mcp_settings.delete mcp_settings.log_in mcp_settings.put mcp_settings.retry mcp_settings.trust "
+            "memory.erase_user quarantine.cancel quarantine.list quarantine.retry "
             "settings.agent_versions settings.delete_agent settings.delete_key settings.delete_model "
             "settings.list settings.put_agent settings.put_key settings.put_model settings.restore_agent "
             "settings.test_key sharing.open_as_administrator users.invitations users.invite users.remove "

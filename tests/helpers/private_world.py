@@ -80,7 +80,7 @@ OTHER: Final = set(
     "quarantine change_password keys make_key revoke_key audit tenants put_tenant erase_memory "
     "schedules create_schedule schedule replace_schedule delete_schedule pause_schedule resume_schedule run_schedule "
     "settings put_model_key delete_model_key test_model_key put_model delete_model put_agent delete_agent "
-    "agent_versions restore_agent "
+    "agent_versions restore_agent put_mcp delete_mcp trust_mcp log_in_mcp retry_mcp "
     "webhooks create_webhook webhook delete_webhook rotate_webhook_secret webhook_deliveries replay_webhook hooks "
     "openai_models openai_chat ai_sdk_chat ai_sdk_resume ai_sdk_stop ai_sdk_answer ag_ui_run "
     "a2a_default_card a2a_card "

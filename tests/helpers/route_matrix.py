@@ -134,6 +134,8 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "put_model": {"settings": {"model": "openai:m"}},
         "put_agent": {"settings": {}},
         "restore_agent": {"version": 1},
+        "put_mcp": {"url": "https://mcp.example.com/mcp"},
+        "trust_mcp": {"hash": "h"},
         "create_webhook": {"url": "https://example.com/hook"},
         "share": {"user": "viewer"},
         "open_link": {"link": ids["share"]},

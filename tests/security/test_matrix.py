@@ -44,6 +44,7 @@ OTHERS = {"openapi", "metrics", "log_out", "change_password"}
 OWN = {
     *("put_model_key", "delete_model_key", "test_model_key", "put_model", "delete_model"),
     *("put_agent", "delete_agent", "agent_versions", "restore_agent"),
+    *("put_mcp", "delete_mcp", "trust_mcp", "log_in_mcp", "retry_mcp"),
     *("put_user", "put_tenant", "erase_memory", "a2a_card", "a2a_call"),
     *("remove_user", "set_user_budget", "reset_password"),
 }
@@ -89,6 +90,7 @@ ELSE: dict[str, set[int]] = {
         for name in ("put_model_key", "delete_model_key", "test_model_key", "put_model", "delete_model")
     },
     **{name: {403, 422} for name in ("put_agent", "delete_agent", "agent_versions", "restore_agent")},
+    **{name: {403, 422} for name in ("put_mcp", "delete_mcp", "trust_mcp", "log_in_mcp", "retry_mcp")},
 }
 """What else may come of being let in, where it is not just as the route says."""
 

@@ -19,6 +19,7 @@ from everturn.access.gates import GateAccess
 from everturn.access.hooks import HookAccess
 from everturn.access.log import LogAccess
 from everturn.access.mcp_offers import McpOfferAccess
+from everturn.access.mcp_settings import McpSettingsAccess
 from everturn.access.memory import MemoryAccess
 from everturn.access.prompts import PromptAccess
 from everturn.access.push import PushAccess
@@ -70,6 +71,7 @@ class Access:
         "hooks",
         "log",
         "mcp",
+        "mcp_settings",
         "memory",
         "prompts",
         "push",
@@ -98,6 +100,7 @@ class Access:
         self.schedules = ScheduleAccess(scope)
         self.webhooks = WebhookAccess(scope)
         self.settings = SettingsAccess(scope)
+        self.mcp_settings = McpSettingsAccess(scope)
         self.hooks = HookAccess(scope)
         self.accounts = AccountAccess(scope)
         self.users = UserAccess(scope)

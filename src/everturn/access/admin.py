@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from everturn import api
 from everturn.access.explain import agent_warnings, explain_call
 from everturn.access.gates import GateAccess, is_grant_shown, revoke_checked
+from everturn.access.mcp_views import server_hash, server_view
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess
 from everturn.core.accounts import is_at_least
-from everturn.core.canonical_json import encode_canonical, hash_values, replace_surrogates_in
+from everturn.core.canonical_json import encode_canonical, replace_surrogates_in
 from everturn.core.options import REVIEWS
 from everturn.core.rules.policy import PolicyDecision, Rule
 from everturn.core.rules.shadowed_rules import find_shadowed_rules
@@ -206,10 +206,10 @@ class AdminAccess:
             HashMismatch: the server has changed since.
         """
         source, spec = self._named_server(server)
-        if _hash(source, spec) != seen.hash:
+        if server_hash(source, spec) != seen.hash:
             raise HashMismatch("this server has changed since it was shown; review it again")
         await self.scope.audit_action("mcp.trust", server, hash=seen.hash)
-        if _hash(source, spec) != seen.hash:  # it may have changed during the audit write
+        if server_hash(source, spec) != seen.hash:  # it may have changed during the audit write
             raise HashMismatch("this server has changed since it was shown; review it again")
         await source.trust(server)
 
@@ -250,33 +250,17 @@ class AdminAccess:
         raise UnknownServer("there is no such server")
 
     def _server(self, source: McpServers, spec: ServerSpec, status: ServerStatus) -> api.McpView:
-        tools = self.scope.server_context.app.tools
-        shown = api.McpView(
-            name=spec.name,
-            transport="http" if spec.url else "stdio",
-            state=status.state,
-            since=status.since,
-            title=status.title,
-            tools=[
-                api.McpToolView(name=name, description=tools[name].spec.description, is_changed=name in status.changed)
-                for name in status.tools
-                if name in tools
-            ],
-        )
-        if not self._is_operator:
-            return shown
-        address = urlsplit(spec.url)
-        return replace(
-            shown,
-            reason=status.reason,
-            problems=list(status.problems),
-            runs=f"{address.scheme}://{address.netloc}{address.path}" if spec.url else spec.command,
-            variables=sorted(spec.headers if spec.url else spec.env),
-            changes=source.changes(spec.name) if status.changed else [],
-            hash=_hash(source, spec),
-            can_log_in=spec.auth == "oauth",
-            is_logging_in=source.logins.is_waiting(spec.name),
-            login_problem=source.logins.problem(spec.name),
+        whole = server_view(source, spec, status)
+        if self._is_operator:
+            return whole
+        return api.McpView(
+            name=whole.name,
+            transport=whole.transport,
+            state=whole.state,
+            since=whole.since,
+            title=whole.title,
+            tools=whole.tools,
+            is_stored=whole.is_stored,
         )
 
     # The model ---------------------------------------------------------------------------------------------------------
@@ -297,12 +281,3 @@ class AdminAccess:
             has_agent=False,
             options=[],
         )
-
-
-def _hash(source: McpServers, spec: ServerSpec) -> str:
-    """The hash of everything that is trusted with a server: how it is started or reached, and each of its tools."""
-    try:
-        tools = sorted(fact.hash for fact in source.facts(spec.name))
-    except ConfigError:  # not connected yet
-        tools = []
-    return hash_values("server", spec.launch_hash, tools)

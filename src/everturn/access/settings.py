@@ -8,51 +8,42 @@ answer, no audit record and no error.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from everturn import api
+from everturn.access.mcp_settings import NO_MCP, mcp_view
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess
+from everturn.access.setting_writer import NOT_HERE, SettingWriter
 from everturn.access.settings_backend import SettingsBackend
 from everturn.core.settings import (
     AgentSettings,
     KeySettings,
     ModelSettings,
     Setting,
-    SettingBody,
-    SettingKind,
-    SettingStore,
-    check_setting_name,
     decode_body,
-    encode_body,
 )
-from everturn.errors import ConfigError, HashMismatch, UnknownSetting
+from everturn.errors import ConfigError, UnknownSetting
 
-MAX_SETTINGS: Final = 200  # of one kind
-MAX_SECRET: Final = 4096  # characters
 SHOWN_FROM: Final = 16  # characters of a key of which the last four are shown
-NOT_HERE: Final = (
-    "settings cannot be changed here: `editable` under [settings] is false, or this server has no store for them"
-)
 
 
 class SettingsAccess:
     """Access to settings."""
 
-    __slots__ = ("scope",)
+    __slots__ = ("_writer", "scope")
 
     def __init__(self, scope: ScopedAccess) -> None:
-        self.scope = scope
+        self.scope, self._writer = scope, SettingWriter(scope)
 
     @needs("owner")
     async def list(self) -> api.SettingsView:
         """All settings, and what files and the environment define. Never a secret."""
-        await self._require_administrator()
+        await self._writer.require_administrator()
         backend = self.scope.server_context.settings
         if backend is None or not backend.is_editable:
             return api.SettingsView(is_editable=False, problem=NOT_HERE)
-        rows = await self._store.current()
+        rows = await self._writer.store.current()
         return api.SettingsView(
             is_editable=True,
             secret_problem=backend.secret_problem,
@@ -64,6 +55,11 @@ class SettingsAccess:
             keys=[_key_view(row, backend) for row in rows if row.kind == "key"],
             models=[_model_view(row, backend) for row in rows if row.kind == "model"],
             agents=[_agent_view(row, backend) for row in rows if row.kind == "agent"],
+            mcp=[mcp_view(row, backend) for row in rows if row.kind == "mcp"],
+            programs=[
+                api.ProgramView(name=name, variables=list(variables)) for name, variables in backend.programs().items()
+            ],
+            mcp_problem="" if backend.servers is not None else NO_MCP,
         )
 
     # Keys --------------------------------------------------------------------------------------------------------------
@@ -75,26 +71,28 @@ class SettingsAccess:
         Raises:
             ConfigError: the vendor has no keys, the environment has one already, or it cannot be encrypted.
         """
-        backend = await self._backend()
+        backend = await self._writer.backend()
         if vendor not in backend.vendors():
             raise ConfigError(
                 f"there is no vendor {vendor[:40]!r} with a key; there are {', '.join(backend.vendors())}"
             )
-        self._require_free(backend, "key", vendor)
+        self._writer.require_free(backend, "key", vendor)
         shown = _shown_key(request.key)
-        setting = await self._save(backend, "key", vendor, shown, secret=request.key, fingerprint=shown.fingerprint)
+        setting = await self._writer.save(
+            backend, "key", vendor, shown, secret=request.key, fingerprint=shown.fingerprint
+        )
         return _key_view(setting, backend)
 
     @needs("owner")
     async def delete_key(self, vendor: str) -> None:
         """Delete a key, from all versions. Models that need it fail from the next request on."""
-        await self._delete("key", vendor)
+        await self._writer.delete("key", vendor)
 
     @needs("owner")
     async def test_key(self, vendor: str) -> api.KeyTestView:
         """Ask a vendor for its models with the stored key."""
-        backend = await self._backend()
-        setting = await self._get("key", vendor)
+        backend = await self._writer.backend()
+        setting = await self._writer.get("key", vendor)
         tested = await backend.test_key(setting)
         await self.scope.audit_action("setting.test", f"key:{vendor}", version=setting.version)
         return api.KeyTestView(models=list(tested.models), problem=tested.problem, is_refused=tested.is_refused)
@@ -109,12 +107,12 @@ class SettingsAccess:
             ConfigError: it is invalid, its key is missing, or a file has a model of this name.
             HashMismatch: another person has changed it meanwhile.
         """
-        backend = await self._backend()
-        self._require_free(backend, "model", model)
+        backend = await self._writer.backend()
+        self._writer.require_free(backend, "model", model)
         settings = request.settings
         if request.key and not settings.base_url:
             raise ConfigError("only a model with a base_url can have its own key; store the key of a vendor under Keys")
-        before = await self._find("model", model)
+        before = await self._writer.find("model", model)
         known: ModelSettings | None = decode_body(before) if before is not None else None
         keeps_secret = known is not None and known.base_url == settings.base_url and not request.key
         shown = _shown_key(request.key) if request.key else known.key if known is not None and keeps_secret else None
@@ -123,7 +121,7 @@ class SettingsAccess:
         )
         sealed = before.secret if before is not None and keeps_secret else b""
         detail = {"model": body.model, "base_url": body.base_url}
-        saved = await self._save(
+        saved = await self._writer.save(
             backend, "model", model, body, request.version, secret=request.key, sealed=sealed, **detail
         )
         return _model_view(saved, backend)
@@ -135,7 +133,7 @@ class SettingsAccess:
         Raises:
             ConfigError: an agent uses it.
         """
-        await self._delete("model", model)
+        await self._writer.delete("model", model)
 
     # Agents ------------------------------------------------------------------------------------------------------------
 
@@ -147,15 +145,15 @@ class SettingsAccess:
             ConfigError: it is invalid, or a file has an agent of this name.
             HashMismatch: another person has changed it meanwhile.
         """
-        backend = await self._backend()
-        self._require_free(backend, "agent", agent)
-        return _agent_view(await self._save(backend, "agent", agent, request.settings, request.version), backend)
+        backend = await self._writer.backend()
+        self._writer.require_free(backend, "agent", agent)
+        return _agent_view(await self._writer.save(backend, "agent", agent, request.settings, request.version), backend)
 
     @needs("owner")
     async def agent_versions(self, agent: str) -> api.AgentVersionList:
         """All versions of an agent, newest first."""
-        backend = await self._backend()
-        rows = await self._store.versions("agent", agent)
+        backend = await self._writer.backend()
+        rows = await self._writer.store.versions("agent", agent)
         if not rows:
             raise UnknownSetting("there is no such setting")
         return api.AgentVersionList(versions=[_agent_view(row, backend) for row in rows])
@@ -163,14 +161,14 @@ class SettingsAccess:
     @needs("owner")
     async def restore_agent(self, agent: str, request: api.RestoreVersion) -> api.AgentSettingsView:
         """Make an older version of an agent the newest one; a deleted agent comes back."""
-        backend = await self._backend()
-        self._require_free(backend, "agent", agent)
-        rows = await self._store.versions("agent", agent)
+        backend = await self._writer.backend()
+        self._writer.require_free(backend, "agent", agent)
+        rows = await self._writer.store.versions("agent", agent)
         old = next((row for row in rows if row.version == request.version and not row.is_deleted), None)
         if old is None:
             raise UnknownSetting("there is no such setting")
         body: AgentSettings = decode_body(old)
-        saved = await self._save(backend, "agent", agent, body, rows[0].version, restored=request.version)
+        saved = await self._writer.save(backend, "agent", agent, body, rows[0].version, restored=request.version)
         return _agent_view(saved, backend)
 
     @needs("owner")
@@ -180,110 +178,7 @@ class SettingsAccess:
         Raises:
             ConfigError: another agent needs it.
         """
-        await self._delete("agent", agent)
-
-    # What they share ---------------------------------------------------------------------------------------------------
-
-    @property
-    def _store(self) -> SettingStore:
-        return self.scope.store.settings
-
-    async def _require_administrator(self) -> None:
-        """With several tenants, settings of the installation take an operator."""
-        tenants = await self.scope.server_context.accounts.tenants()
-        if sum(tenant.is_active for tenant in tenants) > 1:
-            self.scope.require_role("operator", "what all tenants share")
-
-    async def _backend(self) -> SettingsBackend:
-        await self._require_administrator()
-        backend = self.scope.server_context.settings
-        if backend is None or not backend.is_editable:
-            raise ConfigError(NOT_HERE)
-        return backend
-
-    def _require_free(self, backend: SettingsBackend, kind: SettingKind, name: str) -> None:
-        fixed = next((row for row in backend.fixed() if (row.kind, row.name) == (kind, name)), None)
-        if fixed is not None:
-            raise ConfigError(
-                f"{kind} {name!r} is set in {fixed.where}, which takes precedence; change it there, or choose "
-                "another name"
-            )
-
-    async def _find(self, kind: SettingKind, name: str) -> Setting | None:
-        rows = await self._store.versions(kind, name)
-        return rows[0] if rows and not rows[0].is_deleted else None
-
-    async def _get(self, kind: SettingKind, name: str) -> Setting:
-        found = await self._find(kind, name)
-        if found is None:
-            raise UnknownSetting("there is no such setting")
-        return found
-
-    async def _save(
-        self,
-        backend: SettingsBackend,
-        kind: SettingKind,
-        name: str,
-        body: SettingBody,
-        expected: int | None = None,
-        *,
-        secret: str = "",
-        sealed: bytes = b"",
-        **detail: Any,
-    ) -> Setting:
-        """Check, audit, store and apply a new version. `expected` is the version that the caller has seen."""
-        check_setting_name(name)
-        rows = await self._store.versions(kind, name)
-        number = rows[0].version if rows else 0
-        if expected is not None and expected != (0 if not rows or (rows[0].is_deleted and not detail) else number):
-            raise HashMismatch("this was changed in the meantime; reload it")
-        if len(secret) > MAX_SECRET:
-            raise ConfigError(f"a key has at most {MAX_SECRET} characters")
-        setting = self._version(kind, name, number + 1, encode_body(body), sealed)
-        if secret:
-            setting = backend.seal(setting, secret)
-        current = await self._store.current()
-        if number == 0 and sum(row.kind == kind for row in current) >= MAX_SETTINGS:
-            raise ConfigError(f"there are at most {MAX_SETTINGS} settings of this kind; delete one")
-        await backend.check(_with(current, setting))
-        await self._add(setting, detail)
-        await backend.changed()
-        return setting
-
-    async def _delete(self, kind: SettingKind, name: str) -> None:
-        backend = await self._backend()
-        before = await self._get(kind, name)
-        setting = self._version(kind, name, before.version + 1, before.body, b"", is_deleted=True)
-        if kind != "key":  # a key that leaked is deleted, whatever needs it
-            await backend.check([row for row in await self._store.current() if (row.kind, row.name) != (kind, name)])
-        await self._add(setting, {})
-        await backend.changed()
-
-    def _version(
-        self, kind: SettingKind, name: str, version: int, body: bytes, secret: bytes, is_deleted: bool = False
-    ) -> Setting:
-        return Setting(
-            kind=kind,
-            name=name,
-            version=version,
-            body=body,
-            secret=secret,
-            is_deleted=is_deleted,
-            by=self.scope.principal.user,
-            at=self.scope.server_context.app.clock.now(),
-        )
-
-    async def _add(self, setting: Setting, detail: dict[str, Any]) -> None:
-        did = "setting.delete" if setting.is_deleted else "setting.put"
-        await self.scope.audit_action(did, f"{setting.kind}:{setting.name}", version=setting.version, **detail)
-        if not await self._store.add(setting):
-            raise HashMismatch("this was changed in the meantime; reload it")
-
-
-def _with(rows: Sequence[Setting], setting: Setting) -> list[Setting]:
-    is_new = all((row.kind, row.name) != (setting.kind, setting.name) for row in rows)
-    changed = [setting if (row.kind, row.name) == (setting.kind, setting.name) else row for row in rows]
-    return [*changed, setting] if is_new else changed
+        await self._writer.delete("agent", agent)
 
 
 def _shown_key(key: str) -> KeySettings:

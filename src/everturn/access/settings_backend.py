@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from everturn.core.settings import Setting, SettingKind
+
+if TYPE_CHECKING:
+    from everturn.mcp.servers import McpServers
 
 
 class FixedSetting(Struct, frozen=True):
@@ -44,6 +47,15 @@ class SettingsBackend(Protocol):
 
     def vendors(self) -> list[str]:
         """The vendors whose keys can be stored."""
+        ...
+
+    def programs(self) -> Mapping[str, Sequence[str]]:
+        """The programs that can be started as MCP servers, each with the variables that it takes."""
+        ...
+
+    @property
+    def servers(self) -> McpServers | None:
+        """The MCP servers of administrators; None: MCP is not installed."""
         ...
 
     def seal(self, setting: Setting, secret: str) -> Setting:

@@ -259,10 +259,7 @@ def _model_name(agent: AgentDefinition[Any]) -> str:
 
 def _has_open_tools(app: BaseApp) -> bool:
     """Return whether there are, or may be later, tools that belong to no group."""
-    try:
-        return bool(app.sources) or app.registry.check_selection(("*",)) is not None
-    except ConfigError:
-        return False
+    return bool(app.sources) or bool(app.registry.select(("*",)).tools)
 
 
 def local_timezone(environ: Mapping[str, str] | None = None) -> str:

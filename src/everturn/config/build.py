@@ -35,7 +35,7 @@ from everturn.config.load import LoadedConfig
 from everturn.config.models import default_model, make_model
 from everturn.config.schedules import apply_schedules
 from everturn.config.server_options import ServerOptions
-from everturn.config.tools import ConfiguredTools, create_tools, data_folder
+from everturn.config.tools import ConfiguredTools, create_tools, data_folder, stored_servers
 from everturn.config.webhooks import apply_webhooks
 from everturn.config.work_folder import configured_folder, work_folder
 from everturn.core.accounts import LOCAL, Accounts, AuditRecord, Tenant, User
@@ -94,7 +94,7 @@ def refresh_agents(
         bind_agents(app, made, loaded)
     if agents is not None:
         agents.replace(agent_specs(loaded, made), limits, loaded.config.limits)
-    if app is not None and not app.sources:  # otherwise a rule may be for a tool that is added later
+    if app is not None and not app.awaits_tools:  # otherwise a rule may be for a tool that is added later
         for rule in (*loaded.rules, *(rule for rules in loaded.agent_rules.values() for rule in rules)):
             _warn_if_idle(rule, (*app.tools, LOOP_RULE_NAME))
 
@@ -174,6 +174,8 @@ def app_factory(
 
     def make(**ports: Any) -> App:
         configured = create_tools(loaded, known, is_personal)
+        if loaded.config.settings.editable and not is_personal and (stored := stored_servers(known)) is not None:
+            configured.tools.append(stored)
         tables, waits = loaded.config.models, loaded.config.limiter
         models = {
             name: make_model(name, table, known, tables, loaded.config.rate_limits) for name, table in tables.items()
@@ -258,7 +260,7 @@ def bind_agents(app: BaseApp, agents: Mapping[str, AgentDefinition[Any]], loaded
     Raises:
         ConfigError: one of them names a tool that does not exist, or has two tools of one name; the old ones stay.
     """
-    if not app.sources:  # otherwise more tools may be added later
+    if not app.awaits_tools:  # otherwise more tools may be added later
         for name, agent in agents.items():
             try:
                 app.registry.check_selection([tool for tool in agent.tools if isinstance(tool, str) and tool != "*"])

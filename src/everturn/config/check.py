@@ -16,7 +16,16 @@ from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest
 from everturn.config.hooks import check_hooks
 from everturn.config.schedules import check_schedules
-from everturn.config.schema import AgentTable, ClusterTable, Config, McpTable, ModelTable, OidcTable, RuleTable
+from everturn.config.schema import (
+    AgentTable,
+    ClusterTable,
+    Config,
+    McpTable,
+    ModelTable,
+    OidcTable,
+    ProgramTable,
+    RuleTable,
+)
 from everturn.config.secrets import LITERAL, REFERENCE, TextWithRefs
 from everturn.config.toml_positions import KeyPath
 from everturn.config.webhooks import check_webhooks
@@ -83,6 +92,8 @@ def check_config(config: Config, reader: ConfigDecoder) -> CheckedConfig:
         reader.add_problem(
             ("tools", "virtual_files"), "files and virtual_files have tools of the same names; use one of them"
         )
+    for name, program in config.settings.programs.items():
+        _check_program(program, ("settings", "programs", name), reader)
     for name, server in config.mcp.items():
         _check_mcp(server, ("mcp", name), reader)
     if config.telemetry.ratio > 1:
@@ -371,6 +382,30 @@ def _saved_prompts(config: Config, reader: ConfigDecoder) -> Iterator[SavedPromp
             yield check_prompt(SavedPrompt(name, text, table.description, arguments))
         except ConfigError as error:
             reader.add_problem(path, str(error))
+
+
+def _check_program(program: ProgramTable, path: KeyPath, reader: ConfigDecoder) -> None:
+    """Check that a file names what is started, and that an administrator chooses no variable that changes what runs."""
+    for key in program.__struct_fields__:
+        if reader.has((*path, key)) and not reader.where((*path, key)).line:
+            reader.add_problem((*path, key), "what is started is named in a file, and not in the environment")
+    for key, value in program.env.items():
+        if _SECRET_NAME.search(key) and value:
+            reader.add_problem(
+                (*path, "env", key), "a secret is one of `variables`, to which an administrator gives it"
+            )
+    for at, name in enumerate(program.variables):
+        if _VARIABLE.fullmatch(name) is None or name in _LOADER_VARIABLES or name.startswith(("LD_", "DYLD_")):
+            reader.add_problem(
+                (*path, "variables", at), "this is no variable, or one with which other code runs in the program"
+            )
+
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LOADER_VARIABLES: Final = frozenset(
+    "PATH HOME SHELL IFS ENV BASH_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP NODE_OPTIONS NODE_PATH RUBYOPT RUBYLIB "
+    "PERL5LIB PERL5OPT JAVA_TOOL_OPTIONS _JAVA_OPTIONS GIT_SSH_COMMAND UV_INDEX_URL PIP_INDEX_URL".split()
+)
 
 
 def _check_mcp(server: McpTable, path: KeyPath, reader: ConfigDecoder) -> None:

@@ -91,6 +91,7 @@ class ConfigReloader:
                 log.warning("the stored %s %r is not used: %s", kind, name, reason)
         self.settings.problems = applied.problems
         self.settings.install_models(applied)
+        self.settings.install_servers(applied)
         return applied.loaded
 
     async def watch_settings(self, pause: float = SETTINGS_PAUSE) -> None:

@@ -378,11 +378,22 @@ class AuthTable(Struct, frozen=True):
     signing_keys: tuple[SecretRef, ...] = ()  # the first signs tokens, all verify; none: keys that the store makes
 
 
+class ProgramTable(Struct, frozen=True):
+    """`[settings.programs.NAME]`: a program that administrators may start as an MCP server, by this name alone."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    variables: tuple[str, ...] = ()  # environment variables that an administrator gives a value, such as a token
+
+
 class SettingsTable(Struct, frozen=True):
     """`[settings]`: what administrators may change on the page."""
 
     editable: bool = True  # false: nothing that is stored applies, and nothing can be changed
-    allow: tuple[str, ...] = ()  # model servers that the egress policy would refuse: host:port
+    allow: tuple[str, ...] = ()  # model and MCP servers that the egress policy would refuse: host:port
+    programs: dict[str, ProgramTable] = {}
 
 
 class TelemetryTable(Struct, frozen=True):

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from everturn.access.settings_backend import FixedSetting, KeyTest
@@ -21,14 +22,17 @@ from everturn.config.key_store import KEY_VARIABLES, check_key
 from everturn.config.load import LoadedConfig
 from everturn.config.models import make_model
 from everturn.config.secret_box import SecretBox, open_secret_box
+from everturn.config.stored_mcp import stored_server
 from everturn.config.stored_settings import AppliedSettings, StoredEnvironment, add_settings, key_variable
 from everturn.core.chunks import Chunk
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
-from everturn.core.settings import Setting
+from everturn.core.settings import McpSettings, McpTrust, Setting, decode_body
 from everturn.egress.client import PORTS
 from everturn.egress.policy import EgressPolicy
 from everturn.errors import ConfigError, ModelError
+from everturn.mcp.config import ServerSpec
+from everturn.mcp.servers import McpServers
 from everturn.models.registry import find_key, get_model
 from everturn.models.vendors import VENDORS
 
@@ -49,6 +53,11 @@ class SettingsHost(Protocol):
     async def apply_settings(self) -> None:
         """Apply the stored settings as they are now."""
         ...
+
+
+def find_stored_servers(app: BaseApp) -> McpServers | None:
+    """Return the source of the MCP servers of administrators; None: MCP is not installed, or settings are off."""
+    return next((source for source in app.sources if isinstance(source, McpServers) and source.is_stored), None)
 
 
 class UnavailableModel:
@@ -118,6 +127,22 @@ class StoredSettings:
             self._app.remove_model(name)
             del self._installed[name]
 
+    def install_servers(self, applied: AppliedSettings) -> None:
+        """Connect to the MCP servers of the settings, and disconnect from those that were deleted."""
+        source = find_stored_servers(self._app)
+        if source is None:
+            return
+        specs: list[ServerSpec] = []
+        trusted: dict[str, McpTrust] = {}
+        for row in applied.rows:
+            if row.kind == "mcp":
+                body: McpSettings = decode_body(row)
+                secret = applied.keys[key_variable(row)].encode() if row.secret else b"{}"
+                values = msgspec.json.decode(secret, type=dict[str, str])
+                specs.append(stored_server(applied.loaded.config, row, body, values))
+                trusted[row.name] = body.trust
+        source.replace_servers(specs, trusted)
+
     def _models(self, applied: AppliedSettings) -> dict[str, tuple[tuple[object, ...], Callable[[], Model]]]:
         """Return each model that settings define or give a key, with what it depends on and how it is made."""
         config, env = applied.loaded.config, StoredEnvironment(self._environ, applied.keys)
@@ -167,6 +192,12 @@ class StoredSettings:
             for name, table in files.config.models.items()
         ]
         found += [
+            FixedSetting(
+                "mcp", name, table.url.partition("?")[0] or table.command, str(files.tree.where(("mcp", name)))
+            )
+            for name, table in files.config.mcp.items()
+        ]
+        found += [
             FixedSetting("agent", name, table.model, str(files.tree.where(("agents", name))))
             for name, table in files.config.agents.items()
         ]
@@ -180,6 +211,15 @@ class StoredSettings:
         """Return the vendors whose keys can be stored."""
         return list(KEY_VARIABLES.values())
 
+    def programs(self) -> Mapping[str, Sequence[str]]:
+        """Return the programs that can be started as MCP servers, each with the variables that it takes."""
+        return {name: table.variables for name, table in self._reloader.files.config.settings.programs.items()}
+
+    @property
+    def servers(self) -> McpServers | None:
+        """The MCP servers of administrators; None: MCP is not installed."""
+        return find_stored_servers(self._app)
+
     def seal(self, setting: Setting, secret: str) -> Setting:
         """Return a setting with its secret encrypted.
 
@@ -188,7 +228,7 @@ class StoredSettings:
         """
         if self._box is None:
             raise ConfigError(self.secret_problem)
-        return replace(setting, secret=self._box.seal(check_key(secret), setting))
+        return replace(setting, secret=self._box.seal(secret if setting.kind == "mcp" else check_key(secret), setting))
 
     async def check(self, rows: Sequence[Setting]) -> None:
         """Check what would apply with these settings; nothing changes.
@@ -210,7 +250,7 @@ class StoredSettings:
                     self._app.model_for(name)
         environ = StoredEnvironment(self._environ, applied.keys)
         made = make_agents(applied.loaded, self._reloader.default_model, environ, app=self._app)
-        if not self._app.sources:
+        if not self._app.awaits_tools:
             for agent in made.values():
                 tools = [tool for tool in agent.tools if isinstance(tool, str) and tool != "*"]
                 self._app.registry.check_selection(tools)

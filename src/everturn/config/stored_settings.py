@@ -21,7 +21,8 @@ from everturn.config.layers import ConfigLayer, merge
 from everturn.config.load import LoadedConfig
 from everturn.config.schema import Config
 from everturn.config.secret_box import SecretBox
-from everturn.core.settings import AgentSettings, ModelSettings, Setting, decode_body
+from everturn.config.stored_mcp import stored_server
+from everturn.core.settings import AgentSettings, McpSettings, ModelSettings, Setting, decode_body
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError
 from everturn.models.vendors import VENDORS
@@ -69,7 +70,7 @@ def add_settings(loaded: LoadedConfig, rows: Sequence[Setting], box: SecretBox |
         return AppliedSettings(merge_settings(loaded, usable), tuple(usable), problems, keys)
     except ConfigError:
         pass
-    order = {"key": 0, "model": 1, "agent": 2}
+    order = {"key": 0, "model": 1, "agent": 2, "mcp": 3}
     valid: list[Setting] = []
     for row in sorted(usable, key=lambda row: order[row.kind]):
         try:
@@ -82,8 +83,8 @@ def add_settings(loaded: LoadedConfig, rows: Sequence[Setting], box: SecretBox |
 
 def is_fixed(loaded: LoadedConfig, row: Setting) -> bool:
     """Return whether a file has something of this name, which wins."""
-    tables = loaded.config.models if row.kind == "model" else loaded.config.agents if row.kind == "agent" else ()
-    return row.name in tables
+    tables = {"model": loaded.config.models, "agent": loaded.config.agents, "mcp": loaded.config.mcp}
+    return row.name in tables.get(row.kind, ())
 
 
 def open_secrets(rows: Sequence[Setting], box: SecretBox | None) -> tuple[dict[str, str], dict[Place, str]]:
@@ -115,6 +116,10 @@ def merge_settings(loaded: LoadedConfig, rows: Sequence[Setting]) -> LoadedConfi
     Raises:
         ConfigError: a setting is invalid; the message has a line for each problem.
     """
+    for row in rows:
+        if row.kind == "mcp":
+            body: McpSettings = decode_body(row)
+            stored_server(loaded.config, row, body, dict.fromkeys(body.values, ""))
     tree = _tree(loaded, rows)
     if not tree:
         return loaded

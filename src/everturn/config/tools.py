@@ -214,6 +214,18 @@ def _servers(loaded: LoadedConfig, environ: Mapping[str, str]) -> Any:
     return McpServers(specs, timeout=QUICK_START_TIMEOUT, tokens=state_folder(environ) / "mcp-tokens")
 
 
+def stored_servers(environ: Mapping[str, str]) -> Any:
+    """Create the source of the MCP servers that administrators add later; None: MCP is not installed."""
+    if find_spec("mcp") is None:
+        return None
+    from everturn.mcp import McpServers
+    from everturn.mcp.servers import QUICK_START_TIMEOUT
+    from everturn.mcp.trust import StoredTrust
+
+    folder = state_folder(environ) / "mcp-tokens" / "settings"
+    return McpServers((), trust=StoredTrust(), timeout=QUICK_START_TIMEOUT, tokens=folder)
+
+
 def state_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder for state that is kept between runs."""
     return _home(environ, "XDG_STATE_HOME", ".local/state")

@@ -1,4 +1,4 @@
-"""Settings that administrators change at run time: models and their keys, and agents. Pure.
+"""Settings that administrators change at run time: models and their keys, agents, and MCP servers. Pure.
 
 Each change is a new version; the newest one counts, and none is changed later. What a version says is limited to the
 types here: it can name no module, no file and no variable of the environment, because whoever changes a setting is not
@@ -12,11 +12,12 @@ from typing import Annotated, Any, Final, Literal, Protocol, get_args
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from everturn.core.options import Budget, Review, ToolHistory
 from everturn.errors import ConfigError
 
-SettingKind = Literal["key", "model", "agent"]
+SettingKind = Literal["key", "model", "agent", "mcp"]
 SETTING_KINDS: Final[tuple[SettingKind, ...]] = get_args(SettingKind)
 INSTALLATION: Final = "*"
 """The scope of settings that all tenants share. No tenant has this id."""
@@ -84,11 +85,40 @@ class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     reasoning: Annotated[str, Meta(max_length=40)] = ""
 
 
-SettingBody = KeySettings | ModelSettings | AgentSettings
+class TrustedTool(Struct, omit_defaults=True):
+    """A tool of an MCP server as it was trusted: its hash, and its texts, to describe what changed."""
+
+    hash: str
+    description: str = ""
+    schema: str = ""
+    annotations: str = ""
+    cut: dict[str, str] = {}  # parts that were too long to be kept → hash of the whole text
+
+
+class McpTrust(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an administrator has trusted of an MCP server."""
+
+    launch: str = ""  # hash of what is started or connected to, without its secrets
+    tools: dict[str, TrustedTool] = {}
+
+
+class McpSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """An MCP server: an address, or a program that the configuration file offers by name, never a command."""
+
+    url: Line = ""
+    program: Annotated[str, Meta(max_length=64)] = ""  # a name under [settings.programs]
+    auth: Literal["none", "oauth"] = "none"
+    values: Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=20)] = ()
+    """Names of the headers or variables that it gets; their values are the secret of the setting."""
+    trust: McpTrust = McpTrust()
+
+
+SettingBody = KeySettings | ModelSettings | AgentSettings | McpSettings
 BODIES: Final[dict[SettingKind, type[SettingBody]]] = {
     "key": KeySettings,
     "model": ModelSettings,
     "agent": AgentSettings,
+    "mcp": McpSettings,
 }
 
 
@@ -112,7 +142,8 @@ def encode_body(body: SettingBody) -> bytes:
         ConfigError: it has a reference to a variable or a file: those of the server are not for settings.
     """
     data = msgspec.json.encode(body)
-    if not isinstance(body, AgentSettings) and _REFERENCE.search(data.decode()):
+    checked = data if not isinstance(body, McpSettings) else msgspec.json.encode(replace(body, trust=McpTrust()))
+    if not isinstance(body, AgentSettings) and _REFERENCE.search(checked.decode()):
         raise ConfigError("a setting cannot refer to variables or files of the server (${…}); enter the value itself")
     return data
 

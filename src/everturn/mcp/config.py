@@ -56,6 +56,8 @@ class ServerSpec(Struct, frozen=True):
     insecure: bool = False  # plain http to another machine
     # host:port of an authorization server in the internal network; others must be public, with https
     login_hosts: tuple[str, ...] = ()
+    # Exceptions (host:port) of the egress policy that the address is under; None: it was trusted by who wrote the file.
+    allow: tuple[str, ...] | None = None
     source_line: str = ""  # its command line as written in a file, with references instead of secrets
 
     def __post_init__(self) -> None:
@@ -218,7 +220,7 @@ def _spec(path: Path, key: str, name: str, table: Any, environ: Mapping[str, str
             entry.auth,
             entry.insecure,
             tuple(entry.login_hosts),
-            _written_line(entry, entry.cwd if "${" in entry.cwd else folder),
+            source_line=_written_line(entry, entry.cwd if "${" in entry.cwd else folder),
         )
     except ConfigError as error:
         text = str(error)

@@ -113,6 +113,11 @@ class ServerConnection(SessionEvents):
             self._child.stderr if self._child is not None else "",
         )
 
+    @property
+    def tools(self) -> Sequence[ServerTool]:
+        """The tools that it publishes."""
+        return self._tools
+
     async def call(
         self,
         tool: ServerTool,

@@ -16,7 +16,8 @@ import httpx2
 import msgspec
 from mcp.client.streamable_http import streamable_http_client
 
-from everturn.egress import EgressClient, FetchLimits
+from everturn.egress import EgressClient, EgressPolicy, FetchLimits
+from everturn.egress.client import PORTS
 from everturn.errors import AddressRefused, FetchFailed
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import UNREACHABLE, SentCall, SessionEvents
@@ -39,7 +40,8 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         limits = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20)
         self._inner = httpx2.AsyncHTTPTransport(limits=limits)
         self._events, self._sending, self._has_login = events, sending, spec.auth != "none"
-        self._policy = login_policy(spec)
+        self._policy, self._own = login_policy(spec), EgressClient([spec.url])
+        self._guard = EgressPolicy(spec.allow, ports=PORTS) if spec.allow is not None else None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         # The size of a compressed body is known only when it is too late.
@@ -49,9 +51,14 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
             sending.is_sent = True
         try:
             async with asyncio.timeout(GOODBYE if request.method == "DELETE" else None):
-                if not self._policy.is_own(str(request.url)):  # a token is renewed where the server said
+                if not self._own.is_own(str(request.url)):  # a token is renewed where the server said
                     return await _elsewhere(self._policy, request)
-                return await self._answer(request, await self._inner.handle_async_request(request))
+                pinned = request if self._guard is None else await _pin(self._guard, request)
+                return await self._answer(request, await self._inner.handle_async_request(pinned))
+        except (AddressRefused, FetchFailed) as error:
+            if sending is not None:
+                sending.is_sent = False
+            return self._unreachable(f"it is not reached: {error}")
         except _UNSENT as error:
             if sending is not None:
                 sending.is_sent = False
@@ -105,8 +112,24 @@ class RedirectRefused(httpx2.ConnectError):
 
 def login_policy(spec: ServerSpec) -> EgressClient:
     """Return the egress policy of a login: the server itself, and public addresses, because a server names its
-    authorization server."""
+    authorization server. A server that an administrator named at run time is under the policy itself."""
+    if spec.allow is not None:
+        return EgressClient((), (*spec.allow, *spec.login_hosts))
     return EgressClient([spec.url], spec.login_hosts)
+
+
+async def _pin(guard: EgressPolicy, request: httpx2.Request) -> httpx2.Request:
+    """Return a request to a checked address of its host, which TLS and the Host header still name.
+
+    Raises:
+        AddressRefused: the host has a private or special address.
+        FetchFailed: it has none.
+    """
+    place = await guard.resolve(guard.parse(str(request.url)))
+    host = request.url.host
+    url = request.url.copy_with(host=str(place.addresses[0]))
+    extensions = {**request.extensions, "sni_hostname": host}
+    return httpx2.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)
 
 
 async def _elsewhere(policy: EgressClient, request: httpx2.Request) -> httpx2.Response:

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from everturn.core.ports import Tool
+from everturn.core.requests import ToolSpec
+from everturn.core.settings import McpTrust
 from everturn.errors import ConfigError
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.connection import ServerConnection, ServerStatus
 from everturn.mcp.login import PendingLogins
 from everturn.mcp.offers import OfferedContent, ServerOffers
 from everturn.mcp.tool import ServerTool
-from everturn.mcp.trust import ToolFacts, Trust, TrustAll
+from everturn.mcp.trust import StoredTrust, ToolFacts, Trust, TrustAll
 
 CLOSING = 5.0  # seconds for all servers to stop
 START_TIMEOUT = 10.0  # seconds for servers to start, so that the first turn of a program has their tools
@@ -46,7 +48,9 @@ class McpServers:
         self._trust: Trust = trust if trust is not None else TrustAll()
         self._timeout, self._tokens = timeout, tokens
         self._connections: dict[str, ServerConnection] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._closing: set[asyncio.Task[None]] = set()  # of servers that were removed
+        self._publish: Callable[[str, Sequence[Tool]], None] | None = None
         self.logins = PendingLogins(tokens, self.reconnect)
 
     @property
@@ -61,17 +65,12 @@ class McpServers:
 
     async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:
         """Start connecting, and wait until every server is connected or has failed, or for `timeout` seconds."""
-        if self._tasks:
+        if self._publish is not None:
             raise ConfigError("these servers are already used by an app; create another McpServers for another app")
 
-        def publish_tools(origin: str, tools: Sequence[ServerTool]) -> None:
-            publish(origin, tools)
-
-        names = [spec.name for spec in self.specs]
-        self._connections = {
-            spec.name: ServerConnection(spec, names, self._trust, publish_tools, self._tokens) for spec in self.specs
-        }
-        self._tasks = [asyncio.create_task(link.run(), name=f"mcp-{name}") for name, link in self._connections.items()]
+        self._publish = publish
+        for spec in self.specs:
+            self._connect(spec, publish)
         if self._tasks:
             waits = [asyncio.create_task(link.first_attempt_done.wait()) for link in self._connections.values()]
             await asyncio.wait(waits, timeout=self._timeout)
@@ -81,17 +80,67 @@ class McpServers:
     async def aclose(self) -> None:
         """Stop all servers, and their processes."""
         await self.logins.aclose()
-        for task in self._tasks:
+        tasks = {*self._tasks.values(), *self._closing}
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=CLOSING)
-        self._tasks = []
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSING)
+        self._tasks, self._publish = {}, None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the servers are settings of administrators."""
+        return isinstance(self._trust, StoredTrust)
+
+    def replace_servers(self, specs: Iterable[ServerSpec], trusted: Mapping[str, McpTrust]) -> None:
+        """Replace the servers of administrators, and what is trusted of them, while they are open.
+
+        A server that is the same stays connected; one that was removed is disconnected, and its tools are gone.
+        """
+        assert isinstance(self._trust, StoredTrust)
+        before = {spec.name: spec for spec in self.specs}
+        self.specs = tuple(specs)
+        changed = self._trust.replace(trusted)
+        if self._publish is None:
+            return
+        now = {spec.name: spec for spec in self.specs}
+        for name in [name for name, spec in before.items() if now.get(name) != spec]:
+            self._disconnect(name, self._publish)
+        for name, spec in now.items():
+            if name not in self._connections:
+                self._connect(spec, self._publish)
+            elif name in changed:
+                self._connections[name].reconnect()
+        # The status has the order of the specs.
+        self._connections = {name: self._connections[name] for name in now}
+
+    def _connect(self, spec: ServerSpec, publish: Callable[[str, Sequence[Tool]], None]) -> None:
+        def publish_tools(origin: str, tools: Sequence[ServerTool]) -> None:
+            publish(origin, tools)
+
+        names = [spec.name for spec in self.specs]
+        link = ServerConnection(spec, names, self._trust, publish_tools, self._tokens)
+        self._connections[spec.name] = link
+        self._tasks[spec.name] = asyncio.create_task(link.run(), name=f"mcp-{spec.name}")
+
+    def _disconnect(self, name: str, publish: Callable[[str, Sequence[Tool]], None]) -> None:
+        task = self._tasks.pop(name)
+        del self._connections[name]
+        task.cancel()
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        publish(f"mcp:{name}", ())
 
     def status(self) -> list[ServerStatus]:
         """Return the status of every server."""
         if not self._connections:
             return [ServerStatus(spec.name, "connecting", "it is not open yet", time.time()) for spec in self.specs]
         return [link.status for link in self._connections.values()]
+
+    def tool_specs(self, name: str) -> list[ToolSpec]:
+        """Return the tools of a server as a model sees them."""
+        link = self._connections.get(name)
+        return [] if link is None else [tool.spec for tool in link.tools]
 
     def facts(self, name: str) -> list[ToolFacts]:
         """Return what a server currently says about its tools, for the decision to trust it."""

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject, encode_canonical, hash_values
+from everturn.core.settings import McpTrust, TrustedTool
 from everturn.errors import ConfigError
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.private_file import lock_file, read_private, write_private
@@ -90,7 +91,7 @@ class TrustAll:
     def changes(self, spec: ServerSpec, facts: Iterable[ToolFacts] = ()) -> list[str]:
         """Describe the tools that have changed, in lines for a person; of the earlier state only hashes are known."""
         lost: dict[str, str] = dict.fromkeys(("description", "schema", "annotations"), "")
-        known = {name: _TrustedTool(hash, cut=lost) for name, hash in self._seen.get(spec.name, {}).items()}
+        known = {name: TrustedTool(hash, cut=lost) for name, hash in self._seen.get(spec.name, {}).items()}
         return _limit(_tool_changes(_TrustedServer("", tools=known), list(facts)))
 
     def forget(self, name: str) -> None:
@@ -98,19 +99,11 @@ class TrustAll:
         self._seen.pop(name, None)
 
 
-class _TrustedTool(Struct, omit_defaults=True):
-    hash: str
-    description: str = ""
-    schema: str = ""
-    annotations: str = ""
-    cut: dict[str, str] = {}  # parts that were too long to be kept → hash of the whole text
-
-
 class _TrustedServer(Struct, omit_defaults=True):
     launch: str
     line: str = ""
     pieces: dict[str, str] = {}  # each piece of what is started or connected to → its hash
-    tools: dict[str, _TrustedTool] = {}
+    tools: dict[str, TrustedTool] = {}
     is_listed: bool = False  # its tools have been seen
 
 
@@ -221,7 +214,7 @@ class TrustOnFirst(TrustFile):
             records = self._read()
             known = records.servers.get(server)
             if known is not None and not known.is_listed and hashes:
-                known.tools, known.is_listed = {name: _TrustedTool(hash) for name, hash in hashes.items()}, True
+                known.tools, known.is_listed = {name: TrustedTool(hash) for name, hash in hashes.items()}, True
                 self._write(records)
         return super().tools(server, hashes)
 
@@ -239,9 +232,67 @@ class TrustFirstTools(TrustFile):
             records = self._read()
             known = records.fitting(server, launched)
             if known is not None and known.launch == launched and not known.is_listed and hashes:
-                known.tools, known.is_listed = {name: _TrustedTool(hash) for name, hash in hashes.items()}, True
+                known.tools, known.is_listed = {name: TrustedTool(hash) for name, hash in hashes.items()}, True
                 self._write(records)
         return super().tools(server, hashes)
+
+
+class StoredTrust:
+    """Trust in the servers of administrators, from the settings in the store: all processes have the same.
+
+    Naming a server there means agreeing that it is connected to. Its tools are trusted one by one, by an administrator
+    who has seen them.
+    """
+
+    def __init__(self) -> None:
+        self._records: Mapping[str, McpTrust] = {}
+        self._launched: dict[str, str] = {}  # name → hash of the last `launch` call
+
+    def replace(self, records: Mapping[str, McpTrust]) -> set[str]:
+        """Take over what the settings say now. Returns the names of servers for which something else is trusted."""
+        before, self._records = self._records, records
+        return {name for name in {**before, **records} if before.get(name) != records.get(name)}
+
+    def launch(self, spec: ServerSpec) -> bool:
+        """Allow it: an administrator named the server."""
+        self._launched[spec.name] = launch_identity(spec)
+        return True
+
+    def tools(self, server: str, hashes: Mapping[str, str]) -> set[str]:
+        """Return the tools that were trusted and are unchanged, at a server that is reached as it was."""
+        known = self._records.get(server)
+        if known is None or known.launch != self._launched.get(server, ""):
+            return set()
+        return {name for name, hash in hashes.items() if name in known.tools and known.tools[name].hash == hash}
+
+    def trust(self, spec: ServerSpec, hashes: Mapping[str, str], facts: Iterable[ToolFacts] = ()) -> None:
+        """Refuse: trust is a version of a setting, which the access layer stores.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(f"server {spec.name} is a setting; an administrator trusts it on the page")
+
+    def changes(self, spec: ServerSpec, facts: Iterable[ToolFacts] = ()) -> list[str]:
+        """Describe what of the tools differs from what was trusted; of a new server, all of them."""
+        known = self._records.get(spec.name, McpTrust())
+        tools = known.tools if known.launch == launch_identity(spec) else {}
+        return _limit(_tool_changes(_TrustedServer("", tools=tools), list(facts)))
+
+    def forget(self, name: str) -> None:
+        """Do nothing: a deleted setting has no trust."""
+
+
+def launch_identity(spec: ServerSpec) -> str:
+    """Hash what is started or connected to, without secrets: it is stored where others may read it."""
+    return hash_values("launch", spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env), sorted(spec.headers))
+
+
+def trusted_now(spec: ServerSpec, facts: Iterable[ToolFacts]) -> McpTrust:
+    """Return the trust in a server with these tools."""
+    found = list(facts)
+    size = min(SHOWN, KEPT // max(len(found), 1))
+    return McpTrust(launch_identity(spec), {fact.name: _record_tool(fact.hash, fact, size) for fact in found})
 
 
 def default_trust_path(environ: Mapping[str, str] | None = None) -> Path:
@@ -272,12 +323,12 @@ def _texts(fact: ToolFacts) -> dict[str, str]:
     return {"description": fact.description, **formatted}
 
 
-def _record_tool(hash: str, fact: ToolFacts | None, size: int) -> _TrustedTool:
+def _record_tool(hash: str, fact: ToolFacts | None, size: int) -> TrustedTool:
     if fact is None:
-        return _TrustedTool(hash)
+        return TrustedTool(hash)
     texts = _texts(fact)
     cut = {part: hash_values(text) for part, text in texts.items() if len(text) > size}
-    return _TrustedTool(hash, **{part: text[:size] for part, text in texts.items()}, cut=cut)
+    return TrustedTool(hash, **{part: text[:size] for part, text in texts.items()}, cut=cut)
 
 
 def _pieces(spec: ServerSpec) -> dict[str, str]:
@@ -304,12 +355,12 @@ def _tool_changes(known: _TrustedServer, facts: list[ToolFacts]) -> list[str]:
             continue
         lines.append(f"{'new' if before is None else 'changed'} tool {escape_invisible(fact.name)}")
         for part, now in _texts(fact).items():
-            lines += _difference(part, before or _TrustedTool(""), now)
+            lines += _difference(part, before or TrustedTool(""), now)
     names = {fact.name for fact in facts}
     return lines + [f"gone tool {escape_invisible(name)}" for name in known.tools if facts and name not in names]
 
 
-def _difference(part: str, tool: _TrustedTool, now: str) -> list[str]:
+def _difference(part: str, tool: TrustedTool, now: str) -> list[str]:
     """List the lines from the first to the last difference. None in between is left out: it might be what matters."""
     before, whole = cast("str", getattr(tool, part)), tool.cut.get(part)
     if before == now or whole == hash_values(now):

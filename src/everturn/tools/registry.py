@@ -211,6 +211,8 @@ class ToolRegistry:
         for entry in wanted:
             if not isinstance(entry, str):
                 raise ConfigError(f"tools of a turn are named, such as 'read_*' or '@files', not {entry!r}")
+            if entry == "*":  # all that there are, which may be none at the moment
+                continue
             if not any(_is_chosen(name, home, (entry,)) for name, home in _places(self._items)):
                 self._check_group(entry)
         return tuple(wanted)

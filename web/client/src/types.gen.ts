@@ -556,7 +556,7 @@ export interface FilesReverted {
 
 /** A model, agent or key that a file or the environment defines; it cannot be changed on the page. */
 export interface FixedSettingView {
-  readonly kind: "agent" | "key" | "model";
+  readonly kind: "agent" | "key" | "mcp" | "model";
   readonly name: string;
   readonly value: string;
   readonly where: string;
@@ -974,6 +974,21 @@ export interface McpResourceView {
   readonly media_type: string;
 }
 
+/** An MCP server that an administrator added; the values of its headers or variables are never shown. */
+export interface McpSettingsView {
+  readonly name: string;
+  readonly version: number;
+  readonly by: string;
+  readonly at: number;
+  readonly problem: string;
+  readonly url: string;
+  readonly program: string;
+  readonly auth: "none" | "oauth";
+  readonly values: readonly (string)[];
+  readonly trusted: number;
+  readonly server: McpView | null;
+}
+
 /** A tool of an MCP server. */
 export interface McpToolView {
   readonly name: string;
@@ -998,6 +1013,7 @@ export interface McpView {
   readonly can_log_in: boolean;
   readonly is_logging_in: boolean;
   readonly login_problem: string;
+  readonly is_stored: boolean;
 }
 
 /** The authenticated user. */
@@ -1225,6 +1241,15 @@ export interface NewKeyView {
 /** Create a read-only link to a session, for the users of the tenant. */
 export interface NewLink {
   readonly expires?: number;
+}
+
+/** An MCP server: a `url` or a `program`. `values` are those of its headers or variables; all "" keeps the ones stored. */
+export interface NewMcpSettings {
+  readonly url?: string;
+  readonly program?: string;
+  readonly auth?: "none" | "oauth";
+  readonly values?: Readonly<Record<string, string>>;
+  readonly version?: number | null;
 }
 
 /** A message at the end of the selected branch, or `after` another message. */
@@ -1468,6 +1493,12 @@ export interface Problem {
   readonly kind: string;
   readonly text: string;
   readonly phase?: "" | "finalize" | "prepare" | "request" | "stream" | "tools";
+}
+
+/** A program that the configuration file offers to administrators, and the variables that it takes. */
+export interface ProgramView {
+  readonly name: string;
+  readonly variables: readonly (string)[];
 }
 
 /** The system prompt by layers, in the order in which they are sent. `header` never changes, for the provider's cache. */
@@ -1894,6 +1925,9 @@ export interface SettingsView {
   readonly keys: readonly (ModelKeyView)[];
   readonly models: readonly (ModelSettingsView)[];
   readonly agents: readonly (AgentSettingsView)[];
+  readonly mcp: readonly (McpSettingsView)[];
+  readonly programs: readonly (ProgramView)[];
+  readonly mcp_problem: string;
 }
 
 /** The configured model, and the other available model sources. */

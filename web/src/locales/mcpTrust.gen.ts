@@ -13,6 +13,7 @@ export const useTexts = defineTexts({
   yes: "Trust it as shown",
   no: "Not now",
   unseen: "There is no earlier version to compare with.",
+  changesLabel: "What it says of its tools",
 }, {
   title: (name: string | number) => `信任 ${name}？`,
   start: "将按此处所示启动或连接。之后会向您展示它的工具；在您信任这些工具之前，都不能调用。",
@@ -25,4 +26,5 @@ export const useTexts = defineTexts({
   yes: "按所示信任",
   no: "暂不",
   unseen: "服务器没有保存可供对比的早期版本。",
+  changesLabel: "它对工具的描述",
 });

@@ -1,7 +1,7 @@
 /** API requests of the settings pages, and hooks to fetch and refresh. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type {
-  ExplainCall, ExplainView, GrantList, InstructionsView, LoginView, McpList, MemoryFileView, MemoryList, PromptList, PromptView, PutMemory, PutPrompt, RulesView,
+  ExplainCall, ExplainView, GrantList, InstructionsView, LoginView, McpList, McpView, MemoryFileView, MemoryList, PromptList, PromptView, PutMemory, PutPrompt, RulesView,
   SetupView, TrustServer,
 } from "@everturn/client";
 import { client, errorMessage } from "../app/app";
@@ -13,9 +13,11 @@ export const explainCall = (request: ExplainCall) => client.send<ExplainView>("P
 export const fetchGrants = () => client.get<GrantList>("/api/grants");
 export const revokeGrant = (grant: string) => client.send<void>("DELETE", `/api/grants/${id(grant)}`);
 export const fetchMcpServers = () => client.get<McpList>("/api/mcp");
-export const trustServer = (server: string, seen: TrustServer) => client.send<void>("POST", `/api/mcp/${id(server)}/trust`, seen);
-export const logInToServer = (server: string) => client.send<LoginView>("POST", `/api/mcp/${id(server)}/login`);
-export const retryServer = (server: string) => client.send<void>("POST", `/api/mcp/${id(server)}/retry`);
+/** Servers that an administrator added have routes of their own, because an administrator need not be an operator. */
+const mcpPath = (server: McpView) => `${server.is_stored ? "/api/settings/mcp" : "/api/mcp"}/${id(server.name)}`;
+export const trustServer = (server: McpView, seen: TrustServer) => client.send<unknown>("POST", `${mcpPath(server)}/trust`, seen);
+export const logInToServer = (server: McpView) => client.send<LoginView>("POST", `${mcpPath(server)}/login`);
+export const retryServer = (server: McpView) => client.send<void>("POST", `${mcpPath(server)}/retry`);
 export const fetchMemory = () => client.get<MemoryList>("/api/memory");
 export const fetchMemoryFile = (path: string) => client.get<MemoryFileView>("/api/memory/file", { path });
 export const writeMemory = (put: PutMemory) => client.send<MemoryFileView>("PUT", "/api/memory/file", put);

@@ -39,11 +39,10 @@ export function Mcp() {
   );
 }
 
-function Server({ view, reload }: { view: McpView; reload: () => void }) {
+export function Server({ view, reload, manages = hasRole("operator") }: { view: McpView; reload: () => void; manages?: boolean }) {
   const t = useTexts();
   const [isTrusting, setTrusting] = useState(false);
   const changed = view.tools.filter((tool) => tool.is_changed);
-  const isOperator = hasRole("operator");
   const next = view.state === "ready" ? "" : t[`next_${view.state}`];
   // The other states are explained above, and beside a button.
   const isNews = view.reason && (view.state === "down" || view.state === "failed" || (view.state === "needs_login" && !view.can_log_in));
@@ -61,11 +60,11 @@ function Server({ view, reload }: { view: McpView; reload: () => void }) {
           {view.variables.length > 0 && <><dt>{t.hands}</dt><dd>{view.variables.map((name) => <code key={name} class="variable">{name}</code>)}</dd></>}
         </dl>
       )}
-      {next && <p>{next}{!isOperator && view.state !== "connecting" && <> {t.operator}</>}</p>}
+      {next && <p>{next}{!manages && view.state !== "connecting" && <> {t.operator}</>}</p>}
       {isNews && <p class="reason small">{view.reason}</p>}
-      {changed.length > 0 && <p class="attention"><Icon name="alert" /> <span>{t.changed(changed.length)}{!isOperator && <> {t.operator}</>}</span></p>}
+      {changed.length > 0 && <p class="attention"><Icon name="alert" /> <span>{t.changed(changed.length)}{!manages && <> {t.operator}</>}</span></p>}
       {view.problems.map((problem) => <p class="reason small" key={problem}>{problem}</p>)}
-      {isOperator && <ServerActions view={view} reload={reload} hasChanged={changed.length > 0} onTrust={() => setTrusting(true)} />}
+      {manages && <ServerActions view={view} reload={reload} hasChanged={changed.length > 0} onTrust={() => setTrusting(true)} />}
       {view.tools.length > 0 && <Tools tools={view.tools} />}
       {isTrusting && <TrustDialog view={view} onClose={() => { setTrusting(false); reload(); }} />}
     </article>
@@ -90,8 +89,8 @@ function ServerActions({ view, reload, hasChanged, onTrust }: { view: McpView; r
     <div class="server-actions">
       <div class="row wrap">
         {wantsTrust && <Button kind="primary" icon="eye" onClick={onTrust}>{t.look}</Button>}
-        {wantsLogin && !(address && view.is_logging_in) && <Button kind="primary" icon="lock" disabled={isBusy} onClick={() => runAction(async () => setAddress((await logInToServer(view.name)).address))}>{t.logIn}</Button>}
-        {wantsRetry && <Button icon="redo" disabled={isBusy} onClick={() => runAction(() => retryServer(view.name))}>{t.tryNow}</Button>}
+        {wantsLogin && !(address && view.is_logging_in) && <Button kind="primary" icon="lock" disabled={isBusy} onClick={() => runAction(async () => setAddress((await logInToServer(view)).address))}>{t.logIn}</Button>}
+        {wantsRetry && <Button icon="redo" disabled={isBusy} onClick={() => runAction(() => retryServer(view))}>{t.tryNow}</Button>}
         {view.is_logging_in && isWebAddress(address) && <a class="button primary" href={address} target="_blank" rel="noopener noreferrer">{t.opens} <span class="muted-on">{new URL(address).host}</span></a>}
         {view.is_logging_in && <span class="row small muted"><Spinner /> {t.waiting}</span>}
       </div>

@@ -15,7 +15,7 @@ export function TrustDialog({ view, onClose }: { view: McpView; onClose: () => v
   const agree = async () => {
     setBusy(true);
     try {
-      await trustServer(seen.name, { hash: seen.hash });
+      await trustServer(seen, { hash: seen.hash });
       onClose();
     } catch (error) {
       setProblem(errorMessage(error));
@@ -29,7 +29,7 @@ export function TrustDialog({ view, onClose }: { view: McpView; onClose: () => v
         <dt>{seen.transport === "stdio" ? t.program : t.address}</dt><dd><code>{seen.runs}</code>{seen.transport === "stdio" && <span class="muted"> {t.args}</span>}</dd>
         <dt>{t.hands}</dt><dd>{seen.variables.length ? seen.variables.map((name) => <code key={name} class="variable">{name}</code>) : <span class="muted">{t.nothing}</span>}</dd>
       </dl>
-      {seen.changes.length > 0 && <pre class="changes">{seen.changes.map((line, index) => <ChangeLine key={index} line={line} />)}</pre>}
+      {seen.changes.length > 0 && <pre class="changes" tabIndex={0} role="region" aria-label={t.changesLabel}>{seen.changes.map((line, index) => <ChangeLine key={index} line={line} />)}</pre>}
       {changed.length > 0 && seen.changes.length === 0 && (
         <>
           <ul class="plain">{changed.map((tool) => <li key={tool.name}><code>{tool.name}</code></li>)}</ul>

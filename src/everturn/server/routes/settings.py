@@ -1,10 +1,11 @@
-"""Settings routes: models and their keys, and agents, for owners; with several tenants, for operators."""
+"""Settings routes: models and their keys, agents and MCP servers, for owners; with several tenants, for operators."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from everturn import api
+from everturn.access.mcp_settings import McpSettingsAccess
 from everturn.access.settings import SettingsAccess
 from everturn.server.route import Route
 from everturn.server.routes.api import route_for
@@ -12,6 +13,7 @@ from everturn.server.routes.api import route_for
 KEY: Final = "/api/settings/keys/{vendor}"
 MODEL: Final = "/api/settings/models/{model}"
 AGENT: Final = "/api/settings/agents/{agent}"
+MCP: Final = "/api/settings/mcp/{server}"
 
 ROUTES: Final[list[Route]] = [
     route_for(
@@ -107,5 +109,52 @@ ROUTES: Final[list[Route]] = [
         name="restore_agent",
         body=api.RestoreVersion,
         answer=api.AgentSettingsView,
+    ),
+    route_for(
+        "PUT",
+        MCP,
+        McpSettingsAccess.put,
+        "Add an MCP server, or change one. Its tools cannot be called before they are trusted.",
+        lambda a: a.access.mcp_settings.put(a.ids["server"], a.body),
+        name="put_mcp",
+        body=api.NewMcpSettings,
+        answer=api.McpSettingsView,
+    ),
+    route_for(
+        "DELETE",
+        MCP,
+        McpSettingsAccess.delete,
+        "Delete an MCP server, and disconnect from it.",
+        lambda a: a.access.mcp_settings.delete(a.ids["server"]),
+        name="delete_mcp",
+        status=204,
+    ),
+    route_for(
+        "POST",
+        f"{MCP}/trust",
+        McpSettingsAccess.trust,
+        "Trust the tools of an MCP server as they were shown.",
+        lambda a: a.access.mcp_settings.trust(a.ids["server"], a.body),
+        name="trust_mcp",
+        body=api.TrustServer,
+        answer=api.McpSettingsView,
+    ),
+    route_for(
+        "POST",
+        f"{MCP}/login",
+        McpSettingsAccess.log_in,
+        "Start a login to an MCP server.",
+        lambda a: a.access.mcp_settings.log_in(a.ids["server"]),
+        name="log_in_mcp",
+        answer=api.LoginView,
+    ),
+    route_for(
+        "POST",
+        f"{MCP}/retry",
+        McpSettingsAccess.retry,
+        "Reconnect to an MCP server now.",
+        lambda a: a.access.mcp_settings.retry(a.ids["server"]),
+        name="retry_mcp",
+        status=204,
     ),
 ]

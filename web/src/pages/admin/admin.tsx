@@ -14,6 +14,7 @@ const SECTIONS = {
   apiKeys: lazy(async () => (await import("./apiKeys")).ApiKeys),
   models: lazy(async () => (await import("./models")).Models),
   agents: lazy(async () => (await import("./agents")).Agents),
+  mcp: lazy(async () => (await import("./mcpServers")).McpServers),
   usage: lazy(async () => (await import("./usage")).UserUsagePage),
   audit: lazy(async () => (await import("./audit")).Audit),
   quarantine: lazy(async () => (await import("./quarantine")).Quarantine),

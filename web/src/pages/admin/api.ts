@@ -1,8 +1,8 @@
-/** API requests of the pages for administrators: models and their keys, and agents. */
-import type { AgentSettings, AgentSettingsView, AgentVersionList, KeyTestView, ModelKeyView, ModelSettings, ModelSettingsView, SettingsView } from "@everturn/client";
+/** API requests of the pages for administrators: models and their keys, agents, and MCP servers. */
+import type { AgentSettings, AgentSettingsView, AgentVersionList, KeyTestView, McpSettingsView, ModelKeyView, ModelSettings, ModelSettingsView, NewMcpSettings, SettingsView } from "@everturn/client";
 import { client } from "../../app/app";
 
-const path = (kind: "keys" | "models" | "agents", name: string) => `/api/settings/${kind}/${encodeURIComponent(name)}`;
+const path = (kind: "keys" | "models" | "agents" | "mcp", name: string) => `/api/settings/${kind}/${encodeURIComponent(name)}`;
 
 export const fetchSettings = () => client.get<SettingsView>("/api/settings");
 export const putKey = (vendor: string, key: string) => client.send<ModelKeyView>("PUT", path("keys", vendor), { key });
@@ -15,3 +15,5 @@ export const putAgent = (name: string, settings: AgentSettings, version: number)
 export const deleteAgent = (name: string) => client.send<void>("DELETE", path("agents", name));
 export const fetchVersions = (name: string) => client.get<AgentVersionList>(`${path("agents", name)}/versions`);
 export const restoreAgent = (name: string, version: number) => client.send<AgentSettingsView>("POST", `${path("agents", name)}/restore`, { version });
+export const putMcp = (name: string, server: NewMcpSettings) => client.send<McpSettingsView>("PUT", path("mcp", name), server);
+export const deleteMcp = (name: string) => client.send<void>("DELETE", path("mcp", name));
