@@ -31,6 +31,7 @@ from tools.real_job.screen import UID, TerminalWindow
 from tools.real_job.web_reader import WebReader
 
 TASK = "A test fails. Find the bug, fix it, run the tests with `{}`, and commit."
+WAYS = {"both": (False, True), "once": (False,), "always": (True,)}
 KILL_AT = 14  # the call during which the terminal is killed
 
 
@@ -116,11 +117,11 @@ def check(report: JobReport, folder: Path, bug: Bug) -> None:
     report.is_exact = report.is_committed and bug.path in shown.stdout and f" -{bug.mutation.line} " in shown.stdout
 
 
-def run(projects: list[Project]) -> list[JobReport]:
+def run(projects: list[Project], ways: tuple[bool, ...] = (False, True)) -> list[JobReport]:
     """Do every job twice."""
     reports: list[JobReport] = []
     for project in projects:
-        for is_always in (False, True):
+        for is_always in ways:
             base = Path(tempfile.mkdtemp(prefix="everturn-job-", dir="/var/tmp"))
             base.chmod(0o755)
             try:
@@ -141,8 +142,10 @@ def main() -> int:
     parser.add_argument(
         "--write", action="store_true", help="write the rows of these projects into benchmarks/results/real_job.md"
     )
+    parser.add_argument("--answers", choices=WAYS, default="both", help="how approvals are answered")
     options = parser.parse_args()
-    reports = run([project for project in PROJECTS if not options.only or project.name in options.only])
+    projects = [project for project in PROJECTS if not options.only or project.name in options.only]
+    reports = run(projects, WAYS[options.answers])
     text = render(reports)
     print(text)
     if options.write:

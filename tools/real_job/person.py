@@ -164,9 +164,14 @@ class Person:
             self.window.press("\x1b[F")  # End: all of it must have been on the screen
             time.sleep(0.3)
         asked = self._settled()
+        if not ASKED.search(self.window.text):  # it was answered meanwhile
+            return
         self.window.press("a" if is_always else "y")
         if is_always:
-            self.window.wait_for("store this rule")
+            try:
+                self.window.wait_for("store this rule", 15)
+            except TimeoutError:  # the question went away before the key came: look again
+                return
             text += "\n" + self.window.text
             self.window.press("y")
         self.approvals.append(Approval(found[1], text, "always" if is_always else "once"))
