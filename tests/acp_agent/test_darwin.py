@@ -49,7 +49,7 @@ async def test_the_assistant_reads_writes_and_edits_files_in_a_folder(
             [Call("read_file", '{"path": "../outside.txt"}')],
             [Say("Done.")],
         ]
-        provider.script("m", steps, sequence=True)  # pyright: ignore[reportArgumentType]
+        provider.script("m", steps, sequence=True)
         words = ["--model", "m", "--base-url", f"{provider.url}/v1"]
         async with open_editor(tmp_path, *words, program=[*DARWIN, "everturn", "acp"]) as editor:
             session = await editor.new(project)
