@@ -42,7 +42,7 @@ export const useTexts = defineTexts({
   kindHint: "地址，或 everturn.toml 提供的程序。",
   address: "地址",
   program: (name: string | number) => `程序 ${name}`,
-  url: "URL",
+  url: "网址（URL）",
   urlHint: "须为公开的 https 地址；[settings] 下的 allow 可设例外。",
   header: "请求头（可选）",
   headerHint: "服务器需要的请求头名称，例如 Authorization。",
