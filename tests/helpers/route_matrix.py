@@ -25,6 +25,7 @@ from everturn.core.accounts import ROLES, Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart
 from everturn.core.requests import ModelRequest
+from everturn.core.webhooks import PushTarget, Webhook
 from everturn.server.app import Application, make_app
 from everturn.server.protocols.openai.turns import ResponseId
 from everturn.server.route import Route
@@ -70,6 +71,7 @@ class Things(Struct):
     response: str
     schedule: str
     webhook: str
+    subscription: str
     share: str
     notice: str
     invitation: str
@@ -230,6 +232,11 @@ async def fill(house: ServerContext, tenant: str) -> Things:
     everybody = await access.sharing.share(first.session, api.NewShare(role="viewer", level="write"))
     top = Access(house, Principal(tenant, "operator", "operator", "c"))
     notice = await top.sharing.open_as_administrator(first.session, api.OpenAsAdministrator(reason=word))
+    target = PushTarget(user="owner", credential="c", p256dh="p", auth="a", key="k", label=word)
+    push = Webhook(
+        id=f"push_{tenant}", tenant=tenant, url="https://push.example.com/x", events=("gate.opened",), push=target
+    )
+    await house.app.store.webhooks.put(push)
     return Things(
         session=first.session,
         message=first.message,
@@ -244,6 +251,7 @@ async def fill(house: ServerContext, tenant: str) -> Things:
         response=ResponseId(first.session, first.turn).id,
         schedule=schedule.id,
         webhook=webhook.webhook.id,
+        subscription=push.id,
         share=everybody.id,
         notice=notice.id,
         invitation=(await access.users.invite(api.NewInvitation(user=f"new-{word}"))).id,
