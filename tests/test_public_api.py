@@ -126,6 +126,7 @@ def test_the_names_of_events():
             "GrantRevoked",
             "HookFinished",
             "InputRefused",
+            "AnswerRated",
             "InstructionsSet",
             "LateResultReceived",
             "LeafSelected",

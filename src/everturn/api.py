@@ -28,6 +28,7 @@ from everturn.core.options import (
 )
 from everturn.core.parts import FilePart, Usage
 from everturn.core.rate_limits import Priority
+from everturn.core.ratings import MAX_REASON, Rating
 from everturn.core.rules.policy import Rule, RuleAction
 from everturn.core.saved_prompts import MAX_PROMPT_ARGUMENTS, MAX_PROMPT_CHARS, PROMPT_NAME_PATTERN
 from everturn.core.schedules import CatchUp, Origin, Overlap, RunOutcome
@@ -177,6 +178,13 @@ class PatchSession(Body, frozen=True, kw_only=True):
     labels: (
         Annotated[list[Annotated[str, Meta(min_length=1, max_length=MAX_LABEL)]], Meta(max_length=MAX_LABELS)] | None
     ) = None  # all of them; [] removes them
+
+
+class RateAnswer(Body, frozen=True, kw_only=True):
+    """Rate an answer up or down; "" withdraws the caller's rating."""
+
+    rating: Rating
+    reason: Annotated[str, Meta(max_length=MAX_REASON)] = ""
 
 
 class SelectBranch(Body, frozen=True, kw_only=True):
@@ -578,11 +586,22 @@ class MessageReceipt(View, frozen=True, kw_only=True):
     is_new: bool  # False: the same message was sent before with this key
 
 
+class RatingView(View, frozen=True, kw_only=True):
+    """How a person rated an answer."""
+
+    message: str
+    rating: Rating
+    reason: str
+    by: str
+    at: float
+
+
 class MessageList(View, frozen=True, kw_only=True):
     """A branch, or its last page, oldest first, and the cursor of the page before it; "": there is none."""
 
     messages: list[Message]
     next: str = ""
+    ratings: list[RatingView] = []  # of these messages, one of each person
 
 
 class TreeView(View, frozen=True, kw_only=True):

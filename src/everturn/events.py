@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # `_HOMES` says the same
     from everturn.core.events import (
         AgentSelected,
         AgentSwitched,
+        AnswerRated,
         AnswerStarted,
         CallClaimed,
         CallFinished,
@@ -134,6 +135,7 @@ _HOMES = {
     "GrantRevoked": "everturn.core.events",
     "HookFinished": "everturn.core.events",
     "InputRefused": "everturn.core.events",
+    "AnswerRated": "everturn.core.events",
     "InstructionsSet": "everturn.core.events",
     "LateResultReceived": "everturn.core.events",
     "LeafSelected": "everturn.core.events",
@@ -186,6 +188,7 @@ _HOMES = {
 __all__ = [
     "AgentSelected",
     "AgentSwitched",
+    "AnswerRated",
     "AnswerStarted",
     "CallClaim",
     "CallClaimed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from everturn import Chat
 from everturn.cli import main
 from everturn.evals.report_formats import from_json
-from everturn.testing import ScriptedModel
+from everturn.testing import ScriptedModel, say
 from tests.evals.shop import QUESTION, Shop, record_refund, refund_script
 
 ROOT = Path(__file__).parents[2]
@@ -91,3 +92,16 @@ def test_a_run_is_kept_and_shown_as_branches(recording: Path, tmp_path: Path) ->
 )
 def test_what_cannot_run_has_its_own_exit_code(recording: Path, words: list[str]) -> None:
     assert main([str(recording.parent) if word == "DATA" else word for word in words]) == 3
+
+
+async def test_rated_answers_of_a_store_become_a_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, folder = str(tmp_path / "talks.db"), tmp_path / "complaints"
+    async with Chat(ScriptedModel(say("Rome.")), store=store, session="s-1") as chat:
+        await (await chat.send("France?"))
+        await chat.rate((await chat.messages())[-1], "down", reason="wrong", by="ada")
+    words = ["eval", "make", "--rated", "down", "-o", str(folder), "--store", store]
+    assert await asyncio.to_thread(main, words) == 0
+    assert "reported: wrong" in (folder / "dataset.toml").read_text()
+    assert await asyncio.to_thread(main, ["eval", "make", "--rated", "up", "-o", str(folder), "--store", store]) == 3
+    assert await asyncio.to_thread(main, [*words, "--turn", "last"]) == 3
+    assert "leave one out" in capsys.readouterr().err

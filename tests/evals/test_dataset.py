@@ -9,7 +9,7 @@ import pytest
 
 from everturn import Chat, tool
 from everturn.errors import ConfigError
-from everturn.evals import Dataset, evaluate, make_dataset
+from everturn.evals import Dataset, evaluate, make_dataset, make_rated_dataset
 from everturn.evals.dataset import to_toml
 from everturn.testing import ScriptedModel, call, calls, say
 from tests.evals.shop import Shop, record_refund, refund_script
@@ -99,3 +99,37 @@ def test_a_mistake_in_a_dataset_is_named(tmp_path: Path, text: str, error: str) 
     (tmp_path / "dataset.toml").write_text(text)
     with pytest.raises(EverturnError, match=error):
         Dataset.read(tmp_path)
+
+
+async def test_what_people_rated_down_becomes_a_case_for_a_judge(tmp_path: Path) -> None:
+    model = ScriptedModel(say("Paris."), say("Rome."), say("Oslo."), say("Bern."))
+    async with Chat(model) as chat:
+        for question in ("France?", "Italy?", "Norway?", "Switzerland?"):
+            await (await chat.send(question))
+        paris, rome, oslo, bern = [message for message in await chat.messages() if message.role == "assistant"]
+        await chat.rate(rome, "down", reason='too "short"\x07', by="ada")
+        await chat.rate(rome, "down", reason="no source", by="bob")
+        await chat.rate(oslo, "down", by="ada")
+        await chat.rate(paris, "up", by="ada")
+        await chat.rate(bern, "down", by="ada")
+        await chat.rate(bern, "", by="ada")
+        store, session = chat.app.store, chat.session
+        await make_rated_dataset(store, [session], tmp_path / "down", "down")
+        await make_rated_dataset(store, [session], tmp_path / "up", "up")
+        await chat.delete(paris)
+        with pytest.raises(ConfigError, match="no answer of these sessions is rated up"):
+            await make_rated_dataset(store, [session], tmp_path / "none", "up")
+    first, second = tomllib.loads((tmp_path / "down" / "dataset.toml").read_text())["cases"]
+    assert first["checks"] == [
+        {
+            "kind": "judge",
+            "rubric": 'The answer does not have the problem that a person reported: too "short"; no source',
+        }
+    ]
+    assert second["checks"] == [
+        {"kind": "judge", "rubric": "The answer does what the person asked for.", "compare": True}
+    ]
+    down, up = Dataset.read(tmp_path / "down"), Dataset.read(tmp_path / "up")
+    assert [case.recording.turn for case in down.cases] == [rome.turn, oslo.turn]
+    assert [case.recording.turn for case in up.cases] == [paris.turn]
+    assert (await evaluate(up, depth="pure")).exit_code == 0

@@ -391,6 +391,19 @@ async def organized() -> bytes:
         return await dumped_log(chat)
 
 
+async def rated() -> bytes:
+    """Two people rate an answer; one changes their mind, the other withdraws the rating."""
+    async with App(ScriptedModel(say("Paris.")), clock=FakeClock(), ids=CountingIds()) as app:
+        chat = app.chat("session")
+        await (await chat.send("The capital of France?"))
+        answer = (await chat.messages())[-1]
+        await chat.rate(answer, "down", by="ada", key="k1")
+        await chat.rate(answer, "up", reason="It is right after all.", by="ada", key="k2")
+        await chat.rate(answer, "down", reason="Too short.", by="bob", key="k3")
+        await chat.rate(answer, "", by="bob", key="k4")
+        return await dumped_log(chat)
+
+
 async def switched() -> bytes:
     """A person hands the conversation to another agent, which takes the next turn."""
     front = Agent(ScriptedModel(say("Hello.")), name="front")
@@ -464,6 +477,7 @@ LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
         switched,
         instructed,
         organized,
+        rated,
         compacted,
     )
 }

@@ -62,7 +62,7 @@ CONVERSATION: Final[dict[str, SessionLevel]] = {
     ),
     **dict.fromkeys(
         "send rerun compact edit delete select switch_agent cancel answer claim revoke_grant revert "
-        "write_session_instructions update_session openai_create openai_cancel a2a_call".split(),
+        "write_session_instructions update_session rate openai_create openai_cancel a2a_call".split(),
         "write",
     ),
     **dict.fromkeys(

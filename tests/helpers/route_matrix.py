@@ -120,6 +120,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "select": {"message": ids["message"]},
         "switch_agent": {"agent": "assistant"},
         "update_session": {"title": "x"},
+        "rate": {"rating": "up"},
         "put_user": {"role": "viewer"},
         "invite": {"user": "somebody-new"},
         "change_password": {"new": "a long enough password"},

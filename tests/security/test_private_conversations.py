@@ -169,6 +169,7 @@ SEEDED: dict[str, tuple[type, str]] = {
     "session_instructions": (PromptAccess, "session_instructions"),
     "follow": (Access, "follow"),
     "update_session": (SessionAccess, "update"),
+    "rate": (SessionAccess, "rate"),
     "a2a_call": (SessionAccess, "send"),
 }
 """Routes, and the method of each that is run without its check."""

@@ -31,6 +31,7 @@ from everturn.access.upload_handles import NOT_A_FILE, decode_handle
 from everturn.chat import Chat, Turn
 from everturn.chat.agent_selection import select_agent
 from everturn.chat.context import read_context
+from everturn.chat.rating import build_rating, rate_answer, read_ratings
 from everturn.chat.session_update import build_update, update_session
 from everturn.chat.validation import InputPart
 from everturn.core.canonical_json import replace_surrogates
@@ -165,6 +166,24 @@ class SessionAccess:
         return await self.get(session)
 
     @needs("member")
+    async def rate(self, session: str, message: str, rated: api.RateAnswer, key: str = "") -> None:
+        """Rate an answer, in the name of the caller; "" withdraws the rating."""
+        await self.scope.own_root_session(session)
+        principal, app = self.scope.principal, self.scope.server_context.app
+        with self.scope.key_conflicts(key):
+            command = build_rating(
+                self.scope.stored_key(key) or app.ids.new("cmd"),
+                session,
+                principal.tenant,
+                app.clock.now(),
+                _checked_message(message),
+                rated.rating,
+                reason=replace_surrogates(rated.reason),
+                by=principal.user,
+            )
+            await rate_answer(app, command)
+
+    @needs("member")
     async def erase(self, session: str) -> None:
         """Erase a session of the caller and those of its sub-agents. An owner may erase what they cannot see."""
         await self.scope.private_root_session(session)
@@ -196,9 +215,18 @@ class SessionAccess:
             path = await self.scope.store.path(session, end, None if limit is None else limit + (before is not None))
         path = path[:-1] if before is not None else path
         more = path[0].id if path and path[0].parent is not None else ""
-        return api.MessageList(
-            messages=self.scope.redact_messages([message for message in path if not message.hidden]), next=more
-        )
+        messages = self.scope.redact_messages([message for message in path if not message.hidden])
+        return api.MessageList(messages=messages, next=more, ratings=await self._ratings(session, messages))
+
+    async def _ratings(self, session: str, messages: Sequence[Message]) -> list[api.RatingView]:
+        shown = {message.id for message in messages}
+        with self.scope.tenant_scope():
+            ratings = await read_ratings(self.scope.store, session)
+        return [
+            api.RatingView(message=each.message, rating=each.rating, reason=each.reason, by=each.by, at=each.at)
+            for each in ratings
+            if each.message in shown
+        ]
 
     @needs("viewer")
     async def tree(self, session: str) -> api.TreeView:

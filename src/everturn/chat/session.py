@@ -16,6 +16,7 @@ from everturn.base_app import BaseApp, StatusListener
 from everturn.chat.agent_selection import select_agent
 from everturn.chat.context import read_context
 from everturn.chat.import_export import ImportedMessages, import_id, read_files
+from everturn.chat.rating import build_rating, rate_answer
 from everturn.chat.replies import GateReply, answer_gate, checked_name, claim_call
 from everturn.chat.result import RunResult
 from everturn.chat.run import Run
@@ -50,6 +51,7 @@ from everturn.core.options import ClientTool, LatePolicy, Prompt, StepLimitPolic
 from everturn.core.parts import FilePart, FilesPart, Part
 from everturn.core.ports import Model, Tool, ToolSource
 from everturn.core.rate_limits import Priority
+from everturn.core.ratings import Rating
 from everturn.core.rules.policy import Rule
 from everturn.core.state import Phase, fold
 from everturn.core.store_ports import TurnStore
@@ -528,6 +530,21 @@ class Chat:
             by=by,
         )
         await update_session(self.app, command)
+
+    async def rate(
+        self, message: str | Message, rating: Rating, *, reason: str = "", by: str = "person", key: str | None = None
+    ) -> None:
+        """Rate an answer "up" or "down", for evals and for people; "" withdraws the rating. No model reads it.
+
+        Raises:
+            ConfigError: the message is not an answer, or the rating is not valid.
+            UnknownMessage: there is no such message.
+        """
+        message_id = (await self._message(message)).id
+        key, at = key or self._key(), self.app.clock.now()
+        await rate_answer(
+            self.app, build_rating(key, self.session, self.tenant, at, message_id, rating, reason=reason, by=by)
+        )
 
     async def delete(self, message: str | Message) -> None:
         """Hide a message and everything under it."""

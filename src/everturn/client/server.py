@@ -21,6 +21,7 @@ from everturn.core.events import TurnCancelled, TurnCompleted, TurnEvent, TurnFa
 from everturn.core.messages import Message
 from everturn.core.options import PermissionMode, StepLimitPolicy
 from everturn.core.parts import FilesPart
+from everturn.core.ratings import Rating
 from everturn.core.state import Phase, fold
 from everturn.core.webhooks import DeliveryState
 from everturn.errors import ConfigError, HookError, TurnError
@@ -474,6 +475,12 @@ class RemoteSession:
         # Two attempts of one request are one change; a change to the same value later is another one.
         key = key or f"cli_{secrets.token_hex(16)}"
         return decode_body(await self._server.node_client.ask("PATCH", self._path, body=body, key=key), api.SessionView)
+
+    async def rate(self, message: str, rating: Rating, *, reason: str = "", key: str | None = None) -> None:
+        """Rate an answer "up" or "down"; "" withdraws the rating."""
+        body, key = api.RateAnswer(rating=rating, reason=reason), key or f"cli_{secrets.token_hex(16)}"
+        path = f"{self._path}/messages/{message}/rating"
+        await self._server.node_client.ask("PUT", path, body=body, key=key)
 
     async def instructions(self) -> api.InstructionsView:
         """The layers of instructions that the next turn would have."""

@@ -12,6 +12,7 @@ from everturn.core.gates import GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, Part
+from everturn.core.ratings import Rating
 
 
 class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -114,6 +115,15 @@ class UpdateSession(Command, frozen=True, gc=False, kw_only=True, tag=True, omit
     by: str = ""
 
 
+class RateAnswer(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Rate an answer; "" withdraws the rating."""
+
+    message: str
+    rating: Rating
+    reason: str = ""
+    by: str = ""
+
+
 class Delete(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """Hide a message and everything under it."""
 
@@ -193,6 +203,7 @@ AnyCommand = (
     | SelectAgent
     | SetInstructions
     | UpdateSession
+    | RateAnswer
     | Delete
     | LateResult
     | Revoke

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from everturn.core.events import (
+    AnswerRated,
     CallFinished,
     CommandDropped,
     Event,
@@ -22,7 +23,7 @@ from everturn.core.events import (
     SubagentStarted,
 )
 
-EventIndex = Literal["command", "files", "gate", "instructions", "late", "result", "subagent"]
+EventIndex = Literal["command", "files", "gate", "instructions", "late", "rating", "result", "subagent"]
 """What an event is found by:
 
 - `command`: the key of a command that was dropped, or whose message joined a running turn
@@ -30,6 +31,7 @@ EventIndex = Literal["command", "files", "gate", "instructions", "late", "result
 - `gate`: the id of a gate that was opened
 - `instructions`: ""; the instructions of the session were set
 - `late`: the call of a late result
+- `rating`: the message that a person rated
 - `result`: the call of a result that was truncated or has private values
 - `subagent`: the session of a sub-agent run that was started
 """
@@ -58,6 +60,7 @@ def _result(event: CallFinished) -> tuple[EventIndex, str] | None:
 _KEYS: Final[dict[type[Event], Callable[[Any], tuple[EventIndex, str] | None]]] = {
     CommandDropped: _command,
     MessageAdded: _command,
+    AnswerRated: lambda event: ("rating", event.message),
     FilesChanged: _files,
     FilesReverted: _files,
     RevertStarted: _files,

@@ -14,6 +14,7 @@ from everturn.core.gates import CallClaim, Gate, GateResolution, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import CallState, CompactionReason, FileChange, Finish, Output, StreamedPart, Usage
+from everturn.core.ratings import Rating
 from everturn.core.rules.policy import Rule
 
 Outcome = Literal["completed", "error", "cancelled"]
@@ -462,6 +463,19 @@ class SessionUpdated(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_
     command: str = ""
 
 
+class AnswerRated(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A person rated an answer, with a reason; "" withdraws the rating. The last one of each person counts.
+
+    No model reads it.
+    """
+
+    message: str
+    rating: Rating
+    reason: str = ""
+    by: str = ""
+    command: str = ""
+
+
 class MessageDeleted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """A message and everything under it was hidden."""
 
@@ -561,6 +575,7 @@ LogEvent = (
     | AgentSelected
     | InstructionsSet
     | SessionUpdated
+    | AnswerRated
     | MessageDeleted
     | MessagesImported
     | GrantRevoked

@@ -21,6 +21,7 @@ from everturn.core.commands import (
     ImportMessages,
     LateResult,
     NotifyCall,
+    RateAnswer,
     ResolveGate,
     Revert,
     Revoke,
@@ -32,6 +33,7 @@ from everturn.core.commands import (
 )
 from everturn.core.events import (
     AgentSelected,
+    AnswerRated,
     CallClaimed,
     CallNotified,
     CommandDropped,
@@ -142,6 +144,8 @@ class CommandHandler:
                 await self._ledger.commit([InstructionsSet(at=self._now(), text=text, by=by, command=key)])
             case UpdateSession():
                 await self._update_session(command)
+            case RateAnswer():
+                await self._rate_answer(command)
             case Revoke(grant=grant, by=by, key=key):
                 await self._ledger.commit([GrantRevoked(at=self._now(), grant=grant, by=by, command=key)])
         return True
@@ -157,6 +161,22 @@ class CommandHandler:
             command=command.key,
         )
         await self._ledger.commit([changed])
+
+    async def _rate_answer(self, command: RateAnswer) -> None:
+        try:
+            await self._setup.store.path(self._ledger.session, command.message, 1)
+        except UnknownMessage as error:  # it was deleted meanwhile
+            await self._drop(command, str(error))
+            return
+        rated = AnswerRated(
+            at=self._now(),
+            message=command.message,
+            rating=command.rating,
+            reason=command.reason,
+            by=command.by,
+            command=command.key,
+        )
+        await self._ledger.commit([rated])
 
     def steering_messages(self, turn: str) -> dict[str, Send]:
         """The steering messages that wait to join a turn, by the keys of their commands."""

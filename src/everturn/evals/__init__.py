@@ -21,7 +21,7 @@ asked at each recorded step), `turn` (a model answers freely, and tools are answ
 
 from everturn.evals.change import EvalChange
 from everturn.evals.checks import Check, CheckResult, make_check
-from everturn.evals.dataset import Case, Dataset, make_dataset
+from everturn.evals.dataset import Case, Dataset, make_dataset, make_rated_dataset
 from everturn.evals.evaluate import evaluate
 from everturn.evals.report import CaseResult, EvalReport, SampleResult
 from everturn.evals.statistics import PairedDifference, paired_difference, pass_at_k, pass_hat_k
@@ -42,6 +42,7 @@ __all__ = [
     "evaluate",
     "make_check",
     "make_dataset",
+    "make_rated_dataset",
     "make_trajectory",
     "paired_difference",
     "pass_at_k",

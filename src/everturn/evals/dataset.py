@@ -17,15 +17,19 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
+from everturn.chat.rating import read_ratings
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.events import GateOpened, GateResolved, TurnStarted
+from everturn.core.ratings import Rating
 from everturn.core.store_ports import Store
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, UnknownMessage
 from everturn.evals.checks import Check, CheckFunction, make_check
 from everturn.evals.trajectory import make_trajectory
 from everturn.replay.recording import Recording
 
 FILE: Final = "dataset.toml"
+REPORTED: Final = "The answer does not have the problem that a person reported: {problems}"
+HELPS: Final = "The answer does what the person asked for."
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 UNDER_REVIEW: Final = (
     "{session} has a result that a person has not reviewed yet (gate {gate}): review it, then make the dataset"
@@ -113,6 +117,47 @@ def _checks(path: Path, where: str, tables: Sequence[Mapping[str, Any]]) -> list
 # Made from sessions -------------------------------------------------------------------------------------------------
 
 
+class RatedTurn(Struct, frozen=True):
+    """A turn whose answer people rated, with their reasons."""
+
+    session: str
+    turn: str
+    reasons: tuple[str, ...] = ()
+
+
+async def find_rated_turns(store: Store, sessions: Sequence[str], rating: Rating) -> list[RatedTurn]:
+    """The turns of sessions whose answers have this rating; a turn that people disagree about is in both lists."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for session in sessions:
+        for rated in await read_ratings(store, session):
+            try:
+                [answer] = await store.path(session, rated.message, 1)
+            except UnknownMessage:  # it was deleted
+                continue
+            if rated.rating == rating and answer.turn:
+                reasons = found.get((session, answer.turn), ())
+                found[session, answer.turn] = (*reasons, rated.reason) if rated.reason else reasons
+    return [RatedTurn(session, turn, reasons) for (session, turn), reasons in found.items()]
+
+
+async def make_rated_dataset(
+    store: Store, sessions: Sequence[str], folder: str | Path, rating: Rating = "down"
+) -> list[Path]:
+    """Write the rated answers of sessions as a dataset, a case for each turn; return its files.
+
+    A turn that was rated up gets checks for what it did. One that was rated down gets a check by a judge: that the
+    answer is better in what people gave as their reasons.
+
+    Raises:
+        ConfigError: there is no such rating, a result is under review, or the folder has such a case.
+    """
+    turns = await find_rated_turns(store, sessions, rating)
+    if not turns:
+        raise ConfigError(f"no answer of these sessions is rated {rating}")
+    recordings = [await Recording.from_session(store, rated.session, rated.turn) for rated in turns]
+    return _write_dataset(recordings, folder, [(rating, rated.reasons) for rated in turns])
+
+
 async def make_dataset(store: Store, sessions: Sequence[str], folder: str | Path, turn: str = "") -> list[Path]:
     """Write sessions as a dataset that people can read and edit; return its files.
 
@@ -123,20 +168,33 @@ async def make_dataset(store: Store, sessions: Sequence[str], folder: str | Path
         ConfigError: a turn is not over, a result is under review, or the folder has such a case.
         UnknownSession, UnknownTurn: there is no such session or turn.
     """
-    folder = Path(folder)
     recordings = [await Recording.from_session(store, session, turn) for session in sessions]
+    return _write_dataset(recordings, folder, [("", ())] * len(recordings))
+
+
+def _write_dataset(
+    recordings: Sequence[Recording], folder: str | Path, ratings: Sequence[tuple[Rating, tuple[str, ...]]]
+) -> list[Path]:
+    folder = Path(folder)
     for recording in recordings:
         recording.check_over()
         if gate := _open_review(recording):
             raise ConfigError(UNDER_REVIEW.format(session=recording.session, gate=gate))
     index = folder / FILE
     text = index.read_text(encoding="utf-8") if index.is_file() else f"name = {_quote(folder.name)}\n"
-    files = [folder / f"{_NAME.sub('-', recording.session)}.jsonl" for recording in recordings]
+    # The ratings of a session are of several turns; without them it is one case.
+    names = [
+        f"{recording.session}-{recording.turn}" if rating else recording.session
+        for recording, (rating, _) in zip(recordings, ratings, strict=True)
+    ]
+    files = [folder / f"{_NAME.sub('-', name)}.jsonl" for name in names]
     if taken := [file for file in files if file.exists()]:
         raise ConfigError(f"{taken[0]} exists; move it away, or choose another folder")
-    for recording, file in zip(recordings, files, strict=True):
+    for recording, file, (rating, reasons) in zip(recordings, files, ratings, strict=True):
         recording.write(file)
-        text += "\n" + describe_case(recording, file.name)
+        text += "\n" + (
+            describe_case(recording, file.name) if rating != "down" else _problem(recording, file.name, reasons)
+        )
     index.write_text(text, encoding="utf-8")
     return [index, *files]
 
@@ -150,10 +208,7 @@ def _open_review(recording: Recording) -> str:
 def describe_case(recording: Recording, file: str) -> str:
     """Write a case of a recording as TOML, with a comment that says what was asked, and checks for what it did."""
     trajectory = make_trajectory(recording)
-    starts = [event.input for event in recording.events if isinstance(event, TurnStarted)]
-    questions = [message.text for message in starts if message is not None]
-    lines = ["[[cases]]", *(f"# {_printable(text)[:80]}" for text in questions[-1:])]
-    lines += [f"name = {_quote(Path(file).stem)}", f"recording = {_quote(file)}"]
+    lines = _head(recording, file)
     for call in trajectory.actions:
         lines += ["[[cases.checks]]", 'kind = "called"', f"tool = {_quote(call.tool)}"]
         lines += [f"arguments = {to_toml(call.arguments)}"] if _is_short(call.arguments) else []
@@ -162,6 +217,24 @@ def describe_case(recording: Recording, file: str) -> str:
     if not trajectory.actions:
         lines += ["[[cases.checks]]", 'kind = "same_calls"']
     return "\n".join(lines) + "\n"
+
+
+def _problem(recording: Recording, file: str, reasons: Sequence[str]) -> str:
+    """Write a case whose answer was rated down: a judge checks that another answer is no worse, or solves the problems."""
+    lines = [*_head(recording, file), "[[cases.checks]]", 'kind = "judge"']
+    if reasons:
+        problems = "; ".join(_printable(reason) for reason in reasons)
+        lines.append(f"rubric = {_quote(REPORTED.format(problems=problems))}")
+    else:
+        lines += [f"rubric = {_quote(HELPS)}", "compare = true"]
+    return "\n".join(lines) + "\n"
+
+
+def _head(recording: Recording, file: str) -> list[str]:
+    starts = [event.input for event in recording.events if isinstance(event, TurnStarted)]
+    questions = [message.text for message in starts if message is not None]
+    lines = ["[[cases]]", *(f"# {_printable(text)[:80]}" for text in questions[-1:])]
+    return [*lines, f"name = {_quote(Path(file).stem)}", f"recording = {_quote(file)}"]
 
 
 def _is_short(arguments: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from everturn.core.events import (
     AgentSelected,
     AgentSwitched,
+    AnswerRated,
     CallFinished,
     CallNotified,
     CallResumed,
@@ -70,6 +71,7 @@ HIDDEN_EVENTS: Final[frozenset[type[Event]]] = frozenset(
         TurnSuspended,
         # These belong to a session, not to a turn, and no stream of a turn has them.
         AgentSelected,
+        AnswerRated,
         CommandDropped,
         FilesReverted,
         GrantRevoked,

@@ -24,6 +24,7 @@ from everturn.core.commands import (
     ImportMessages,
     LateResult,
     NotifyCall,
+    RateAnswer,
     ResolveGate,
     Revert,
     Revoke,
@@ -35,6 +36,7 @@ from everturn.core.commands import (
 )
 from everturn.core.events import (
     AgentSelected,
+    AnswerRated,
     AnswerStarted,
     CallClaimed,
     CallNotified,
@@ -257,6 +259,8 @@ class _SessionPlayer:
                 return SetInstructions(key=key, session=session, text=text, by=by)
             case SessionUpdated():
                 return update_command(event, session)
+            case AnswerRated():
+                return rating_command(event, session)
             case MessageDeleted(message=message):
                 return Delete(key=key, session=session, message=message)
             case MessagesImported(messages=messages, by=by):
@@ -349,5 +353,17 @@ def update_command(event: SessionUpdated, session: str) -> UpdateSession:
         pinned=event.pinned,
         archived=event.archived,
         labels=event.labels,
+        by=event.by,
+    )
+
+
+def rating_command(event: AnswerRated, session: str) -> RateAnswer:
+    """Return the command that a rating recorded."""
+    return RateAnswer(
+        key=event.command,
+        session=session,
+        message=event.message,
+        rating=event.rating,
+        reason=event.reason,
         by=event.by,
     )

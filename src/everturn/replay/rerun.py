@@ -20,6 +20,7 @@ from everturn.core.commands import (
     ClaimCall,
     Delete,
     ImportMessages,
+    RateAnswer,
     ResolveGate,
     Revert,
     Revoke,
@@ -31,6 +32,7 @@ from everturn.core.commands import (
 )
 from everturn.core.events import (
     AgentSelected,
+    AnswerRated,
     AnswerStarted,
     Event,
     FilesReverted,
@@ -60,8 +62,8 @@ from everturn.errors import (
 from everturn.replay.check import find_all_differences
 from everturn.replay.compare import differences
 from everturn.replay.model import replay_model
+from everturn.replay.play import rating_command, update_command
 from everturn.replay.play import replay_offline as play_again
-from everturn.replay.play import update_command
 from everturn.replay.recording import Recording
 from everturn.replay.replay_app import ReplayApp
 from everturn.replay.steering_messages import Steering
@@ -165,6 +167,8 @@ class _CommandSender:
                 await self._run_command(SetInstructions(key=key, session=session, at=now, text=text, by=by))
             case SessionUpdated():
                 await self._run_command(replace(update_command(event, session), at=now))
+            case AnswerRated():
+                await self._run_command(replace(rating_command(event, session), at=now))
             case MessageDeleted(message=message, command=key):
                 await self._run_command(Delete(key=key, session=session, at=now, message=message))
             case MessagesImported(messages=messages, by=by, command=key):
@@ -181,7 +185,15 @@ class _CommandSender:
 
     async def _run_command(
         self,
-        command: Select | SelectAgent | SetInstructions | UpdateSession | Delete | Revoke | Revert | ImportMessages,
+        command: Select
+        | SelectAgent
+        | SetInstructions
+        | UpdateSession
+        | RateAnswer
+        | Delete
+        | Revoke
+        | Revert
+        | ImportMessages,
     ) -> None:
         try:
             after = await self._app.store.head(self._session)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from everturn.core.events import (
     AgentSelected,
+    AnswerRated,
     CallFinished,
     Event,
     FilesChanged,
@@ -88,7 +89,7 @@ def _with_foreign_users(events: Iterable[Event], by: str) -> Iterable[Event]:
             yield replace(
                 event, resolution=replace(event.resolution, by=_with_prefix(event.resolution.by)), grant=grant
             )
-        elif isinstance(event, GrantRevoked | FilesReverted | AgentSelected):
+        elif isinstance(event, GrantRevoked | FilesReverted | AgentSelected | AnswerRated):
             yield replace(event, by=_with_prefix(event.by))
         elif isinstance(event, InstructionsSet):  # nobody here has written them
             yield replace(event, text="", by=_with_prefix(event.by))

@@ -19,6 +19,7 @@ from everturn.core.commands import (
     ImportMessages,
     LateResult,
     NotifyCall,
+    RateAnswer,
     ResolveGate,
     Revert,
     Revoke,
@@ -31,6 +32,7 @@ from everturn.core.commands import (
 from everturn.core.event_index import EventIndex, index_key
 from everturn.core.events import (
     AgentSelected,
+    AnswerRated,
     AnswerStarted,
     CallClaimed,
     CallFinished,
@@ -137,6 +139,7 @@ _ACTED_ON = frozenset(
         AgentSelected,
         InstructionsSet,
         SessionUpdated,
+        AnswerRated,
         MessageDeleted,
         MessagesImported,
         GrantRevoked,
@@ -189,7 +192,7 @@ class _MemorySession:
         self.admitted[command.key] = self.inbox[command.key] = command
         self.tries, self.quarantined, self.touched = 0, "", max(self.touched, command.at)
         self.awaited_agent = ""
-        if not isinstance(command, UpdateSession):
+        if not isinstance(command, UpdateSession | RateAnswer):
             self.moved = max(self.moved, command.at)
         self.mentions.update(referenced_blobs(command))
         if isinstance(command, Send):
@@ -400,7 +403,7 @@ class MemoryStore:
             case Select(message=message):
                 if message is not None:
                     session.tree.get(message)
-            case Delete(message=message):
+            case Delete(message=message) | RateAnswer(message=message):
                 session.tree.get(message)
             case Revoke(session=name, grant=grant):
                 # Revoked at admission, as answers are: it is void at once, and of two revocations one is first.

@@ -15,7 +15,7 @@ type Touch = (topic: Topic) => void;
 export function emptySession(): SessionState {
   return {
     seq: 0, start: 1, title: "", isRenamed: false, agent: "", leaf: null, messages: new Map(), children: new Map(), deleted: new Set(), writing: new Map(),
-    calls: new Map(), turns: new Map(), gates: new Map(), reverts: [], revoked: new Set(),
+    calls: new Map(), turns: new Map(), gates: new Map(), reverts: [], revoked: new Set(), ratings: new Map(),
   };
 }
 
@@ -62,6 +62,8 @@ export function addEarlier(state: SessionState, page: LogTail, touch: Touch): vo
   state.gates = new Map([...earlier.gates, ...state.gates]);
   state.reverts = [...earlier.reverts, ...state.reverts];
   state.revoked = new Set([...earlier.revoked, ...state.revoked]);
+  for (const [message, later] of state.ratings) earlier.ratings.set(message, new Map([...(earlier.ratings.get(message) ?? []), ...later]));
+  state.ratings = earlier.ratings;
   for (const id of [...earlier.deleted, ...state.deleted]) for (const under of below(state, id)) state.deleted.add(under);
   touch("tree");
 }
@@ -227,6 +229,11 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
       }
       if (!state.isRenamed) state.title = event.title || state.title;
       return touch("tree");
+    case "AnswerRated": {
+      const { message, by = "", rating, reason = "" } = event;
+      state.ratings.set(message, new Map(state.ratings.get(message)).set(by, { rating, reason }));
+      return touch("tree");
+    }
     case "GrantRevoked":
       state.revoked.add(event.grant);
       return;

@@ -79,6 +79,12 @@ export interface TurnState {
   usage: Usage;
 }
 
+/** How a person rated an answer; "" has withdrawn it. */
+export interface AnswerRating {
+  readonly rating: "up" | "down" | "";
+  readonly reason: string;
+}
+
 /** A revert of files. */
 export interface RevertRecord {
   readonly root: string;
@@ -105,4 +111,5 @@ export interface SessionState {
   gates: Map<string, string>; // gate -> turn
   reverts: RevertRecord[];
   revoked: Set<string>; // grants
+  ratings: Map<string, Map<string, AnswerRating>>; // message -> user -> the last rating that counts
 }

@@ -129,6 +129,17 @@ export interface AnswerGate {
   readonly claim?: string;
 }
 
+/** A person rated an answer, with a reason; "" withdraws the rating. The last one of each person counts. */
+export interface AnswerRated {
+  readonly type: "AnswerRated";
+  readonly at?: number;
+  readonly message: string;
+  readonly rating: "" | "down" | "up";
+  readonly reason?: string;
+  readonly by?: string;
+  readonly command?: string;
+}
+
 /** The placeholder of the answer was added; the next steps fill it. */
 export interface AnswerStarted {
   readonly type: "AnswerStarted";
@@ -1066,6 +1077,7 @@ export interface MessageDeleted {
 export interface MessageList {
   readonly messages: readonly (Message)[];
   readonly next: string;
+  readonly ratings: readonly (RatingView)[];
 }
 
 /** A durable message, and the turn that it starts. */
@@ -1594,6 +1606,21 @@ export interface QueuedView {
 export interface Quote {
   readonly message: string;
   readonly text: string;
+}
+
+/** Rate an answer up or down; "" withdraws the caller's rating. */
+export interface RateAnswer {
+  readonly rating: "" | "down" | "up";
+  readonly reason?: string;
+}
+
+/** How a person rated an answer. */
+export interface RatingView {
+  readonly message: string;
+  readonly rating: "" | "down" | "up";
+  readonly reason: string;
+  readonly by: string;
+  readonly at: number;
 }
 
 /** Read a resource of an MCP server. */
@@ -2405,7 +2432,7 @@ export interface WebhookWithSecret {
   readonly secret: string;
 }
 
-export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | SessionUpdated | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
+export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | SessionUpdated | AnswerRated | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
 
 export type Terminal = TurnCompleted | TurnFailed | TurnCancelled;
 

@@ -62,7 +62,7 @@ const EVENTS: Record<LogEvent["type"], true> = {
   CallStarted: true, SubagentStarted: true, CallSuspended: true, CallNotified: true, CallResumed: true,
   ToolStepStarted: true, ToolStepFinished: true, WaitStarted: true, WaitFinished: true, CallFinished: true, FilesChanged: true,
   LateResultReceived: true, HookFinished: true, TurnSuspended: true, TurnFinishing: true, TurnCompleted: true, TurnFailed: true, TurnCancelled: true,
-  TitleSet: true, LeafSelected: true, AgentSelected: true, InstructionsSet: true, SessionUpdated: true, MessageDeleted: true, MessagesImported: true, GrantRevoked: true, RevertStarted: true, FilesReverted: true, CommandDropped: true,
+  TitleSet: true, LeafSelected: true, AgentSelected: true, InstructionsSet: true, SessionUpdated: true, AnswerRated: true, MessageDeleted: true, MessagesImported: true, GrantRevoked: true, RevertStarted: true, FilesReverted: true, CommandDropped: true,
 };
 
 test("every event that there is occurs in some golden log", () => {

@@ -1,19 +1,19 @@
 /** Export of a conversation as the user sees it: Markdown to read, JSON for programs. */
-import type { Message } from "@everturn/client";
+import type { Message, RatingView } from "@everturn/client";
 import { client } from "../app/app";
 import { fileName, saveFile } from "../pages/sessions";
 
 /** Let the browser save the selected branch of a session. */
 export async function saveConversation(session: string, title: string, kind: "markdown" | "json"): Promise<void> {
-  const { messages } = await client.messages(session);
+  const { messages, ratings } = await client.messages(session);
   const [text, ending, type] = kind === "markdown"
-    ? [toMarkdown(title, messages), "md", "text/markdown"]
-    : [`${JSON.stringify({ session, title, messages }, null, 2)}\n`, "json", "application/json"];
+    ? [toMarkdown(title, messages, ratings), "md", "text/markdown"]
+    : [`${JSON.stringify({ session, title, messages, ratings }, null, 2)}\n`, "json", "application/json"];
   saveFile(new Blob([text], { type }), `${fileName(title) || "conversation"}.${ending}`);
 }
 
 /** A conversation as Markdown: what was said, and the calls with their results, folded. */
-export function toMarkdown(title: string, messages: readonly Message[]): string {
+export function toMarkdown(title: string, messages: readonly Message[], ratings: readonly RatingView[] = []): string {
   const parts = [`# ${title}`];
   for (const message of messages) {
     if (message.hidden || (message.role !== "user" && message.role !== "assistant")) continue;
@@ -24,6 +24,7 @@ export function toMarkdown(title: string, messages: readonly Message[]): string 
       else if (part.type === "context") parts.push(fold(part.title ?? "", part.text ?? ""));
       else if (part.type === "file") parts.push(`(${part.name || part.media_type})`);
     }
+    for (const { by, rating, reason } of ratings.filter((each) => each.message === message.id)) parts.push(fold(`Rated ${rating} by ${by}`, reason));
   }
   return `${parts.join("\n\n")}\n`;
 }

@@ -7,6 +7,7 @@ import { navigate, hrefFor } from "../app/route";
 import { useStore, useTopics } from "../app/store";
 import { modelsOf } from "../pages/agentChoice";
 import { ModelButton, useSessionAgent } from "../pages/pickers";
+import { RatingButtons } from "./rating";
 import { Button, CopyButton, Menu, copyText, type MenuItem } from "../ui/components";
 import { visibleVersions, leafThrough, newestLeaf } from "./branches";
 import "./messageActions.css";
@@ -33,6 +34,7 @@ export function MessageActions({ session, message, onEdit }: Props) {
       <VersionPicker session={session} message={message} />
       {text && <CopyButton text={text} label={t.copy} done={t.copied} />}
       {message.role === "assistant" && !isWritten && mayWrite(session.id) && <RerunButtons session={session} message={message} />}
+      {message.role === "assistant" && !isWritten && mayWrite(session.id) && <RatingButtons session={session} message={message.id} />}
       {message.role === "user" && onEdit && mayWrite(session.id) && <Button kind="quiet" little icon="edit" aria-label={t.edit} onClick={onEdit} />}
       <MoreMenu session={session} message={message} />
     </div>

@@ -20,10 +20,12 @@ Depths:
          recording ends the run as divergent; a tool that acts never runs (the default with --model)
   live   the tools run; those that may run only once are denied unless --allow-tool names them
 
-`everturn eval make --session ID -o FOLDER` writes sessions of a store as a dataset.
+`everturn eval make --session ID -o FOLDER` writes sessions of a store as a dataset, and
+`everturn eval make --rated down -o FOLDER` the turns whose answers people rated down.
 """
 EXAMPLES: Final = (
     "everturn eval make --session SESSION -o refunds",
+    "everturn eval make --rated down -o complaints",
     "everturn eval refunds",
     "everturn eval refunds --permissions new.toml",
     "everturn eval refunds --depth turn --change shorter.toml --model openai:gpt-5.2 --tools shop.py -k 5",
@@ -48,6 +50,12 @@ def add_eval(commands: Any) -> None:
     make = command.add_argument_group("make a dataset")
     make.add_argument("--session", metavar="ID", action="append", default=[], help="session to write; repeatable")
     make.add_argument("--turn", metavar="TURN", default="", help="one turn of the session, with the messages before it")
+    make.add_argument(
+        "--rated",
+        choices=("up", "down"),
+        default="",
+        help="a case for each answer that people rated so; without --session, of all sessions",
+    )
     make.add_argument("-o", "--output", metavar="FOLDER", default="", help="folder of the dataset to write")
     add_store_options(command)
 

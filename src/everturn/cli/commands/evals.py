@@ -20,7 +20,7 @@ from everturn.core.ports import Model
 from everturn.errors import ConfigError, EverturnError
 from everturn.evals.branches import write_branches
 from everturn.evals.change import EvalChange
-from everturn.evals.dataset import Dataset, make_dataset
+from everturn.evals.dataset import Dataset, make_dataset, make_rated_dataset
 from everturn.evals.evaluate import evaluate
 from everturn.evals.report import ERROR, CaseResult, EvalReport
 from everturn.evals.report_formats import FORMATS, from_json, summary_lines
@@ -37,8 +37,8 @@ def eval_command(options: argparse.Namespace) -> int:
     try:
         if options.dataset == MAKE:
             return asyncio.run(_make(options))
-        if options.session or options.output:
-            raise ConfigError("--session and --output make a dataset: write `everturn eval make`")
+        if options.session or options.output or options.rated:
+            raise ConfigError("--session, --rated and --output make a dataset: write `everturn eval make`")
         report = asyncio.run(_evaluate(options))
         for line in summary_lines(report):
             print(escape_unprintable(line))
@@ -51,8 +51,10 @@ def eval_command(options: argparse.Namespace) -> int:
 
 
 async def _make(options: argparse.Namespace) -> int:
-    if not options.session or not options.output:
-        raise ConfigError("`everturn eval make` needs --session ID and --output FOLDER")
+    if not (options.session or options.rated) or not options.output:
+        raise ConfigError("`everturn eval make` needs --session ID or --rated up|down, and --output FOLDER")
+    if options.rated and options.turn:
+        raise ConfigError("--turn names one turn, and --rated finds them: leave one out")
     async with open_backend(options) as place:
         if not isinstance(place, StoreBackend):
             raise ConfigError(
@@ -60,6 +62,11 @@ async def _make(options: argparse.Namespace) -> int:
             )
         for session in options.session:
             await place.require_session(session)
+        if options.rated:
+            sessions = options.session or [info.id for info in await place.store.sessions()]
+            for file in await make_rated_dataset(place.store, sessions, options.output, options.rated):
+                print(f"wrote {escape_unprintable(str(file))}")
+            return 0
         turn = options.turn
         if turn == "last":
             events = [entry.event for entry in await place.store.events(options.session[0])]

@@ -272,6 +272,15 @@ ROUTES: Final[list[Route]] = [
         status=202,
     ),
     route_for(
+        "PUT",
+        SESSION + "/messages/{message}/rating",
+        SessionAccess.rate,
+        "Rate an answer up or down, with a reason; a rating of the same caller is replaced.",
+        lambda a: a.access.sessions.rate(a.ids["session"], a.ids["message"], a.body, a.key),
+        body=api.RateAnswer,
+        status=204,
+    ),
+    route_for(
         "DELETE",
         SESSION + "/messages/{message}",
         SessionAccess.delete_message,

@@ -11,6 +11,7 @@ from everturn.core.commands import (
     ImportMessages,
     LateResult,
     NotifyCall,
+    RateAnswer,
     ResolveGate,
     Revert,
     Revoke,
@@ -48,7 +49,9 @@ def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
             return Receipt(stored_command(state[0], command), is_new=again and state[0] == body)
         if not (yield from _check(command, state)):
             return Receipt(command, is_new=False)
-        yield Query(say.TOUCH_UNLISTED if isinstance(command, UpdateSession) else say.TOUCH, (command.at, session))
+        yield Query(
+            say.TOUCH_UNLISTED if isinstance(command, UpdateSession | RateAnswer) else say.TOUCH, (command.at, session)
+        )
     turn = command.turn if isinstance(command, Send | Cancel | LateResult) else ""
     yield Query(say.ADD_COMMAND, (session, command.key, turn, type(command).__name__, body))
     if isinstance(command, ResolveGate):
@@ -113,7 +116,7 @@ def _lookup_ids(command: AnyCommand) -> tuple[str | None, str | None, str | None
         return command.turn, None, None
     if isinstance(command, ImportMessages):
         return None, command.messages[0].id, None if command.at_leaf else command.parent
-    return None, None, command.message if isinstance(command, Select | Delete) else None
+    return None, None, command.message if isinstance(command, Select | Delete | RateAnswer) else None
 
 
 def _check(command: AnyCommand, state: Row) -> Operation[bool]:  # noqa: C901 - command by command

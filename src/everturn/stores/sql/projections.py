@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from everturn.core.event_index import index_key
 from everturn.core.events import (
     AgentSelected,
+    AnswerRated,
     AnswerStarted,
     CallClaimed,
     CallFinished,
@@ -483,5 +484,6 @@ _ROW_HANDLERS: dict[type[Event], Callable[[int, Any, ProjectionRows], None]] = {
     FilesReverted: _note_revert,
     SessionUpdated: _note_organized,
     **dict.fromkeys((CallClaimed, CallNotified, WaitFinished, LateResultReceived, TurnFinishing), _note_command),
-    **dict.fromkeys((LeafSelected, AgentSelected, InstructionsSet, MessageDeleted, CommandDropped), _note_command),
+    **dict.fromkeys((LeafSelected, AgentSelected, InstructionsSet, AnswerRated), _note_command),
+    **dict.fromkeys((MessageDeleted, CommandDropped), _note_command),
 }
