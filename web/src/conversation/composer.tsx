@@ -8,6 +8,7 @@ import { AgentPicker } from "../pages/pickers";
 import { Button, Menu, Spinner } from "../ui/components";
 import { AttachmentList } from "./attachmentList";
 import { saveDraft, readDraft, type Draft } from "./drafts";
+import { usePageDrop } from "./dropZone";
 import { Queue } from "./queue";
 import { COMPACT, compactFocus, useSend } from "./send";
 import { useUploads } from "./uploads";
@@ -40,8 +41,8 @@ export function Composer({ session, running, edited, onDone, onUp, suggested, is
   const [first] = useState(() => (edited ? { ...EMPTY_DRAFT, text: textOf(edited.parts) } : readDraft(draftKey)));
   const [text, setText] = useState(first.text);
   const [sent, setSent] = useState(0);
-  const [isOver, setOver] = useState(false);
   const uploads = useUploads(first.files);
+  const isOver = usePageDrop(edited !== undefined, uploads.add);
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const sending = useSend(session, edited, first.pending ?? null, (done) => {
@@ -106,19 +107,14 @@ export function Composer({ session, running, edited, onDone, onUp, suggested, is
       onDone?.();
     }
   };
-  const onDrop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    uploads.add(event.dataTransfer?.files ?? []);
-  };
   const onPaste = (event: ClipboardEvent) => {
     if (!event.clipboardData?.files.length) return;
     event.preventDefault();
     uploads.add(event.clipboardData.files);
   };
   return (
-    <form class={`composer ${isOver ? "over" : ""}`} onSubmit={(event) => { event.preventDefault(); send(); }}
-      onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={onDrop}>
+    <form class={`composer ${edited ? "edits" : ""} ${isOver ? "over" : ""}`} onSubmit={(event) => { event.preventDefault(); send(); }}>
+      {isOver && <div class="drop-overlay" aria-hidden="true"><span>{t.drop}</span></div>}
       {session && !edited && <Queue session={session} running={running?.id} sent={sent} onBack={(back) => setText((now) => [now, back].filter(Boolean).join("\n\n"))} />}
       {sending.pending && !edited && <UnsentMessage text={sending.pending.text} problem={sending.problem} onRetry={sending.retry} onBack={takeBack} />}
       {sending.problem && edited && <p class="error-line" role="alert">{t.failed} {sending.problem}</p>}
