@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from everturn.core.accounts import Principal, is_at_least, principal_of
 from everturn.core.gate_rows import GateRow
+from everturn.core.gates import GATE_KINDS_FOR_MEMBERS
 from everturn.core.sharing import SessionLevel, is_level, level_of, reader_of
 from everturn.core.store_ports import SessionInfo
 from everturn.core.webhooks import Delivery, PushTarget, Webhook
@@ -29,7 +30,6 @@ SUBJECT: Final = "https://everturn.invalid"
 
 KEPT_SECONDS: Final = 86_400  # for which a push service keeps a message for a browser that is off
 DEEPEST: Final = 32  # levels of sub-agents
-FOR_MEMBERS: Final = ("form",)  # gates that a member may answer
 LONGEST_NAME: Final = 80  # characters of a tool or a title
 ENDED: Final = (404, 410)  # the subscription is gone
 
@@ -103,7 +103,7 @@ async def _message(
         return None
     level = await _level(app, root, principal)
     may_answer = is_at_least(principal.role, "approver") or (
-        gate.kind in FOR_MEMBERS and is_at_least(principal.role, "member") and is_level(level, "write")
+        gate.kind in GATE_KINDS_FOR_MEMBERS and is_at_least(principal.role, "member") and is_level(level, "write")
     )
     if not may_answer:
         return None
