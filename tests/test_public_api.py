@@ -93,6 +93,7 @@ def test_the_names_of_events():
         [
             "AgentSelected",
             "AgentSwitched",
+            "AnswerRated",
             "AnswerStarted",
             "CallClaim",
             "CallClaimed",
@@ -126,7 +127,6 @@ def test_the_names_of_events():
             "GrantRevoked",
             "HookFinished",
             "InputRefused",
-            "AnswerRated",
             "InstructionsSet",
             "LateResultReceived",
             "LeafSelected",
@@ -364,6 +364,7 @@ def test_chat():
             "async agent(self) -> 'str'",
             "async switch(self, agent: 'AgentDefinition[Any] | str', *, by: 'str' = 'person', key: 'str | None' = None) -> 'None'",
             "async update(self, *, title: 'str | None' = None, pinned: 'bool | None' = None, archived: 'bool | None' = None, labels: 'Iterable[str] | None' = None, by: 'str' = 'person', key: 'str | None' = None) -> 'None'",
+            "async rate(self, message: 'str | Message', rating: 'Rating', *, reason: 'str' = '', by: 'str' = 'person', key: 'str | None' = None) -> 'None'",
             "async delete(self, message: 'str | Message') -> 'None'",
             "async tree(self) -> 'MessageTree'",
             "async messages(self, leaf: 'str | Message | None' = None) -> 'list[Message]'",
