@@ -93,6 +93,7 @@ def test_the_names_of_events():
         [
             "AgentSelected",
             "AgentSwitched",
+            "AnswerRated",
             "AnswerStarted",
             "CallClaim",
             "CallClaimed",
@@ -126,7 +127,6 @@ def test_the_names_of_events():
             "GrantRevoked",
             "HookFinished",
             "InputRefused",
-            "AnswerRated",
             "InstructionsSet",
             "LateResultReceived",
             "LeafSelected",
@@ -351,7 +351,7 @@ def test_chat():
     assert [f"Chat{inspect.signature(Chat)}", *signatures(Chat)] == snapshot(
         [
             "Chat(model: 'Model | str | AgentDefinition[Any]', *, tools: 'Iterable[Tool | ToolGroup | ToolSource] | ToolRegistry' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'TurnStore | str | None' = None, options: 'TurnOptions | None' = None, settings: 'TurnSettings | None' = None, rules: 'Iterable[Rule] | str | Path' = (), app: 'BaseApp | None' = None, tenant: 'str' = 'local') -> 'None'",
-            "async send(self, message: 'MessageInput', *, after: 'str | Message | None' = None, key: 'str | None' = None, agent: 'AgentDefinition[Any] | str | None' = None, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, tool_history: 'ToolHistory | None' = None, context: 'str | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None, tools: 'Iterable[str] | None' = None, clients: 'Iterable[ClientTool] | None' = None, alone: 'bool' = False, beside: 'str | Turn | None' = None, steer: 'bool | str | Turn' = False, metadata: 'Mapping[str, Any] | None' = None, deps: 'Any' = None, by: 'str | None' = None, at: 'datetime | float | None' = None, priority: 'Priority | None' = None) -> 'Turn'",
+            "async send(self, message: 'MessageInput', *, after: 'str | Message | None' = None, key: 'str | None' = None, agent: 'AgentDefinition[Any] | str | None' = None, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, tool_history: 'ToolHistory | None' = None, context: 'str | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None, tools: 'Iterable[str] | None' = None, clients: 'Iterable[ClientTool] | None' = None, alone: 'bool' = False, beside: 'str | Turn | None' = None, steer: 'bool | str | Turn' = False, metadata: 'Mapping[str, Any] | None' = None, deps: 'Any' = None, by: 'str | None' = None, at: 'datetime | float | None' = None, priority: 'Priority | None' = None, at_step_limit: 'StepLimitPolicy | None' = None) -> 'Turn'",
             "async run(self, message: 'MessageInput', *, wait: 'float | None' = None, **how: 'Any') -> 'RunResult[Any]'",
             "stream(self, message: 'MessageInput', **how: 'Any') -> 'Run[Any]'",
             "turn(self, turn: 'str') -> 'Turn'",
@@ -364,6 +364,7 @@ def test_chat():
             "async agent(self) -> 'str'",
             "async switch(self, agent: 'AgentDefinition[Any] | str', *, by: 'str' = 'person', key: 'str | None' = None) -> 'None'",
             "async update(self, *, title: 'str | None' = None, pinned: 'bool | None' = None, archived: 'bool | None' = None, labels: 'Iterable[str] | None' = None, by: 'str' = 'person', key: 'str | None' = None) -> 'None'",
+            "async rate(self, message: 'str | Message', rating: 'Rating', *, reason: 'str' = '', by: 'str' = 'person', key: 'str | None' = None) -> 'None'",
             "async delete(self, message: 'str | Message') -> 'None'",
             "async tree(self) -> 'MessageTree'",
             "async messages(self, leaf: 'str | Message | None' = None) -> 'list[Message]'",

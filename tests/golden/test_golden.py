@@ -40,6 +40,7 @@ PHASES = {
     "switched": [DONE, DONE],
     "instructed": [DONE, DONE],
     "organized": [DONE, DONE],
+    "rated": [DONE],
     "compacted": [DONE, FAILED, DONE, DONE],
 }
 
