@@ -290,6 +290,31 @@ async def test_a_worker_that_was_taken_for_dead_is_overtaken_cancels_its_drives_
     assert here._lease.worker != dead
 
 
+async def test_a_worker_that_was_too_slow_to_renew_its_lease_takes_fewer_sessions_until_it_renews_in_time(
+    database: EngineDatabase,
+) -> None:
+    engine, driving = database.engine(), Driving()
+    await engine.serve(driving)
+    sessions = [f"held{number}" for number in range(40)]
+    for session in sessions:
+        await engine.wake(session)
+    await wait_until(lambda: sum(driving.begun.values()) == 40)
+    engine._tasks[2].cancel()  # from now on this test renews the lease
+    await database.sql("UPDATE wakes SET worker = NULL, due = now()")
+    await database.sql("DELETE FROM engine_workers")
+    engine._lease._renewed -= 3 * lease_module.BEAT
+
+    await engine._lease.renew()
+    await wait_until(lambda: sum(driving.cancelled.values()) == 40)
+    await wait_until(lambda: sum(driving.begun.values()) == 60)
+    assert not engine._can_take
+
+    await engine._lease.renew()
+    await wait_until(lambda: sum(driving.begun.values()) == 80)
+    driving.hold.set()
+    await wait_until(lambda: sum(driving.ended.values()) == 40)
+
+
 async def test_a_worker_that_is_silent_loses_its_sessions_within_five_seconds(database: EngineDatabase) -> None:
     here, driving_here, _, driving_there = await two(database)
     await here.wake("held")

@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 LOOK_INTERVAL = 2.5  # seconds between two looks for due sessions although nothing was heard
 BATCH = 8  # sessions taken at once: other workers that were notified take some, too
 AT_ONCE = 500  # sessions driven at once in one process
+MIN_AT_ONCE = 4  # sessions that a worker which lost its lease drives at once, until it renews in time again
 RETRY_DELAYS = (0.1, 5.0)  # seconds before a failed drive is tried again: the first pause, doubled up to the last
 WAKE_TIMEOUT = 10.0  # seconds for which a wake is tried; a restart of the database takes less
 START_TIMEOUT = 10.0  # seconds for the first connection
@@ -75,7 +76,10 @@ class PostgresEngine:
         self._sql = EngineStatements(link.table("wakes"), link.table("engine_workers"))
         self._channel = link.channel("wakes")
         self._notifier = WakeNotifier(link, self._channel)
-        self._lease = WorkerLease(link, self._sql, self._cancel_drives, self._look_now, sees_backends)
+        self._lease = WorkerLease(
+            link, self._sql, self._lost_lease, self._look_now, sees_backends, on_time=self._raise_limit
+        )
+        self._limit = at_once  # sessions driven at once now: fewer after this worker was too slow to renew its lease
         self._wakes = WakeQueue(self._send, clock or SystemClock())
         self._drive: Callable[[str], Awaitable[None]] | None = None
         self._driving: dict[str, asyncio.Task[None]] = {}
@@ -156,7 +160,7 @@ class PostgresEngine:
     def _can_take(self) -> bool:
         """Whether this process may drive another session."""
         is_serving = bool(self._tasks) and not (self._is_leaving or self._is_closed or self._is_sorting)
-        return is_serving and self._lease.is_valid and len(self._driving) < self._at_once
+        return is_serving and self._lease.is_valid and len(self._driving) < self._limit
 
     # Drives -----------------------------------------------------------------------------------------------------------
 
@@ -246,7 +250,7 @@ class PostgresEngine:
     async def _take(self) -> None:
         worker = self._lease.worker
         assert worker is not None
-        room = min(BATCH, self._at_once - len(self._driving))
+        room = min(BATCH, self._limit - len(self._driving))
         rows = await self._link.fetch(self._sql.take, worker, room)
         for row in rows:
             self._start(row["session"], row["tries"], worker)
@@ -320,9 +324,20 @@ class PostgresEngine:
         else:
             self._notifier.notify(delay)
 
-    def _cancel_drives(self) -> None:
-        for task in self._driving.values():
+    # A worker that is too slow to renew its lease has more sessions than it can drive. Would it take as many again, it
+    # would lose them again, and each loss is a try that counts towards the quarantine of an innocent session. So it goes
+    # on with half of them, and with twice as many after each renewal in time.
+
+    def _lost_lease(self) -> None:
+        driving = [task for task in self._driving.values() if not task.cancelling()]
+        self._limit = min(self._at_once, max(MIN_AT_ONCE, len(driving) // 2))
+        for task in driving:
             task.cancel()
+
+    def _raise_limit(self) -> None:
+        if self._limit < self._at_once:
+            self._limit = min(self._at_once, self._limit * 2)
+            self._look_now()
 
     # End --------------------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,11 @@ ORPHANS_EVERY = 3  # beats
 
 
 class WorkerLease:
-    """The lease of this worker. `lost` is called when another one has taken over, `freed` when sessions became free."""
+    """The lease of this worker.
+
+    `lost` is called when another one has taken over, `freed` when sessions became free, `on_time` after each renewal in
+    time.
+    """
 
     def __init__(
         self,
@@ -36,8 +40,10 @@ class WorkerLease:
         lost: Callable[[], None],
         freed: Callable[[], None],
         sees_backends: bool,
+        *,
+        on_time: Callable[[], None],
     ) -> None:
-        self._link, self._sql, self._lost, self._freed = link, statements, lost, freed
+        self._link, self._sql, self._lost, self._freed, self._on_time = link, statements, lost, freed, on_time
         self._sees_backends = sees_backends
         self.worker: int | None = None  # the id of this worker; None: it has not joined
         self._renewed = 0.0  # when the lease was renewed last
@@ -60,6 +66,8 @@ class WorkerLease:
             self._freed()  # what is due can be taken
         was_late = sent - self._renewed > 2 * BEAT
         self._renewed = sent
+        if not was_late:
+            self._on_time()
         return not was_late
 
     async def run(self) -> None:
