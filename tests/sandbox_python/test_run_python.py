@@ -142,7 +142,7 @@ async def test_a_tool_that_fails_raises_an_error_that_the_code_can_catch():
         ("run_python(code='1')", "'run_python' is not defined"),
         ("get('a', 'b', 'c')", "takes 2 arguments"),
         ("get('a', key='b')", "given key twice"),
-        ("get(key={1, 2})", "a set cannot be given"),
+        ("get(key={1, 2})", "a set cannot be passed"),
         ("get(key=float('nan'))", "JSON does not have"),
         ("get(key=2**64)", "JSON does not have"),
         ("get(key={1: 2})", "keys of a dict must be strings"),

@@ -23,9 +23,9 @@ WRITTEN = r'rules=\[Rule\("mail", "ask"\)'
 RULES: list[tuple[Any, str]] = [
     (Rule("mail", "deny"), f"{WRITTEN}.*one Rule"),
     ({"mail": "deny"}, f"{WRITTEN}.*a dict"),
-    ([{"tool": "mail", "action": "deny"}], f"{WRITTEN}.*a dict in it"),
+    ([{"tool": "mail", "action": "deny"}], f"{WRITTEN}.*contains a dict"),
     (5, f"{WRITTEN}.*an int"),
-    (["mail"], f"{WRITTEN}.*a str in it"),
+    (["mail"], f"{WRITTEN}.*contains a str"),
     ([AnyRule("mail", "Deny")], "allow, ask or deny; did you mean 'deny'"),
     ([AnyRule("mail", None)], "allow, ask or deny"),
     ([AnyRule("mail", ["deny"])], "allow, ask or deny"),

@@ -99,9 +99,9 @@ async def test_a_command_that_could_not_be_read_again_is_refused_on_arrival_and_
         await store.append("s", 0, [*turn_started_events(), *gate_opened_events()])
 
         for command in odd_commands():
-            with pytest.raises(ConfigError, match="decoded after encoding"):
+            with pytest.raises(ConfigError, match=r"change when it is stored|decoded after encoding"):
                 await store.admit(command)
-            with pytest.raises(ConfigError, match="decoded after encoding"):
+            with pytest.raises(ConfigError, match=r"change when it is stored|decoded after encoding"):
                 await store.admit(replace(command, session="new"))
 
         assert await store.inbox("s") == []
