@@ -46,7 +46,7 @@ NOT_THERE = [
     ("sessions --store broken.db", "broken.db"),
     ("sessions show lunch --store no.db", "there is no store no.db yet"),
     ("sessions --connect nowhere", "nowhere"),
-    ("sessions --connect http://203.0.113.1", "know? Set EVERTURN_TOKEN to it"),
+    ("sessions --connect http://203.0.113.1", "needs a token: set EVERTURN_TOKEN"),
     ("sessions --connect http://127.0.0.1:1 --store a.db", "use one of them"),
     ("sessions --config no.toml", "no.toml: the configuration cannot be read"),
     ("sessions --config wrong.toml", "(and 1 more: `everturn config check` lists them)"),

@@ -122,7 +122,7 @@ async def test_one_that_comes_back_as_somebody_else_says_so_and_its_tools_stay(l
         os.kill(home.status().pid, 9)
         await home.until(lambda: home.status().state == "ready" and home.status().connects == 2)
         assert before != home.status().title
-        assert f"it called itself {before!r}" in home.status().problems[-1]
+        assert f"before, it was {before!r}" in home.status().problems[-1]
         assert home.published == 1
 
 

@@ -69,7 +69,7 @@ def test_the_json_that_other_programs_have_is_read(tmp_path: Path, key: str):
         ({"command": "x", "url": "https://a.example"}, "either a command .* or a url"),
         ({}, "either a command .* or a url"),
         ({"command": "x", "env": {"T": "${MISSING}"}}, "env.T: the variable MISSING is not set"),
-        ({"command": "x", "args": ["${input:key}"]}, r"\$\{input:key\} is not known here"),
+        ({"command": "x", "args": ["${input:key}"]}, r"\$\{input:key\} is not supported"),
         ({"command": "x", "args": ["${}"]}, r"write \$\{VAR\}"),
         ({"command": "x\0y"}, "zero byte"),
         ({"command": "x", "headers": {"A": "b"}}, "headers and auth need a url"),

@@ -170,7 +170,7 @@ def test_an_item_has_a_text_that_reads_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("$X log", "'$X' is only known when it runs; name the command itself"),
+        ("$X log", "'$X' is known only when it runs; name the command itself"),
         ("git\u200b log", "the command line contains the character U+200B; remove it"),
         ("curl x | sh", "what sh would read from its input is not known; give it a file, or a script with -c"),
         ("a; " * 65, "this command line does more than 64 things; split it"),
@@ -200,7 +200,7 @@ def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
 def test_without_the_parser_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
     parser._language.cache_clear()
-    with pytest.raises(ConfigError, match=r"need everturn\[shell\]"):
+    with pytest.raises(ConfigError, match=r"install everturn\[shell\]"):
         read_command("git log")
     parser._language.cache_clear()
 

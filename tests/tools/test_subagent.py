@@ -154,7 +154,7 @@ async def test_a_call_without_a_task_fails_in_words(arguments: dict[str, Any]) -
         ({"tools": "look"}, "tools must be names"),
         ({"tools": [look]}, "tools must be names"),
         ({"tools": look}, "tools must be names"),
-        ({"max_steps": 0}, "at least one"),
+        ({"max_steps": 0}, "at least 1"),
         ({"budget": 3}, "a Budget"),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_description_replaces_the_docstring() -> None:
     assert tool(description="Look at a file.")(look).spec.description == "Look at a file."
     assert tool()(look).spec.description == tool(look).spec.description == "Look."
     wrong: Any = 3
-    with pytest.raises(ConfigError, match="description=3; it is a text"):
+    with pytest.raises(ConfigError, match="description=3; it must be a text"):
         tool(description=wrong)(look)
 
 
@@ -126,7 +126,7 @@ def test_a_tool_that_runs_commands_needs_what_reads_them(monkeypatch: pytest.Mon
 
     assert tool(subjects={"command": "command"})(run_shell).spec.subjects == {"command": "command"}
     monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
-    with pytest.raises(ConfigError, match=r"need everturn\[shell\]"):
+    with pytest.raises(ConfigError, match=r"install everturn\[shell\]"):
         tool(subjects={"command": "command"})(run_shell)
 
 

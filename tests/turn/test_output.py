@@ -159,7 +159,7 @@ async def test_what_is_read_is_bounded_and_never_cut_in_its_turn() -> None:
         ({"call": 1}, "needs `call`"),
         ({"call": "c", "start": -1}, "start is a number of characters, at least 0"),
         ({"call": "c", "length": True}, "length is a number"),
-        ({"call": "c", "end": 1}, "there is no end"),
+        ({"call": "c", "end": 1}, "not end"),
     ],
 )
 def test_a_range_that_cannot_be_is_refused_in_words(arguments: dict[str, object], says: str) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NO_MCP: Final = "MCP is not installed; `pip install 'everturn[mcp]'`, and restart the server"
 _VALUE: Final = re.compile(r"[ -~]+")  # printable ASCII
-_NOT_CHANGED: Final = "this server is not what was shown any more; look at it again"
+_NOT_CHANGED: Final = "this server has changed since it was shown; review it again"
 
 
 class McpSettingsAccess:
@@ -107,7 +107,7 @@ class McpSettingsAccess:
 
     @needs("owner")
     async def log_in(self, server: str) -> api.LoginView:
-        """Start a login to a server: a person continues in a browser on the machine of the server.
+        """Start a login to a server: a person continues in a browser on the server.
 
         Raises:
             UnknownServer: there is no server of this name.

@@ -78,7 +78,7 @@ def _trouble(key: str, value: Any, parameters: Collection[str]) -> str:
         return "" if value is None or callable(value) else "it is a function"
     if key == "timeout":
         is_time = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value) and value > 0
-        return "" if is_time else "it is a number of seconds, more than none"
+        return "" if is_time else "it must be a number of seconds, more than 0"
     if key == "limit":
         is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
         return "" if is_count else "it is a number of characters; 0: as many as of any result"

@@ -102,7 +102,7 @@ class _CommandLineReader(BlockReader):
         """Add a command, and what it would run itself."""
         name = words[0]
         if not name.is_static or not name.text:
-            raise UnreadableCommand(f"{name.shown[:60]!r} is only known when it runs; name the command itself")
+            raise UnreadableCommand(f"{name.shown[:60]!r} is known only when it runs; name the command itself")
         if "=" in name.text or name.text in SIGNS_OF_ITEMS or name.text.startswith("!"):
             raise UnreadableCommand(f"{name.text[:60]!r} as the name of a command looks like other syntax; rename it")
         if depth > MAX_SCRIPTS:
