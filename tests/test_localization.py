@@ -17,7 +17,7 @@ from everturn.localization import (
     parse_text,
 )
 
-NAMES = {"MCP", "JSON", "Everturn", "everturn", "Token"}
+NAMES = {"MCP", "JSON", "PDF", "Everturn", "everturn", "Token"}
 """Words that are the same in Chinese."""
 IN_ENGLISH = {"web.login.other", "web.paletteCommands.language"}
 """The texts that offer English to a reader of Chinese."""
@@ -27,7 +27,7 @@ UNCOUNTED = {
     "terminal.screens.hours", "terminal.screens.days", "terminal.app.more_asks", "web.step.input", "web.step.output",
     "web.step.cached", "web.step.reasoning", "web.inbox.count", "web.mcp.more", "web.sidebar.waiting",
     "web.fileChanges.all", "web.messageActions.version", "web.messageActions.compare", "web.messagePair.tokens",
-    "web.visibleText.styled", "first_run.which", "first_run.none",
+    "web.visibleText.styled", "first_run.which", "first_run.none", "web.sentRequest.cut",
 }  # fmt: skip
 """Texts with a number whose words are the same for one and for many."""
 

@@ -64,6 +64,10 @@ REMOVED_PHRASES = re.compile(
 )
 
 
+LISTS = (Path(__file__), ROOT / "tests" / "docs_src" / "test_wording.py")
+"""Files that list what must not be said."""
+
+
 def modules() -> list[Path]:
     return [path for path in SRC.rglob("*.py") if path.stem not in ("__init__", "__main__")]
 
@@ -76,7 +80,7 @@ def is_plain(name: str) -> bool:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Sources in which a removed name may not occur: the package, the web UI and the tests, without this file."""
+    """Sources in which a removed name may not occur: the package, the web UI and the tests, without `LISTS`."""
     for folder, kinds in (
         ("src", ("py", "sql", "json")),
         ("web/src", ("ts", "tsx")),
@@ -85,7 +89,7 @@ def texts() -> Iterator[tuple[str, str]]:
     ):
         for kind in kinds:
             for path in (ROOT / folder).rglob(f"*.{kind}"):
-                if path != Path(__file__) and "node_modules" not in path.parts:
+                if path not in LISTS and "node_modules" not in path.parts:
                     yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 

@@ -180,7 +180,7 @@ class PatchSession(Body, frozen=True, kw_only=True):
     ) = None  # all of them; [] removes them
 
 
-class RateAnswer(Body, frozen=True, kw_only=True):
+class PutRating(Body, frozen=True, kw_only=True):
     """Rate an answer up or down; "" withdraws the caller's rating."""
 
     rating: Rating

@@ -16,16 +16,16 @@ async def test_a_rating_is_of_the_caller_and_shown_with_the_messages() -> None:
         sent = await said(ada, "hello")
         await over(ada, sent)
         question, answer = (await ada.sessions.messages(sent.session)).messages
-        down = api.RateAnswer(rating="down", reason="too short \ud800")
+        down = api.PutRating(rating="down", reason="too short \ud800")
         await ada.sessions.rate(sent.session, answer.id, down, "k")
         await ada.sessions.rate(sent.session, answer.id, down, "k")
         with pytest.raises(KeyConflict):
-            await ada.sessions.rate(sent.session, answer.id, api.RateAnswer(rating="up"), "k")
+            await ada.sessions.rate(sent.session, answer.id, api.PutRating(rating="up"), "k")
         [rating] = (await ada.sessions.messages(sent.session)).ratings
         assert (rating.message, rating.rating, rating.by) == (answer.id, "down", ada.principal.user)
         assert rating.reason == "too short ?"
         assert not (await ada.sessions.messages(sent.session, leaf=question.id)).ratings  # it is of another page
-        await ada.sessions.rate(sent.session, answer.id, api.RateAnswer(rating=""))
+        await ada.sessions.rate(sent.session, answer.id, api.PutRating(rating=""))
         assert not (await ada.sessions.messages(sent.session)).ratings
 
 
@@ -35,7 +35,7 @@ async def test_viewers_and_others_rate_nothing() -> None:
         sent = await said(ada, "hello")
         await over(ada, sent)
         answer = (await ada.sessions.messages(sent.session)).messages[-1].id
-        up = api.RateAnswer(rating="up")
+        up = api.PutRating(rating="up")
         with pytest.raises(Forbidden):
             await Access(house, somebody(role="viewer")).sessions.rate(sent.session, answer, up)
         with pytest.raises(UnknownSession):

@@ -36,7 +36,7 @@ BODIES: dict[str, Any] = {
     "edited": api.EditMessage(text="again"),
     "selected": api.SelectBranch(),
     "change": api.PatchSession(title="Mine"),
-    "rated": api.RateAnswer(rating="up"),
+    "rated": api.PutRating(rating="up"),
     "switched": api.SwitchAgent(agent="assistant"),
     "cancelled": api.CancelTurn(),
     "answered": api.AnswerGate(hash="h", allow="once"),

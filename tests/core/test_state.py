@@ -196,7 +196,7 @@ def test_whatever_decide_names_can_be_done_and_the_turn_ends(dice: Dice):
 
 @given(plays)
 def test_no_step_goes_beyond_the_limit_but_a_last_one_that_closes(play: Play):
-    most, is_limited = play.state.options.max_steps, False
+    most, is_limited = play.state.max_steps, False  # what a person has raised it to
     steps = [event for event in play.log if isinstance(event, StepStarted)]
 
     assert [event.step for event in steps] == list(range(1, len(steps) + 1))

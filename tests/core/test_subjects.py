@@ -129,7 +129,7 @@ def test_what_the_reader_of_commands_refuses_is_refused() -> None:
 
 def test_more_cases_than_can_be_looked_at_are_refused_before_they_are_made() -> None:
     assert len(build_cases({}, {"a": [*range(16)], "b": [*range(16)]}, read_command)) == MAX_CASES
-    with pytest.raises(UnreadableCall, match=r"17 of a × 16 of b is more than 256"):
+    with pytest.raises(UnreadableCall, match=r"17 of a × 16 of b, at most 256"):
         build_cases({}, {"a": [*range(17)], "b": [*range(16)]}, read_command)
     with pytest.raises(UnreadableCall):
         build_cases({}, {str(n): [*range(100)] for n in range(100)}, read_command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from tests.helpers.simulated_driver import Play, plays
 
 from everturn import App, Chat, ToolContext, tool, wire
-from everturn.core.chunks import FinishChunk, RetryChunk
+from everturn.core.chunks import Chunk, FinishChunk, RetryChunk
 from everturn.core.events import Entry, Event, TurnEvent
 from everturn.core.requests import ModelRequest
 from everturn.core.turn_trace import TraceSpan, trace_spans
@@ -31,7 +32,7 @@ class SlowModel:
     def __init__(self, clock: FakeClock, *script: Any) -> None:
         self.clock, self.inner = clock, ScriptedModel(*script)
 
-    async def stream(self, request: ModelRequest) -> Any:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         yield [RetryChunk(2, 3, 10.0, "rate", "busy")]
         self.clock.advance(12.0)
         async for batch in self.inner.stream(request):
@@ -124,6 +125,7 @@ def ended(spans: list[TraceSpan]) -> dict[str, TraceSpan]:
 @given(plays)
 def test_whatever_a_turn_does_its_spans_are_a_tree_and_the_end_closes_all(play: Play) -> None:
     events: list[Event] = [replace(event, at=float(at)) for at, event in enumerate(play.log, 1)]
+    spans = list[TraceSpan]()
     for length in range(len(events) + 1):
         spans = trace_spans([Entry(at, event) for at, event in enumerate(events[:length], 1)])
         ids = [span.id for span in spans]

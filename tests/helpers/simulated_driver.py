@@ -61,6 +61,7 @@ from everturn.core.options import TurnOptions
 from everturn.core.parts import CallState, Output, ReasoningPart, StreamedPart, SummaryPart, TextPart, ToolPart, Usage
 from everturn.core.state import (
     AfterRequest,
+    AskAtLimit,
     Compact,
     Finalize,
     FinishIncompleteCalls,
@@ -110,7 +111,7 @@ class Play:
             turn=turn,
             parent=parent,
             input=message,
-            options=TurnOptions(max_steps=dice.pick(3, 1, 2, 4)),
+            options=TurnOptions(max_steps=dice.pick(3, 1, 2, 4), at_step_limit=dice.pick("answer", "ask")),
             untitled=dice.pick(True, False),
         )
 
@@ -199,6 +200,16 @@ def carry_out(state: TurnState, action: TurnAction, dice: Dice) -> Iterator[Turn
         case FinishIncompleteCalls():
             for call in state.open_calls:
                 yield settled(call, turn, "failed")
+        case AskAtLimit(gate=gate) if gate:
+            if dice.pick(*([False] * 7), True):
+                yield from cancelled(state, dice)
+            else:
+                verdict = dice.pick(GateResolution(False, "no"), GateResolution(True))
+                yield GateResolved(turn=turn, gate=gate, call="", resolution=verdict)
+        case AskAtLimit(max_steps=limit):
+            name, arguments = f"{turn}.limit{state.max_steps}", f'{{"max_steps":{limit}}}'
+            gate = Gate(id=name, turn=turn, call="", tool="step_limit", arguments=arguments, hash="h", kind="limit")
+            yield GateOpened(turn=turn, gate=gate)
         case AfterRequest(plugins=plugins):
             yield from after_request(state, plugins, dice)
         case WriteDeferred(appends=appends):

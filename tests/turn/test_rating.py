@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everturn import Chat
-from everturn.chat.rating import read_ratings
+from everturn.chat.ratings import read_ratings
 from everturn.core.events import AnswerRated, StepRestarted
 from everturn.core.ratings import MAX_REASON
 from everturn.errors import ConfigError, KeyConflict, UnknownMessage

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
-import http_ece  # the stock library of receivers
+import http_ece  # pyright: ignore[reportMissingTypeStubs] - the stock library of receivers
 import jwt
 import pytest
 from aiohttp import web

@@ -31,7 +31,7 @@ from everturn.access.upload_handles import NOT_A_FILE, decode_handle
 from everturn.chat import Chat, Turn
 from everturn.chat.agent_selection import select_agent
 from everturn.chat.context import read_context
-from everturn.chat.rating import build_rating, rate_answer, read_ratings
+from everturn.chat.ratings import build_rating, rate_answer, read_ratings
 from everturn.chat.session_update import build_update, update_session
 from everturn.chat.validation import InputPart
 from everturn.core.canonical_json import replace_surrogates
@@ -166,7 +166,7 @@ class SessionAccess:
         return await self.get(session)
 
     @needs("member")
-    async def rate(self, session: str, message: str, rated: api.RateAnswer, key: str = "") -> None:
+    async def rate(self, session: str, message: str, rated: api.PutRating, key: str = "") -> None:
         """Rate an answer, in the name of the caller; "" withdraws the rating."""
         await self.scope.own_root_session(session)
         principal, app = self.scope.principal, self.scope.server_context.app

@@ -248,7 +248,7 @@ class EditorSession:
     def _describe(self, view: api.GateView) -> JsonObject:
         gate = view.gate
         if gate.kind == "limit":
-            return {"title": self._host.texts.limit.format(n=limit_of_gate(gate)), "kind": "other"}
+            return {"title": self._host.texts.limit.format(limit=limit_of_gate(gate)), "kind": "other"}
         fields = describe_call(gate.tool, gate.arguments, self.folder.root)
         content = [self._with_old_text(part) for part in fields.get("content", [])]
         if not content and gate.preview:

@@ -16,7 +16,7 @@ from everturn.base_app import BaseApp, StatusListener
 from everturn.chat.agent_selection import select_agent
 from everturn.chat.context import read_context
 from everturn.chat.import_export import ImportedMessages, import_id, read_files
-from everturn.chat.rating import build_rating, rate_answer
+from everturn.chat.ratings import build_rating, rate_answer
 from everturn.chat.replies import GateReply, answer_gate, checked_name, claim_call
 from everturn.chat.result import RunResult
 from everturn.chat.run import Run

@@ -478,7 +478,7 @@ class RemoteSession:
 
     async def rate(self, message: str, rating: Rating, *, reason: str = "", key: str | None = None) -> None:
         """Rate an answer "up" or "down"; "" withdraws the rating."""
-        body, key = api.RateAnswer(rating=rating, reason=reason), key or f"cli_{secrets.token_hex(16)}"
+        body, key = api.PutRating(rating=rating, reason=reason), key or f"cli_{secrets.token_hex(16)}"
         path = f"{self._path}/messages/{message}/rating"
         await self._server.node_client.ask("PUT", path, body=body, key=key)
 

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from everturn.chat.rating import read_ratings
+from everturn.chat.ratings import read_ratings
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.events import GateOpened, GateResolved, TurnStarted
 from everturn.core.ratings import Rating
@@ -169,7 +169,8 @@ async def make_dataset(store: Store, sessions: Sequence[str], folder: str | Path
         UnknownSession, UnknownTurn: there is no such session or turn.
     """
     recordings = [await Recording.from_session(store, session, turn) for session in sessions]
-    return _write_dataset(recordings, folder, [("", ())] * len(recordings))
+    unrated: list[tuple[Rating, tuple[str, ...]]] = [("", ()) for _ in recordings]
+    return _write_dataset(recordings, folder, unrated)
 
 
 def _write_dataset(

@@ -22,6 +22,7 @@ from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.state import (
     AfterRequest,
+    AskAtLimit,
     Compact,
     Finalize,
     FinishIncompleteCalls,
@@ -162,6 +163,8 @@ def _next(action: TurnAction, state: TurnState) -> str:
             return f"earlier messages are summarised{' again' if started is not None else ''}"
         case FinishIncompleteCalls(reason=reason):
             return f"the open calls are settled as incomplete: {reason}"
+        case AskAtLimit(max_steps=limit, gate=gate):
+            return f"it waits for {gate}" if gate else f"a person is asked for up to {limit} steps in all"
         case AfterRequest(plugins=plugins):
             return f"{', '.join(plugins)} {'goes' if len(plugins) == 1 else 'go'} on with this step"
         case WriteDeferred(appends=appends):

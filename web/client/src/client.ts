@@ -1,7 +1,7 @@
 /** Client for the native HTTP API: one method per request. Sends carry an idempotency key, so a repeat takes effect once. */
 import type {
   AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LinkView, LogPage, LogTail, Me,
-  MessageList, NewLink, NewMessage, NewSession, NewShare, NoticeList, OpenAsAdministrator, OpenedLink, PatchSession, PeopleList, QueueList, RateAnswer, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ShareView, SharingView, ToolList,
+  MessageList, NewLink, NewMessage, NewSession, NewShare, NoticeList, OpenAsAdministrator, OpenedLink, PatchSession, PeopleList, PutRating, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ShareView, SharingView, ToolList,
   SentRequestView, TraceView, TreeView, TurnView, UsageView,
 } from "./types.gen.js";
 import { ServerError } from "./errors.js";
@@ -69,7 +69,7 @@ export class Everturn {
   logTail = (session: string, before = 0) => this.get<LogTail>(`${sessionPath(session)}/log/tail`, before ? { before } : {});
   log = (session: string, after = 0, limit = 2000) => this.get<LogPage>(`${sessionPath(session)}/log`, { after, limit });
   queue = (session: string) => this.get<QueueList>(`${sessionPath(session)}/queue`);
-  rate = (session: string, message: string, rated: RateAnswer, key = newKey()) =>
+  rate = (session: string, message: string, rated: PutRating, key = newKey()) =>
     this.send<void>("PUT", `${sessionPath(session)}/messages/${id(message)}/rating`, rated, key);
   rerun = (session: string, message: string, how: RegenerateAnswer = {}, key = newKey()) =>
     this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages/${id(message)}/rerun`, how, key);

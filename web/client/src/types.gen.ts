@@ -1596,6 +1596,12 @@ export interface PutPrompt {
   readonly shared?: boolean;
 }
 
+/** Rate an answer up or down; "" withdraws the caller's rating. */
+export interface PutRating {
+  readonly rating: "" | "down" | "up";
+  readonly reason?: string;
+}
+
 /** Set the instructions of a session, for the messages that are sent from now on. "" removes them. */
 export interface PutSessionInstructions {
   readonly text: string;
@@ -1662,12 +1668,6 @@ export interface QueuedView {
 export interface Quote {
   readonly message: string;
   readonly text: string;
-}
-
-/** Rate an answer up or down; "" withdraws the caller's rating. */
-export interface RateAnswer {
-  readonly rating: "" | "down" | "up";
-  readonly reason?: string;
 }
 
 /** How a person rated an answer. */

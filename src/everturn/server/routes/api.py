@@ -277,7 +277,7 @@ ROUTES: Final[list[Route]] = [
         SessionAccess.rate,
         "Rate an answer up or down, with a reason; a rating of the same caller is replaced.",
         lambda a: a.access.sessions.rate(a.ids["session"], a.ids["message"], a.body, a.key),
-        body=api.RateAnswer,
+        body=api.PutRating,
         status=204,
     ),
     route_for(

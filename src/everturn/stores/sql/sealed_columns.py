@@ -103,7 +103,7 @@ SEALED: Final[dict[str, SealedStatement]] = {
     **{name: _info() for name in ("listed", "listed pinned", "listed not pinned", "listed organized")},
     **{f"listed{which} for a reader": _info() for which in ("", " pinned", " not pinned")},
     "claim": _info(3, blanks=False),
-    "fence": _write(8, SealedColumn(3, "sessions", "title", _p(8), "text")),
+    "fence": _write(9, SealedColumn(3, "sessions", "title", _p(9), "text")),
     "leaf": _write(3, SealedColumn(1, "sessions", "title", _p(3), "text")),
     # Commands
     "inbox": SealedStatement(session=_P0, reads=(SealedColumn(0, "inbox", "body", (_P0, Ref("r", 1))),)),

@@ -102,7 +102,7 @@ def gate_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:
 
 def limit_text(gate: Gate, texts: GateTexts) -> str:
     """Return what is asked at the step limit."""
-    return format_text(texts.limit_about, n=limit_of_gate(gate))
+    return format_text(texts.limit_about, limit=limit_of_gate(gate))
 
 
 def _about(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
