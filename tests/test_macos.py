@@ -55,7 +55,7 @@ def test_the_assistant_starts_in_a_folder_with_files_and_says_why_there_is_no_sh
         terminal.sees("Ask anything")
         terminal.sees(r"there\s+is\s+no\s+shell")
         terminal.types('list_directory {"path": "."}\r')
-        terminal.sees("list_directory shows")
+        terminal.sees("list_directory says")
         terminal.types("\x11")
         assert terminal.ends() == 0
     finally:

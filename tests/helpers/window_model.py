@@ -18,15 +18,21 @@ from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, Usage
 from everturn.core.parts import Usage
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
-from everturn.models.http_model import FORMATS
 from everturn.models.prices import ModelFacts
-from everturn.models.profile import Origin
+from everturn.models.profile import FormatName, Origin
 from everturn.models.vendors import VENDORS
+from everturn.models.wire_formats import get_wire_format
 from everturn.testing.provider.strict import check, decode
 from everturn.turn.summarizer import INSTRUCTIONS
 from everturn.turn.window_usage import estimate_request
 
-VENDOR_OF = {"chat": "mistral", "messages": "anthropic", "responses": "openai", "gemini": "gemini", "ollama": "ollama"}
+VENDOR_OF: dict[FormatName, str] = {
+    "chat": "mistral",
+    "messages": "anthropic",
+    "responses": "openai",
+    "gemini": "gemini",
+    "ollama": "ollama",
+}
 HEADERS = {"anthropic-version": "2023-06-01"}
 Answer = Callable[[ModelRequest], list[Chunk]]
 
@@ -41,11 +47,12 @@ def rendered(request: ModelRequest) -> dict[str, bytes]:
     for name, vendor in VENDOR_OF.items():
         profile = VENDORS[vendor].for_model("model")
         built = [
-            FORMATS[name].build(replace(request, memo={}), profile, Origin(vendor, "model")).body for _ in range(2)
+            get_wire_format(name).build(replace(request, memo={}), profile, Origin(vendor, "model")).body
+            for _ in range(2)
         ]
         first, second = built
         assert first == second
-        check(name, {"model": "model", **decode(name, first)}, HEADERS)  # type: ignore[arg-type]
+        check(name, {"model": "model", **decode(name, first)}, HEADERS)
         bodies[name] = first
     return bodies
 

@@ -169,6 +169,7 @@ def test_the_spans_of_every_golden_log() -> None:
             ],
             "plain": ["  chat scripted", "invoke_agent", "  chat scripted", "invoke_agent"],
             "organized": ["  chat scripted", "invoke_agent", "  chat scripted", "invoke_agent"],
+            "rated": ["  chat scripted", "invoke_agent"],
             "reached_out": [
                 "  chat scenes",
                 "    execute_tool look",
@@ -448,6 +449,7 @@ def test_without_content_no_span_holds_a_word_that_was_said(path: Path) -> None:
         "below",
         "agent",
         "layer",
+        "rating",
     }
     quiet |= {
         "hash",

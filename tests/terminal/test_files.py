@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_can_be_saved_elsewhere(st
     terminal = start(cwd=tmp_path)
     ask(terminal, "draw")
 
-    assert "× there is no folder no; /save no/ makes it\n" in ask(terminal, "/save no/kitty.png")
+    assert "× there is no folder no; /save no/ creates it\n" in ask(terminal, "/save no/kitty.png")
     assert "× files cannot be saved in /dev/null: it is not a folder" in ask(terminal, "/save /dev/null/")
     assert "· saved kitty.png\n" in ask(terminal, "/save kitty.png")
 

@@ -131,7 +131,7 @@ def test_a_target_is_a_folder_or_a_name(tmp_path: Path):
     assert save_path(f"{tmp_path}/new/", cat) == tmp_path / "new" / "cat.png"
     assert save_path(f"{tmp_path}/my kitty", cat) == tmp_path / "my kitty.png"
     assert save_path(f"'{tmp_path}/my kitty.jpg'", cat) == tmp_path / "my kitty.jpg"
-    with pytest.raises(ConfigError, match=r"there is no folder .*/none; /save .*/none/ makes it"):
+    with pytest.raises(ConfigError, match=r"there is no folder .*/none; /save .*/none/ creates it"):
         save_path(f"{tmp_path}/none/kitty", cat)
 
 

@@ -65,7 +65,7 @@ def test_what_the_server_does_not_take_leads_back_to_the_question(start: Start):
     terminal.until(ASKED)
     terminal.type("y\n")
     terminal.until(ASKED)
-    assert "the result does not fit: a: " in one_line(terminal.text)
+    assert "the result does not match the schema: a: " in one_line(terminal.text)
     terminal.type("j\n")
     terminal.until("Enter: back\n> ")
     terminal.type('{"a": 1}\n')

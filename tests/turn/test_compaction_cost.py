@@ -10,9 +10,9 @@ from everturn.core.chunks import Chunk, UsageChunk
 from everturn.core.events import MessageAdded
 from everturn.core.parts import ClearedPart, SummaryPart
 from everturn.core.requests import ModelRequest
-from everturn.models.http_model import FORMATS
 from everturn.models.profile import Origin
 from everturn.models.vendors import VENDORS
+from everturn.models.wire_formats import get_wire_format
 from everturn.testing.provider.prompt_cache import PromptCache
 from everturn.testing.provider.strict import decode
 from tests.helpers.window_model import WindowModel, counting, events_of, is_summary_request
@@ -35,7 +35,7 @@ class CachedModel(WindowModel):
         self.cache, self.summary_cache = PromptCache(), PromptCache()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        body = decode("messages", FORMATS["messages"].build(request, PROFILE, ORIGIN).body)
+        body = decode("messages", get_wire_format("messages").build(request, PROFILE, ORIGIN).body)
         cache = self.summary_cache if is_summary_request(request) else self.cache
         async for batch in self.answer(request):
             written = next(chunk.usage.output for chunk in batch if isinstance(chunk, UsageChunk))

@@ -8,6 +8,7 @@ them. Wrappers add retries, fallbacks and prompted tool calling. `scripted` is t
     profile     what a vendor's profile holds
     http_model  a chat model behind HTTP: profile, wire format and transport
     formats/    the wire formats
+    wire_formats  a wire format by its name
     structured_output/  answers that are JSON of a schema
     endpoint    a server's URL, headers and API key
     clouds/     URLs and credentials of Azure OpenAI, Vertex AI and Amazon Bedrock

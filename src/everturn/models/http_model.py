@@ -8,11 +8,10 @@ Every read from the wire becomes one batch. An empty batch means that the server
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.canonical_json import replace_surrogates
@@ -22,65 +21,22 @@ from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 from everturn.models import failures
 from everturn.models.endpoint import Endpoint
-from everturn.models.formats import (
-    BuiltRequest,
-    Decoder,
-    chat_request,
-    converse_request,
-    gemini_request,
-    messages_request,
-    ollama_request,
-    responses_request,
-)
-from everturn.models.formats.chat_stream import ChatDecoder
-from everturn.models.formats.converse_stream import ConverseDecoder
-from everturn.models.formats.gemini_stream import GeminiDecoder, GeminiReader
+from everturn.models.formats import Decoder
 from everturn.models.formats.lenient_json import truncated_error
-from everturn.models.formats.messages_stream import MessagesDecoder
-from everturn.models.formats.ollama_stream import OllamaDecoder
 from everturn.models.formats.provider_tools import supported_tools
-from everturn.models.formats.responses_stream import ResponsesDecoder
 from everturn.models.load import load
 from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
 from everturn.models.rate_headers import read_limits, refused_seconds
 from everturn.models.structured_output import plan_output, read_output
+from everturn.models.wire_formats import get_wire_format
 from everturn.transport import HttpResponse, StreamDecoder, StreamLimits, Transport
-from everturn.transport.event_stream import EventStreamReader
-from everturn.transport.limits import WHOLE_LINE_LIMITS
-from everturn.transport.ndjson import NdjsonReader
-from everturn.transport.sse import SseReader
 
 if TYPE_CHECKING:
     from everturn.models.clouds import CloudServer
 
 EXCERPT = 200  # characters of an invalid response in the error
 START_SIZE = 8192  # bytes of a response that are kept for the error, if it is no stream
-
-
-class WireFormat(Struct, frozen=True):
-    """A wire format: how to build a request and how to decode the response."""
-
-    build: Callable[[ModelRequest, Profile, Origin], BuiltRequest]
-    decoder: Callable[[Profile, Origin, Mapping[str, str]], Decoder]
-    key: tuple[str, str] = ("authorization", "Bearer ")  # the header for the key, and the prefix of its value
-    reader: Callable[[StreamLimits | None], StreamDecoder] = SseReader
-    stray_suffixes: tuple[str, ...] = ()  # suffixes of base URLs that users add out of habit
-
-
-FORMATS: Final[Mapping[str, WireFormat]] = {
-    "chat": WireFormat(chat_request.build, ChatDecoder),
-    "messages": WireFormat(messages_request.build, MessagesDecoder, key=("x-api-key", "")),
-    "responses": WireFormat(responses_request.build, ResponsesDecoder),
-    "gemini": WireFormat(gemini_request.build, GeminiDecoder, key=("x-goog-api-key", ""), reader=GeminiReader),
-    "ollama": WireFormat(
-        ollama_request.build,
-        OllamaDecoder,
-        reader=lambda limits: NdjsonReader(limits or WHOLE_LINE_LIMITS),
-        stray_suffixes=("/v1", "/api"),
-    ),
-    "converse": WireFormat(converse_request.build, ConverseDecoder, reader=EventStreamReader),
-}
 
 
 class HttpModel:
@@ -103,7 +59,7 @@ class HttpModel:
         self._profile = profile = profile.for_model(model)
         self._limits = limits
         self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
-        self._format = FORMATS[profile.format]
+        self._format = get_wire_format(profile.format)
         self._origin = Origin(profile.vendor, model, profile.key, host)
         self._endpoint = Endpoint(
             profile, self._origin, transport, key, self._format.key, self._format.stray_suffixes, cloud
