@@ -90,6 +90,9 @@ class WireAnswer:
             for declared in one.get("functionDeclarations", [one.get("function", one)]):
                 schema = declared.get("parameters", declared.get("input_schema", {}))
                 found[declared["name"]] = schema
+        for one in self.body.get("toolConfig", {}).get("tools", ()):
+            if (spec := one.get("toolSpec")) is not None:
+                found[spec["name"]] = spec["inputSchema"]["json"]
         return found
 
     @property
@@ -101,7 +104,9 @@ class WireAnswer:
         responses = body.get("text", {}).get("format", {}).get("schema")
         messages = body.get("output_config", {}).get("format", {}).get("schema")
         ollama = body.get("format") if isinstance(body.get("format"), dict) else None
-        found = (chat, responses, messages, config.get("responseJsonSchema"), ollama)
+        text_format = body.get("outputConfig", {}).get("textFormat")
+        converse = json.loads(text_format["structure"]["jsonSchema"]["schema"]) if text_format else None
+        found = (chat, responses, messages, config.get("responseJsonSchema"), ollama, converse)
         return next((schema for schema in found if schema is not None), None)
 
     @property

@@ -411,8 +411,8 @@ MUTANTS = [
     Mutant(
         "steps go on beyond the limit",
         "core/state.py",
-        "step.number >= state.options.max_steps",
-        "step.number > state.options.max_steps",
+        "step.number >= state.max_steps",
+        "step.number > state.max_steps",
         "tests/turn/test_request.py::test_the_closing_request_has_no_tools_and_says_so",
     ),
     Mutant(

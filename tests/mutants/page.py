@@ -38,7 +38,7 @@ PAGE_MUTANTS = [
     Mutant(
         "text becomes markup by a policy of anybody's",
         "server/routes/web_ui.py",
-        "\"trusted-types 'none'\",",
+        '"trusted-types everturn-push",',
         '"trusted-types *",',
         STRICT,
     ),
@@ -136,13 +136,13 @@ PAGE_MUTANTS = [
     Mutant(
         "a server is trusted as it is by now",
         "access/admin.py",
-        '        if _hash(source, spec) != seen.hash:\n            raise HashMismatch("this server has changed since it was shown; review it again")\n        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)\n        if _hash(source, spec) != seen.hash:',
+        '        if server_hash(source, spec) != seen.hash:\n            raise HashMismatch("this server has changed since it was shown; review it again")\n        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)\n        if server_hash(source, spec) != seen.hash:',
         '        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)\n        if False:',
         TRUSTED,
     ),
     Mutant(
         "a server's tools are no part of what is trusted",
-        "access/admin.py",
+        "access/mcp_views.py",
         'hash_values("server", spec.launch_hash, tools)',
         'hash_values("server", spec.launch_hash)',
         TRUSTED,
@@ -150,13 +150,13 @@ PAGE_MUTANTS = [
     Mutant(
         "everybody is told what a server runs",
         "access/admin.py",
-        "        if not self._is_operator:\n            return shown\n",
-        "",
+        "        if self._is_operator:\n            return whole\n",
+        "        return whole\n",
         TOLD,
     ),
     Mutant(
         "a key in the address of a server is shown",
-        "access/admin.py",
+        "access/mcp_views.py",
         'f"{address.scheme}://{address.netloc}{address.path}" if spec.url',
         "spec.url if spec.url",
         f"{OVERSEEING}test_a_login_gives_an_address_and_goes_on_by_itself_when_somebody_was_there",

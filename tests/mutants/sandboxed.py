@@ -137,7 +137,7 @@ SANDBOXED_MUTANTS = [
     Mutant(
         "a token is renewed wherever a server says",
         "mcp/http.py",
-        "if not self._policy.is_own(str(request.url)):  # a token",
+        "if not self._own.is_own(str(request.url)):  # a token",
         "if False:  # a token",
         f"{LOGIN}test_a_token_is_not_renewed_at_an_address_inside",
     ),

@@ -101,14 +101,14 @@ ACCESS_MUTANTS = [
     ),
     Mutant(
         "a key does all that its user may",
-        "access/authentication.py",
-        "lower_role(credential.role, user.role)",
-        "user.role",
+        "core/accounts.py",
+        "lower_role(credential.role, user.role),",
+        "user.role,",
         f"{DOOR}test_a_role_is_capped_by_the_credential_whatever_carries_it",
     ),
     Mutant(
         "a key that was revoked opens the door",
-        "access/authentication.py",
+        "core/accounts.py",
         "is_over = bool(credential.revoked) or (",
         "is_over = (",
         f"{DOOR}test_what_holds_no_more_is_refused_two_seconds_later_at_the_latest",

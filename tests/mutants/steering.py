@@ -36,7 +36,7 @@ STEERING_MUTANTS = [
     Mutant(
         "a turn without a step left takes a message",
         "core/state.py",
-        "step.closing or step.number >= self.options.max_steps:\n            return False",
+        "step.closing or step.number >= self.max_steps:\n            return False",
         "step.closing:\n            return False",
         f"{LIMIT}[memory-max_steps]",
     ),

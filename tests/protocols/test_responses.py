@@ -83,6 +83,7 @@ UNSEEN = {
     "LeafSelected": "a session's, not a turn's, as are the rest",
     "MessageDeleted": "",
     "SessionUpdated": "",
+    "AnswerRated": "",
     "MessagesImported": "",
     "GrantRevoked": "",
     "RevertStarted": "",

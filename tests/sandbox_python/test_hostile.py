@@ -327,7 +327,7 @@ def test_without_its_worker_it_is_absent_and_says_so(monkeypatch: pytest.MonkeyP
 def test_what_is_in_a_value_twice_counts_twice():
     small = ["x" * 1000] * 100
     assert to_json_value([small, small], ValueBudget()) == [small, small]
-    with pytest.raises(NotJson, match="too much"):
+    with pytest.raises(NotJson, match="too large"):
         to_json_value([small] * 11, ValueBudget())
     deep: list[object] = []
     for _ in range(DEPTH + 1):

@@ -293,7 +293,7 @@ async def test_a_configuration_replaces_only_its_own(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"cron": "0 9 * * *", "at": NINE}, "not both"),
+        ({"cron": "0 9 * * *", "at": NINE}, "needs either"),
         ({}, "`cron` or `at`"),
         ({"cron": "0 9 * *"}, "five fields"),
         ({"cron": "0 9 * * *", "timezone": "Mars"}, "IANA"),

@@ -84,6 +84,8 @@ ELSE: dict[str, set[int]] = {
     "revoke_share": {204, 403},
     "open_link": {404},  # that was no link
     "dismiss_notice": {204, 404},  # only the author has it
+    "rate": {204, 422},  # the message is one of a person
+    "subscribe_push": {201, 409},
     "settings": {200, 403},  # with several tenants only an operator; and this server changes none
     **{
         name: {403, 422}

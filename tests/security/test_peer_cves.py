@@ -77,7 +77,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 EVIL = "https://evil.example"
 PUBLIC = {
     *("alive", "ready", "front", "asset", "sandbox", "ask", "log_in", "go_out", "come_back"),
-    *("branding_style", "branding_logo", "manifest"),
+    *("branding_style", "branding_logo", "manifest", "push_worker"),
     *("password_login", "open_invitation", "accept_invitation"),
     *("complete_callback", "receive_hook"),
 }
@@ -250,6 +250,7 @@ async def test_cve_2026_54015_what_belongs_to_one_session_is_not_found_below_ano
         "answer": {"hash": open_gate["hash"], "allow": "once"},
         "claim": {"hash": open_gate["hash"], "claim": "c" * 20},
         "edit": {"text": "other"},
+        "rate": {"rating": "up"},
     }
     tried = 0
     for route in peer.routes:
@@ -816,7 +817,7 @@ async def test_cve_2025_59536_nothing_of_a_folder_is_run_or_believed_because_we_
     with watched(*STARTS) as started:
         loaded = load_config(None, environ, tmp_path / "none.toml")
         async with open_server(loaded, CommandLineOverrides(port=0, store="memory"), environ) as house:
-            assert list(house.app.sources) == []
+            assert [spec for source in house.app.sources for spec in source.specs] == []  # type: ignore[attr-defined]
     assert (started, loaded.config.mcp, loaded.config.server.host) == ([], {}, "127.0.0.1")
     assert "evil" not in sys.modules
 

@@ -18,7 +18,7 @@ from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
 from everturn.server.openapi import find_references
 from everturn.server.route import HttpRequestContext, Route
-from everturn.server.routes import accounts, admin, hooks, schedules, settings, sharing, users, webhooks
+from everturn.server.routes import accounts, admin, hooks, push, schedules, settings, sharing, traces, users, webhooks
 from everturn.server.routes import api as api_routes
 from tests.helpers.access_methods import METHODS, RESOURCES
 from tests.helpers.server_app import PORT, NoStreams, PlainDoor, ask, make, make_house, word
@@ -33,6 +33,8 @@ ROUTES = [
     *users.ROUTES,
     *settings.ROUTES,
     hooks.ROUTES[0],
+    *push.ROUTES,
+    *traces.ROUTES,
 ]
 
 
@@ -107,6 +109,8 @@ BODIES: dict[Any, Any] = {
     api.AcceptInvitation: {"token": "x"},
     api.SwitchAgent: {"agent": "helper"},
     api.PatchSession: {"title": "x"},
+    api.PutRating: {"rating": "up"},
+    api.NewPushSubscription: {"endpoint": "https://push.example.com/x", "p256dh": "x", "auth": "x", "key": "x"},
     api.PutMemory: {"path": "a", "text": "x"},
     api.NewWebhook: {"url": "https://example.com/hook"},
     api.NewSchedule: {"text": "x", "cron": "0 9 * * *"},

@@ -152,7 +152,7 @@ def test_a_query_that_makes_no_sense_is_refused(query: bytes) -> None:
 
 
 def test_a_needed_parameter_is_needed() -> None:
-    with pytest.raises(RequestError, match="needed"):
+    with pytest.raises(RequestError, match="required"):
         read_query(b"", (Param("q", {"type": "string"}, is_needed=True),), is_strict=True)
 
 

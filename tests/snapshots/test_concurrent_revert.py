@@ -144,7 +144,7 @@ class Keeper:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OSError("cannot open /srv/data/secret-place"), "could not do it (OSError)"),
+        (OSError("cannot open /srv/data/secret-place"), "could not revert the files (OSError)"),
         (CommandRefused("move it away"), "move it away"),
     ],
 )

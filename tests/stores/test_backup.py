@@ -257,8 +257,7 @@ async def test_a_changed_byte_a_short_file_and_a_missing_file_are_found_and_noth
 async def test_a_log_with_a_gap_is_found_although_every_file_is_as_it_was_written(stores: Stores, folder: Path):
     source = stores.new("source")
     await seed(source)
-    second = "(SELECT min(seq) FROM events WHERE session = 'rest0' AND seq > (SELECT min(seq) FROM events WHERE session = 'rest0'))"
-    gap = f"DELETE FROM events WHERE session = 'rest0' AND seq = {second}"
+    gap = "DELETE FROM events WHERE session = 'rest0' AND seq = (SELECT min(seq) FROM events WHERE session = 'rest0')"
     if stores.kind == "sqlite":
         connection = sqlite3.connect(source)
         connection.execute(gap)

@@ -52,7 +52,7 @@ async def test_a_file_is_read_in_pages_and_its_hash_is_reported(desk: Desk) -> N
     assert output.text == "[lines 4-6 of 10; go on with offset=7]\nline 4\nline 5\nline 6"
     assert output.metadata == {"path": "a.txt", "hash": content_hash(await desk.get("a.txt")), "lines": 10}
     assert (await desk.text("read_file", path="a.txt", offset=10)) == "[lines 10-10 of 10]\nline 10"
-    with pytest.raises(ToolError, match=r"has 10 lines; offset=11 is beyond"):
+    with pytest.raises(ToolError, match=r"has 10 lines; offset=11 is after the last one"):
         await desk.call("read_file", path="a.txt", offset=11)
 
 
@@ -132,7 +132,7 @@ async def test_a_file_is_no_directory_and_a_directory_no_file(desk: Desk) -> Non
 
 async def test_an_edit_replaces_the_one_place_or_all(desk: Desk) -> None:
     await desk.put("a.txt", "one two one\n")
-    with pytest.raises(ToolError, match=r"stands there 2 times \(lines 1, 1\)"):
+    with pytest.raises(ToolError, match=r"occurs 2 times \(lines 1, 1\)"):
         await desk.call("edit_file", path="a.txt", old_text="one", new_text="1")
     await desk.call("edit_file", path="a.txt", old_text="two", new_text="2")
     assert await desk.get("a.txt") == b"one 2 one\n"

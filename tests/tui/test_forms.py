@@ -96,7 +96,7 @@ async def test_what_is_left_out_stays_out_and_what_is_needed_is_asked_for() -> N
         boxes["name"].query_one(Input).value = ""
         app.panel.press("ctrl+s")
         await pilot.pause()
-        assert "needed" in app.wrong[-1]
+        assert "required" in app.wrong[-1]
 
 
 async def test_json_and_form_are_two_views_of_one_value() -> None:
@@ -137,7 +137,7 @@ async def test_a_form_of_a_running_tool_is_filled_in_and_shown_before_it_is_sent
         await desk.until(lambda: isinstance(screen.focused, Input))
         await desk.type("Ann")
         await desk.press("ctrl+s")
-        assert "needed" in desk.line
+        assert "required" in desk.line
         screen.query_one(Select).value = 1
         await desk.press("ctrl+s")
         await desk.until(lambda: "Your answer, exactly as it is sent" in desk.text)

@@ -78,7 +78,7 @@ class RestateClient:
                 "and send this again"
             )
         return (
-            f"Restate did not take a wake at {url} ({status or 'no answer'}: {body}); see that the server runs, "
+            f"Restate did not take a wake at {url} ({status or 'no answer'}: {body}); check that the server runs, "
             "and send this again: what was admitted is safe in the store"
         )
 
