@@ -142,7 +142,7 @@ def test_the_roles_are_those_that_were_agreed() -> None:
             "schedules.create schedules.delete schedules.pause schedules.replace schedules.resume schedules.run_now "
             "sessions.cancel_turn sessions.compact sessions.delete_message sessions.edit_message sessions.erase "
             "sessions.export "
-            "sessions.import_file sessions.rerun sessions.select_message sessions.send sessions.start "
+            "sessions.import_file sessions.rate sessions.rerun sessions.select_message sessions.send sessions.start "
             "sessions.start_with_id sessions.switch_agent sessions.update sharing.create_link sharing.people "
             "sharing.revoke sharing.share"
         ),

@@ -22,6 +22,7 @@ from everturn.access.passwords import (
 )
 from everturn.access.server_context import ServerContext
 from everturn.core.accounts import Principal
+from everturn.core.events import GateOpened
 from everturn.core.options import TurnOptions
 from everturn.errors import ConfigError, Forbidden, NotRecognised, TooMuch, UnknownLink, UnknownSession
 from everturn.testing import FakeClock
@@ -286,8 +287,9 @@ async def test_an_owner_sees_a_quarantined_private_session_without_text_and_runs
     async with a_house() as house:
         owner, member = access_of(house, "owner"), access_of(house, "member")
         sent = await said(member, "pay the secret bill", private=True)
-        await asyncio.sleep(0)
         store: Any = house.app.store
+        while not any(isinstance(entry.event, GateOpened) for entry in await store.events(sent.session)):  # noqa: ASYNC110
+            await asyncio.sleep(0)
         row = store._sessions[sent.session]
         row.quarantined, row.tries = "its driver died 5 times", 5
         listed = await owner.quarantine.list()

@@ -45,7 +45,7 @@ def test_an_agent_whose_sub_agent_could_use_none_of_its_tools_is_refused_when_it
     helper = Agent(name="helper", tools=[refund])
     middle = Agent(name="middle", tools=[helper.as_tool(), look_up])
     with pytest.raises(
-        ConfigError, match="'boss': its sub-agent: agent 'middle': its sub-agent: agent 'helper' can use"
+        ConfigError, match="'boss': its sub-agent: agent 'middle': its sub-agent: agent 'helper' cannot use any"
     ):
         Agent(name="boss", tools=[middle.as_tool()], rules=[DENY])
     Agent(name="boss", tools=[middle.as_tool(), look_up], rules=[DENY, Rule("middle", "deny")])  # it is never called

@@ -199,7 +199,7 @@ def test_real_tools_take_the_place_of_the_recorded_ones(run: Run, lunch: Path, t
     [
         (["nothing.jsonl"], "nothing.jsonl cannot be read: No such file or directory"),
         ([__file__], "event 1 cannot be read"),
-        (["--until", "never", "LUNCH"], "say a number, step:2, gate, call:NAME, or a kind of event"),
+        (["--until", "never", "LUNCH"], "write a number, step:2, gate, call:NAME, or a kind of event"),
         (["--until", "99", "LUNCH"], "there is no event 99; there are 1 to 17"),
         (["--until", "call:pay", "LUNCH"], "this recording has no event 'call:pay'"),
         (["--diff", "LUNCH"], "say --system, --system-file, --permissions or --config"),

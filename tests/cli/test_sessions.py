@@ -182,7 +182,7 @@ def test_a_token_of_this_machine_is_shown_to_no_other(store: str, monkeypatch: p
         return load_connect_token(argparse.Namespace(store=store, config=None, connect=url))
 
     mine, token = "evk_" + "m" * 43, Path("operator.token")
-    with pytest.raises(ConfigError, match="Set EVERTURN_TOKEN"):
+    with pytest.raises(ConfigError, match="set EVERTURN_TOKEN"):
         shown_at("http://127.0.0.1:8000")
     assert not token.exists()  # looking makes none
     token.write_text(mine, encoding="utf-8")
@@ -190,7 +190,7 @@ def test_a_token_of_this_machine_is_shown_to_no_other(store: str, monkeypatch: p
 
     assert shown_at("http://127.0.0.1:8000") == mine
     for url in ("http://192.0.2.1:8000", "https://chat.example.org", "http://127.0.0.1.example.org", "http://[::1"):
-        with pytest.raises(ConfigError, match="Set EVERTURN_TOKEN"):
+        with pytest.raises(ConfigError, match="set EVERTURN_TOKEN"):
             shown_at(url)
     token.chmod(0o644)
     with pytest.raises(ConfigError, match="others can read"):

@@ -64,7 +64,7 @@ async def test_keys_are_reported_by_name_and_what_to_write_for_them_is_a_configu
 
 @pytest.mark.parametrize("variable", EXAMPLES)
 def test_the_model_to_begin_with_is_one_of_the_vendor_whose_key_it_is(variable: str) -> None:
-    get_model(EXAMPLES[variable], environ={variable: "k"})
+    get_model(EXAMPLES[variable], environ={variable: "k", "AWS_REGION": "us-east-1"})
 
 
 async def test_local_servers_are_found_by_what_they_answer(tmp_path: Path) -> None:

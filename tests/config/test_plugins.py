@@ -115,12 +115,12 @@ def test_a_secret_in_the_options_stands_by_reference(folder: Path) -> None:
         ('"audit:Audit"', r"no module audit; for the file audit\.py beside the configuration, write 'audit\.py'"),
         ('"audit.py"', r"name the plugin after a colon, as 'mypackage\.audit:Audit'; .*there are: Audit, Needs"),
         ('"audit.py:Audti"', "audit.py has no 'Audti'; did you mean 'Audit'"),
-        ('"audit.py:Needs"', r"Needs cannot be made: .*'path'; write \{ plugin = 'audit.py:Needs', options = "),
-        ('"audit.py:Broken"', "Broken cannot be made: ValueError: no disk"),
+        ('"audit.py:Needs"', r"Needs cannot be created: .*'path'; write \{ plugin = 'audit.py:Needs', options = "),
+        ('"audit.py:Broken"', "Broken cannot be created: ValueError: no disk"),
         ('"audit.py:Misspelt"', "there is no hook 'on_turn_strat'"),
         ('"audit.py:nothing"', "has none of the hooks"),
         ('{ plugin = "audit.py:ready", options = { level = 2 } }', "ready is an object and takes no options; .* Audit"),
-        ('{ plugin = "audit.py:Audit", options = { lvl = 2 } }', "Audit cannot be made: .*'lvl'"),
+        ('{ plugin = "audit.py:Audit", options = { lvl = 2 } }', "Audit cannot be created: .*'lvl'"),
     ],
 )
 def test_what_cannot_be_had_is_reported_with_its_line_and_a_way_out(folder: Path, entry: str, told: str) -> None:

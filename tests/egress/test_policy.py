@@ -272,7 +272,7 @@ async def test_what_is_denied_beats_what_is_allowed() -> None:
         resolve=names,
     )
     for address in ("https://a.example.com/", "https://A.EXAMPLE.com./", "http://127.0.0.1/"):
-        with pytest.raises(AddressRefused, match="denies"):
+        with pytest.raises(AddressRefused, match=r"denie[ds]"):
             guard.parse(address)
     with pytest.raises(AddressRefused, match="network"):
         await guard.resolve(guard.parse("https://b.example.org/"))

@@ -141,6 +141,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "trust_mcp": {"hash": "h"},
         "create_webhook": {"url": "https://example.com/hook"},
         "share": {"user": "viewer"},
+        "subscribe_push": {"endpoint": "https://push.example.com/x", "p256dh": "x", "auth": "x", "key": "x"},
         "open_link": {"link": ids["share"]},
         "open_as_administrator": {"reason": "x"},
         "create_schedule": {"text": "x", "cron": "0 9 * * *"},

@@ -85,7 +85,7 @@ ELSE: dict[str, set[int]] = {
     "open_link": {404},  # that was no link
     "dismiss_notice": {204, 404},  # only the author has it
     "rate": {204, 422},  # the message is one of a person
-    "subscribe_push": {201, 409},
+    "subscribe_push": {403},  # only a browser in which somebody is logged in subscribes
     "settings": {200, 403},  # with several tenants only an operator; and this server changes none
     **{
         name: {403, 422}
