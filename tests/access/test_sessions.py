@@ -257,7 +257,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a tool of a client with the name of ours": (
         {"clients": [replace(BELL, name="pay")]},
         ConfigError,
-        "the name 'pay' is taken",
+        "the name 'pay' is already used",
     ),
     "a tool of a client that waits for years": ({"clients": [replace(BELL, timeout=1e9)]}, ConfigError, "timeout"),
     "a huge tool of a client": ({"clients": [replace(BELL, description="x" * 300_000)]}, ConfigError, "262,144"),
