@@ -22,10 +22,10 @@ from everturn.models.formats.files import as_base64, as_data_url, as_note, as_te
 from everturn.models.formats.tool_names import CallIds, IdPolicy, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema, with_plain_properties
 from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
-from everturn.models.http_model import FORMATS
 from everturn.models.profile import Origin, Profile
 from everturn.models.registry import get_model as model_named
 from everturn.models.vendors import VENDORS
+from everturn.models.wire_formats import get_wire_format
 from everturn.testing.provider.signatures import seal_reasoning, sign
 from everturn.testing.provider.strict import check as strict
 
@@ -53,7 +53,7 @@ def build(vendor: str | Profile, *messages: RequestMessage, model: str = "m", **
     for name, value in request.items():
         setattr(asked, name, value)
     origin = Origin(profile.vendor, model, profile.key)
-    body = json.loads(FORMATS[profile.format].build(asked, profile, origin).body)
+    body = json.loads(get_wire_format(profile.format).build(asked, profile, origin).body)
     if profile.vendor in THREE:
         strict(profile.format, body, profile.headers)
     return body
@@ -490,7 +490,7 @@ KINDS: dict[str, tuple[Profile, str]] = {
 def check_any(kind: str, history: list[RequestMessage], tools: list[ToolSpec], params: Json) -> None:
     profile, model = KINDS[kind]
     request = ModelRequest(model, "", history, tools, params, BLOBS)
-    body = json.loads(FORMATS[profile.format].build(request, profile, Origin(profile.vendor, model)).body)
+    body = json.loads(get_wire_format(profile.format).build(request, profile, Origin(profile.vendor, model)).body)
     pairs(profile.format, body)
     strict(profile.format, body, profile.headers)
 

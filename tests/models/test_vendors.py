@@ -71,11 +71,11 @@ def kinds(body: dict[str, Any], at: int) -> list[str]:
 
 
 def test_a_model_that_thinks_unasked_keeps_its_thoughts_in_a_turn_that_goes_on() -> None:
-    from everturn.models.http_model import FORMATS
     from everturn.models.profile import Origin
+    from everturn.models.wire_formats import get_wire_format
 
     request = ModelRequest("m", "", [user("hi"), assistant_message(thought(), call()), tool_message(result())], [], {})
-    body = json.loads(FORMATS["messages"].build(request, VENDORS["anthropic"], Origin("anthropic", "m")).body)
+    body = json.loads(get_wire_format("messages").build(request, VENDORS["anthropic"], Origin("anthropic", "m")).body)
     assert kinds(body, 1) == ["thinking", "tool_use"]
 
 
