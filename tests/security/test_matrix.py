@@ -85,6 +85,7 @@ ELSE: dict[str, set[int]] = {
     "open_link": {404},  # that was no link
     "dismiss_notice": {204, 404},  # only the author has it
     "rate": {204, 422},  # the message is one of a person
+    "unsubscribe_push": {204, 404},  # the one of the owner
     "subscribe_push": {403},  # only a browser in which somebody is logged in subscribes
     "settings": {200, 403},  # with several tenants only an operator; and this server changes none
     **{
