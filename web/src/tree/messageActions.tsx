@@ -7,7 +7,7 @@ import { navigate, hrefFor } from "../app/route";
 import { useStore, useTopics } from "../app/store";
 import { modelsOf } from "../pages/agentChoice";
 import { ModelButton, useSessionAgent } from "../pages/pickers";
-import { RatingButtons } from "./rating";
+import { RatingButtons } from "./ratingButtons";
 import { Button, CopyButton, Menu, copyText, type MenuItem } from "../ui/components";
 import { visibleVersions, leafThrough, newestLeaf } from "./branches";
 import "./messageActions.css";

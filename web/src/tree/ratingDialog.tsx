@@ -4,7 +4,7 @@ import type { SessionFollower } from "@everturn/client";
 import { attempt, client, me } from "../app/app";
 import { escapeInvisible } from "../gates/invisibleChars";
 import { Badge, Button, Dialog, Field } from "../ui/components";
-import type { Thumb } from "./rating";
+import type { Thumb } from "./ratingButtons";
 import { useTexts } from "../locales/rating.gen";
 
 const MAX_REASON = 2000; // characters

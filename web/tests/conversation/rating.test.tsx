@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { client, me } from "../../src/app/app";
 import { language } from "../../src/app/texts";
 import { toMarkdown } from "../../src/conversation/exportText";
-import { RatingButtons } from "../../src/tree/rating";
+import { RatingButtons } from "../../src/tree/ratingButtons";
 
 let root: HTMLElement;
 beforeEach(() => {
