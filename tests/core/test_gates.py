@@ -242,7 +242,7 @@ def test_a_client_answers_what_it_has_and_while_it_has_it():
     for wrong, now in ((replace(DONE, claim="other"), NOON), (replace(DONE, claim=""), NOON), (DONE, NOON + 60)):
         with pytest.raises(NotClaimed):
             answer(row, wrong, now=now)
-    with pytest.raises(NotClaimed, match="nobody has claimed it"):
+    with pytest.raises(NotClaimed, match="no client has claimed it"):
         answer(row_of(offered()), DONE)
 
 

@@ -421,7 +421,7 @@ def test_folding_makes_no_wildcards() -> None:
     [
         ("command", "rm '", "never closed"),
         ("command", " ", "at least one word"),
-        ("path", "a/*/../b", "behind a wildcard"),
+        ("path", "a/*/../b", "after a wildcard"),
         ("path", "a\nb", "control characters"),
         ("url", "example.com/**", "scheme"),
         ("url", "https://me@example.com", "user"),

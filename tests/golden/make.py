@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic import BaseModel
 from tests.helpers.conversations import Scenes
 from tests.helpers.tools import look, mail
@@ -21,11 +22,12 @@ from tests.helpers.window_model import WindowModel, counting
 from everturn import Agent, Chat, ToolContext, Turn, TurnError, handoff, tool
 from everturn.app import App
 from everturn.chat.session_instructions import set_session_instructions
-from everturn.core.chunks import FinishChunk, UsageChunk
+from everturn.core.chunks import Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.events import CommandDropped, Event, GrantRevoked, StepStarted
 from everturn.core.options import Budget, Prompt, TurnOptions
-from everturn.core.parts import FileChange, Usage
+from everturn.core.parts import FileChange, TextPart, Usage
 from everturn.core.ports import SubagentRequest, Tool
+from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 from everturn.events import (
     FilesPart,
@@ -404,6 +406,35 @@ async def rated() -> bytes:
         return await dumped_log(chat)
 
 
+class UploadingModel:
+    """Uploads the file of a message once, again when it is gone, and misses the prompt cache at the end."""
+
+    name = "uploading"
+
+    def __init__(self) -> None:
+        self._usages = iter((Usage(10_050, 5, written=10_000), Usage(10_050, 5)))
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[list[Chunk]]:
+        blob, register = next(iter(request.files)), request.uploads
+        assert register is not None
+        known = await register.find(blob, "account")
+        if known is not None:
+            await register.change(replace(known, state="gone", reference=""))
+        upload = await register.start(blob, "account")
+        await register.change(replace(upload, state="ready", reference="file-1", expires=1.8e9))
+        yield [TextChunk("A contract."), UsageChunk(next(self._usages)), FinishChunk("stop")]
+
+
+async def uploaded() -> bytes:
+    """A file is uploaded, and uploaded again because it is gone; the second request misses the prompt cache."""
+    async with App(UploadingModel(), clock=FakeClock(), ids=CountingIds()) as app:
+        chat = app.chat("session")
+        file = await chat.attach(b"%PDF-1.4", "application/pdf", "contract.pdf")
+        await chat.run([TextPart("What is it?"), file])
+        await chat.run("Again?")
+        return await dumped_log(chat)
+
+
 async def switched() -> bytes:
     """A person hands the conversation to another agent, which takes the next turn."""
     front = Agent(ScriptedModel(say("Hello.")), name="front")
@@ -478,6 +509,7 @@ LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
         instructed,
         organized,
         rated,
+        uploaded,
         compacted,
     )
 }

@@ -41,6 +41,7 @@ PHASES = {
     "instructed": [DONE, DONE],
     "organized": [DONE, DONE],
     "rated": [DONE],
+    "uploaded": [DONE, DONE],
     "compacted": [DONE, FAILED, DONE, DONE],
 }
 

@@ -63,6 +63,8 @@ def failed_imports() -> list[str]:
 
     failed: list[str] = []
     for found in pkgutil.walk_packages(everturn.__path__, "everturn."):
+        if found.name.startswith("everturn.evals.bridges."):  # they need extras
+            continue
         if not found.name.endswith(("__main__", "_worker", "hostile_probe")):  # programs for a sandbox, started by path
             try:
                 importlib.import_module(found.name)

@@ -110,7 +110,7 @@ class House:
 
     @property
     def link(self) -> Any:
-        return self.servers._connections["h"]
+        return self.servers._connections["h"].connection
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         await wait_until(is_so, PATIENCE)
@@ -130,4 +130,4 @@ async def house(
         yield home
     finally:
         await servers.aclose()
-        assert all(link.most_connections <= 1 for link in servers._connections.values())
+        assert all(link.connection.most_connections <= 1 for link in servers._connections.values())

@@ -22,18 +22,21 @@ class Authority:
         self.clients: dict[str, list[str]] = {}
         self.codes: dict[str, dict[str, str]] = {}
         self.access: set[str] = set()
+        self.accounts: dict[str, str] = {}  # token -> whose it is
+        self.revoked: list[str] = []
         self.refresh: set[str] = set()
         self.secrets: set[str] = set()  # all that nobody may read in a log
         self.lasts = 3600
         self.refuses = self.is_garbled = self.is_down = False
-        self.base = self.resource = ""
+        self.base = self.resource = self.issuer = ""
 
     async def metadata(self, request: web.Request) -> web.Response:
         return web.json_response(
             {
-                "issuer": self.base,
+                "issuer": self.issuer or self.base,
                 "authorization_endpoint": f"{self.base}/away/authorize",
                 "token_endpoint": f"{self.base}/away/token",
+                "revocation_endpoint": f"{self.base}/away/revoke",
                 "registration_endpoint": f"{self.base}/away/register",
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
@@ -58,7 +61,8 @@ class Authority:
         else:
             code = secrets.token_hex(16)
             self.secrets.add(code)
-            self.codes[code] = asked
+            # The account that this browser is logged in to there.
+            self.codes[code] = {**asked, "account": request.headers.get("x-account", "")}
             back = {"code": code, "state": asked["state"]}
         raise web.HTTPFound(f"{asked['redirect_uri']}?{urlencode(back)}")
 
@@ -75,17 +79,28 @@ class Authority:
             if not is_right or asked is None or asked["redirect_uri"] != given["redirect_uri"]:
                 return web.json_response({"error": "invalid_grant"}, status=400)
             self.seen["proven"] += 1
+            account = asked["account"]
         elif given["refresh_token"] not in self.refresh:
             return web.json_response({"error": "invalid_grant"}, status=400)
         else:
             self.refresh.discard(given["refresh_token"])
-        return web.json_response(self._tokens())
+            account = self.accounts[given["refresh_token"]]
+        return web.json_response(self._tokens(account))
 
-    def _tokens(self) -> dict[str, Any]:
+    async def revoke(self, request: web.Request) -> web.Response:
+        token = str((await request.post())["token"])
+        self.revoked.append(self.accounts.get(token, "?"))
+        account = self.accounts.get(token)
+        for known in (self.access, self.refresh):
+            known -= {other for other in known if self.accounts.get(other) == account}
+        return web.Response()
+
+    def _tokens(self, account: str) -> dict[str, Any]:
         access, refresh = f"access-{secrets.token_hex(12)}", f"refresh-{secrets.token_hex(12)}"
         self.secrets |= {access, refresh}
         self.access.add(access)
         self.refresh.add(refresh)
+        self.accounts |= {access: account, refresh: account}
         if self.is_garbled:
             return {"access_token": [access], "refresh_token": refresh, "token_type": "Bearer"}
         return {"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": self.lasts}
@@ -110,6 +125,7 @@ async def authority() -> AsyncGenerator[Authority]:
     giving.router.add_post("/away/register", one.register)
     giving.router.add_get("/away/authorize", one.authorize)
     giving.router.add_post("/away/token", one.token)
+    giving.router.add_post("/away/revoke", one.revoke)
     serving.router.add_post("/mcp", one.serve)
     serving.router.add_get("/.well-known/oauth-protected-resource/mcp", one.about)
     runners = [web.AppRunner(app, access_log=None) for app in (giving, serving)]

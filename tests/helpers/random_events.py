@@ -16,6 +16,7 @@ from everturn.core.events import (
     CompactionStarted,
     DeferredMessage,
     FilesChanged,
+    FileUploadChanged,
     GateOpened,
     GateResolved,
     HookFinished,
@@ -169,6 +170,9 @@ MAKE: dict[type[TurnEvent], Make] = {
     CallResumed: lambda s, d, turn: CallResumed(turn=turn, call=_call(s, d)),
     FilesChanged: lambda s, d, turn: FilesChanged(
         turn=turn, step=_number(s, d), before=d.pick("", "a"), after=d.pick("a", "b"), call=d.pick("", _call(s, d))
+    ),
+    FileUploadChanged: lambda s, d, turn: FileUploadChanged(
+        turn=turn, upload=d.pick("u", "v"), state=d.pick("started", "ready", "refused", "gone"), blob="b", account="a"
     ),
     CallFinished: lambda s, d, turn: CallFinished(
         turn=turn, call=_call(s, d), state=d.pick("completed", "failed", "pending", "running"), output=Output("wild")

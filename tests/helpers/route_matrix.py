@@ -79,7 +79,7 @@ class Things(Struct):
     def ids(self) -> dict[str, str]:
         """By the names that paths have for them."""
         named = {"id": self.response, "chat": self.session, "user": "viewer", "tenant": "ours", "server": "files"}
-        named |= {"vendor": "openai", "model": "fast"}
+        named |= {"vendor": "openai", "model": "fast", "hook": "issues"}
         return {**msgspec.to_builtins(self), **named, "agent": "assistant"}
 
 
@@ -122,6 +122,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "select": {"message": ids["message"]},
         "switch_agent": {"agent": "assistant"},
         "update_session": {"title": "x"},
+        "presence": {"tab": "t", "at": [{"session": ids["session"], "gate": ids["gate"]}]},
         "rate": {"rating": "up"},
         "put_user": {"role": "viewer"},
         "invite": {"user": "somebody-new"},
@@ -137,9 +138,15 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "put_model": {"settings": {"model": "openai:m"}},
         "put_agent": {"settings": {}},
         "restore_agent": {"version": 1},
+        "put_rules": {"rules": []},
+        "restore_rules": {"version": 1},
+        "dry_run_rules": {"rules": []},
+        "explain_draft": {"rules": [], "tool": "pay"},
         "put_mcp": {"url": "https://mcp.example.com/mcp"},
         "trust_mcp": {"hash": "h"},
         "create_webhook": {"url": "https://example.com/hook"},
+        "put_hook": {"scheme": "standard", "text": "x"},
+        "plan_schedule": {"cron": "0 9 * * *"},
         "share": {"user": "viewer"},
         "subscribe_push": {"endpoint": "https://push.example.com/x", "p256dh": "x", "auth": "x", "key": "x"},
         "open_link": {"link": ids["share"]},
@@ -148,6 +155,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "replace_schedule": {"text": "x", "cron": "0 9 * * *"},
         "explain": {"tool": "pay", "arguments": {"amount": 7}, "session": ids["session"]},
         "trust_server": {"hash": "h"},
+        "finish_mcp_login": {"state": "x"},
         "mcp_prompt": {"name": "review"},
         "mcp_resource": {"uri": "notes://today"},
         "openai_chat": {"model": "assistant", "messages": [{"role": "user", "content": "hello"}]},
@@ -192,6 +200,7 @@ async def a_world(
     entrance = Authenticator(house.accounts, SystemClock())
     parts: Any = streams or NoStreams()
     keys: dict[tuple[str, str], str] = {}
+    house.webhooks.allow("127.0.0.1:1")  # where nobody is: a test event goes nowhere
     await runtime.start()
     try:
         for tenant in ("ours", "theirs"):
@@ -219,7 +228,7 @@ async def fill(house: ServerContext, tenant: str) -> Things:
         await mine.prompts.write(api.PutPrompt(name="canary", text=word))
         await mine.prompts.write_instructions(api.PutInstructions(text=word))
     schedule = await house.schedules.create(word, cron="0 9 * * *", tenant=tenant)
-    webhook = await house.webhooks.create("https://example.com/hook", description=word, tenant=tenant)
+    webhook = await house.webhooks.create("https://127.0.0.1:1/hook", description=word, tenant=tenant)
     first = await access.sessions.start(api.NewSession(text=f"pay {word}", files=[file.file]))
     gate = (await _wait_for_gates(access, first.session))[0].gate
     always = api.AnswerGate(hash=gate.hash, allow="always", rule=gate.offers[0])

@@ -25,6 +25,7 @@ from everturn.core.events import (
     CompactionStarted,
     DeferredMessage,
     FilesChanged,
+    FileUploadChanged,
     GateOpened,
     GateResolved,
     HookFinished,
@@ -188,6 +189,9 @@ def carry_out(state: TurnState, action: TurnAction, dice: Dice) -> Iterator[Turn
                 yield StepRestarted(turn=turn, step=step)
             else:
                 yield StepStarted(turn=turn, step=step, closing=closing)
+            if step == 2:
+                for reached in ("started", "ready"):
+                    yield FileUploadChanged(turn=turn, upload=f"{turn}.file", state=reached, blob="b", account="a")
             if step % 2 == 0:
                 yield RequestRetried(turn=turn, step=step, attempt=2, attempts=3, problem=Problem("rate", "busy"))
             if not closing and dice.pick(False, False, False, False, True):

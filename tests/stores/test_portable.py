@@ -21,6 +21,7 @@ from everturn.core.events import (
     CallFinished,
     Entry,
     Event,
+    FileUploadChanged,
     LeafSelected,
     TurnCancelled,
     TurnEvent,
@@ -251,7 +252,8 @@ async def test_any_session_comes_out_as_it_went_in_and_is_over(log: list[Event],
             await export_session(store, "s", Path(one) / "s.zip")
             await import_session(other, Path(one) / "s.zip")
             found = await other.events("s")
-            assert found[: len(log)] == [Entry(seq, event) for seq, event in enumerate(log, 1)]
+            kept = [event for event in log if not isinstance(event, FileUploadChanged)]  # an import drops uploads
+            assert found[: len(kept)] == [Entry(seq, event) for seq, event in enumerate(kept, 1)]
             assert all(
                 turn.phase.is_terminal and not turn.still_running
                 for turn in check_log([entry.event for entry in found])
@@ -425,4 +427,5 @@ async def test_a_session_of_an_older_version_is_read_by_its_upgrades(entries: di
             ),
         )
         await import_session(store, file)
-        assert await store.head("s") == len(lines.splitlines())
+        uploads = lines.count(b'"type":"FileUploadChanged"')  # an import drops them
+        assert await store.head("s") == len(lines.splitlines()) - uploads

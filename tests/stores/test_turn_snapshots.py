@@ -16,7 +16,8 @@ from tests.helpers.stores import opened
 from tests.turn.foreign_logs import foreign_log
 
 from everturn import turn_snapshot, wire
-from everturn.core.events import Entry, Event, TurnEvent
+from everturn.core.events import Entry, Event, LateResultReceived, TurnEvent
+from everturn.core.parts import Output
 from everturn.core.state import TurnState, decide, fold
 from everturn.core.store_ports import TurnSnapshot
 from everturn.core.tree import MessageTree
@@ -242,3 +243,17 @@ def test_the_fingerprint_changes_with_any_file_of_the_fold(tmp_path: Path, monke
 async def test_a_short_turn_has_no_snapshot(store: SqlStore | MemoryStore) -> None:
     await long_turn(store, 10)
     assert await snapshots_in(store) == []
+
+
+async def test_a_ledger_that_began_a_log_knows_which_indexes_it_has() -> None:
+    store = MemoryStore()
+    await store.admit(send_message("k0", "s", "t0"))
+    claim = await store.claim("s", 1.0)
+    assert claim is not None
+    ledger = Ledger("s", claim, store, MemoryBus(), lambda session, state, phase: None)
+    assert ledger.may_have_indexed("late")  # only the store knows
+    ledger.start_empty()
+    assert not ledger.may_have_indexed("late")
+    await ledger.commit([LateResultReceived(turn="t9", at=1.0, call="t9-1-1", output=Output("late"))])
+    assert ledger.may_have_indexed("late")
+    assert not ledger.may_have_indexed("result")

@@ -16,12 +16,14 @@ the log.
 - `gates`: builds the gate for a call, and the denial that the model reads
 - `execute`: runs a tool with its timeout and hooks
 - `tool_context`: implements the `ToolContext` of a running tool
+- `contributors`: the other users who had a hand in a call
 - `suspend`: suspends a tool that waits, and resumes it
 - `tool_steps`: durable steps, timers and external results of a tool
 - `callbacks`: tokens with which an external system finishes a waiting call
 - `subagents`: starts the sub-agent runs of a tool
 - `subagent_runner`: runs a sub-agent in its own session and waits for it
 - `session_files`: the session's files and blobs, for tools
+- `documents`: the attached documents of the branch, for tools
 - `recall`: earlier messages of the branch and of the user's sessions, for tools
 - `memory_files`: the memory files of the turn's user, for tools
 - `output`: converts a tool's return value into the text that the model reads

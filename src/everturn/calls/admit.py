@@ -28,7 +28,7 @@ from everturn.core.ports import Preview, Tool
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.globs import escape_glob
 from everturn.core.rules.policy import PolicyDecision, Rule, SubjectCase
-from everturn.errors import BadArguments, BadOutput, ToolChanged, ToolError
+from everturn.errors import BadArguments, BadOutput, HookError, ToolChanged, ToolError
 from everturn.running.hook_contexts import CallHookContext, StepHookContext, open_gate
 from everturn.running.permissions import is_manual, offer_grants
 from everturn.running.plugin_table import invoke_hook as call_hook
@@ -131,7 +131,12 @@ async def _rewrite(ctx: StepHookContext, call: CallRecord, tool: Tool, arguments
     await ctx.run.commit([])  # the call that a plugin rewrites must be in the log
     hook_ctx = CallHookContext(ctx.run, call, tool.spec, arguments)
     for plugin, method in hooks:
-        await ctx.run.call_hook(plugin, "on_call_start", method, hook_ctx)
+        try:
+            await ctx.run.call_hook(plugin, "on_call_start", method, hook_ctx)
+        except HookError as error:
+            if isinstance(error.__cause__, ToolError):  # the plugin refuses the call, and says why
+                raise error.__cause__ from None
+            raise
     if before is not None:
         await ctx.run.call_hook(tool.spec.name, "before", before, hook_ctx)
     return hook_ctx.arguments

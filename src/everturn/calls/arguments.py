@@ -168,7 +168,7 @@ def _unfence(text: str, notes: dict[str, None]) -> str:
     if not text.startswith("```"):
         return text
     if len(text) < 6 or not text.endswith("```"):
-        refuse_arguments("they begin with a code fence that does not end with them; send only the object")
+        refuse_arguments("they begin with a code fence that is not closed at their end; send only the object")
     notes["code fence"] = None
     body = text[3:-3]
     tag = _TAG.match(body)

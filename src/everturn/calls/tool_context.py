@@ -10,6 +10,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
+from everturn.calls.contributors import find_contributors
+from everturn.calls.documents import list_documents
 from everturn.calls.lookup import find_tool
 from everturn.calls.memory_files import TurnMemory
 from everturn.calls.recall import TurnRecall
@@ -98,8 +100,10 @@ class TurnForTool:
             blobs=self._blobs,
             memory=TurnMemory(call, self.wait),
             recall=TurnRecall(run),
+            documents=lambda: list_documents(run),
             tenant=run.ledger.tenant,
             by=run.state.options.by,
+            contributors=lambda: find_contributors(run.setup.store, run.session, run.state, call),
             deps=None if run.dependencies is None else run.dependencies.value,
             metadata=run.state.options.metadata or {},
         )

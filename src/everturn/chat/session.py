@@ -14,6 +14,7 @@ from everturn.agents.definition import AgentDefinition
 from everturn.agents.session_agent import options_of_agent
 from everturn.base_app import BaseApp, StatusListener
 from everturn.chat.agent_selection import select_agent
+from everturn.chat.comparison import ComparedModels, compared_answers, params_by_model
 from everturn.chat.context import read_context
 from everturn.chat.import_export import ImportedMessages, import_id, read_files
 from everturn.chat.ratings import build_rating, rate_answer
@@ -38,8 +39,9 @@ from everturn.chat.validation import (
 )
 from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import replace_surrogates
-from everturn.core.commands import Delete, ImportMessages, Revert, Revoke, Select, Send
+from everturn.core.commands import ComparedAnswer, Delete, ImportMessages, Revert, Revoke, Select, Send
 from everturn.core.context_report import ContextReport
+from everturn.core.documents import document_type, page_count
 from everturn.core.encryption import blobs_of_tenant
 from everturn.core.events import FilesReverted, TurnStarted
 from everturn.core.gates import CallClaim, Gate, Grant
@@ -81,6 +83,7 @@ class SendOptions(NamedTuple):
     options: TurnOptions
     base: TurnOptions | None = None
     chosen: tuple[str, ...] = ()
+    compared: tuple[ComparedAnswer, ...] = ()
 
 
 class CommandStamp(TypedDict):
@@ -156,6 +159,7 @@ class Chat:
         key: str | None = None,
         agent: AgentDefinition[Any] | str | None = None,
         model: Model | str | None = None,
+        compare_with: ComparedModels = (),
         params: Mapping[str, Any] | None = None,
         tool_history: ToolHistory | None = None,
         context: str | None = None,
@@ -182,6 +186,10 @@ class Chat:
         branch where that turn started, and does not wait for it. `metadata` is JSON for the agent's dependencies and
         tools, and part of the log; `deps` are dependencies for this turn alone, with a store in memory. `by` is the user.
 
+        With `compare_with`, up to three further models answer the same message at the same time, each in a turn and a branch
+        of its own: `turn.compared`. They are a list of names, or a mapping with the parameters of each. The answer that
+        begins first is on the selected branch; `fork` continues from another one.
+
         With `steer` the message joins the running turn of the selected branch, or the given turn, between two of its
         steps, and the other options have no effect; that turn is returned. If it ends before the message could join, or
         has no step left, or if no turn is running, the message starts a turn of its own. To `await` the returned turn
@@ -201,21 +209,27 @@ class Chat:
             CommandRefused: `steer` names a sub-agent run, which only its parent turn directs, or a turn with client
                 tools of another user.
         """
-        sent = self._turn_options(
-            agent,
-            model=model,
-            params=params,
-            tool_history=tool_history,
-            context=context,
-            late=late,
-            max_steps=max_steps,
-            tools=tools,
-            clients=None if clients is None else tuple(clients),
-            metadata=None if metadata is None else validate_params(metadata),
-            by=by,
-            priority=priority or ("background" if at is not None else None),
-            at_step_limit=at_step_limit,
-        )
+        own: dict[str, Any] = {
+            "tool_history": tool_history,
+            "context": context,
+            "late": late,
+            "max_steps": max_steps,
+            "tools": tools,
+            "clients": None if clients is None else tuple(clients),
+            "metadata": None if metadata is None else validate_params(metadata),
+            "by": by,
+            "priority": priority or ("background" if at is not None else None),
+            "at_step_limit": at_step_limit,
+        }
+        sent = self._turn_options(agent, model=model, params=params, **own)
+        if others := params_by_model(compare_with):
+            if steer is not False:
+                raise ConfigError("a message that steers joins the running turn; leave compare_with out")
+            answers = [
+                self._turn_options(agent, model=name, params=params if given is None else given, **own).options
+                for name, given in others.items()
+            ]
+            sent = sent._replace(compared=compared_answers(self.app, sent.options, answers))
         if deps is not None and not self.app.is_in_memory:
             raise ConfigError(PLAIN_DEPENDENCIES)
         parent = None if after is None else id_of(after)
@@ -330,7 +344,7 @@ class Chat:
         not_before: float = 0.0,
         deps: Any = None,
     ) -> Turn:
-        options, base, chosen = sent or SendOptions(self._options)
+        options, base, chosen, compared = sent or SendOptions(self._options)
         if (modality := modality_of(self.app.model_for(options.model))) != "chat":
             await self._check(modality, parts, parent, at_leaf, key)
         ids = self.app.ids
@@ -351,9 +365,10 @@ class Chat:
             options=options,
             base=base,
             chosen=chosen,
+            compared=compared,
         )
-        if deps is not None:
-            self.app.turn_dependencies[command.turn] = deps
+        for name in (command.turn, *(answer.turn for answer in compared)) if deps is not None else ():
+            self.app.turn_dependencies[name] = deps
         receipt = await self.app.command(command)
         admitted = receipt.command
         assert isinstance(admitted, Send)
@@ -362,6 +377,9 @@ class Chat:
         if admitted.joins and (receipt.is_new or not await self.app.store.events(self.session, turn=admitted.turn)):
             turn = Turn(self.app, self.session, admitted.joins, admitted.key, self.tenant, otherwise=admitted.turn)
         turn.message, turn.is_new = admitted.message, receipt.is_new
+        turn.compared = tuple(
+            Turn(self.app, self.session, other.turn, tenant=self.tenant) for other in admitted.compared
+        )
         return turn
 
     async def _check(
@@ -413,9 +431,10 @@ class Chat:
         *,
         model: Model | str | None = None,
         params: Mapping[str, Any] | None = None,
+        tools: Iterable[str] | None = None,
         key: str | None = None,
     ) -> Turn:
-        """Regenerate: a new version beside an answer, or another answer to a user message.
+        """Regenerate: a new version beside an answer, or another answer to a user message. `tools` is as in `send`.
 
         An answer of a model that is not for chat (a picture, speech) is generated by the same model, unless `model` is
         given.
@@ -425,7 +444,7 @@ class Chat:
         if model is None and original.role == "assistant" and self.app.modality_of(original.by) != "chat":
             model = original.by
             params = {**await self._params_of(original.turn), **(params or {})}
-        return await self._send(None, parent, False, key, self._turn_options(model=model, params=params))
+        return await self._send(None, parent, False, key, self._turn_options(model=model, params=params, tools=tools))
 
     async def compact(self, *, focus: str = "", key: str | None = None) -> Turn:
         """Summarise the earlier part of the selected branch, so that later requests are shorter; `focus` is kept above all.
@@ -450,7 +469,7 @@ class Chat:
         Raises:
             UnknownMessage: there is no message `at`.
         """
-        options, base, chosen = self._turn_options(model=model)
+        options, base, chosen, _ = self._turn_options(model=model)
         place = None if at is None else id_of(at)
         return await read_context(self.app, self.session, self.tenant, options, at=place, base=base, chosen=chosen)
 
@@ -462,13 +481,21 @@ class Chat:
         return {}
 
     async def edit(
-        self, message: str | Message, text: MessageInput, *, model: Model | str | None = None, key: str | None = None
+        self,
+        message: str | Message,
+        text: MessageInput,
+        *,
+        model: Model | str | None = None,
+        params: Mapping[str, Any] | None = None,
+        tools: Iterable[str] | None = None,
+        key: str | None = None,
     ) -> Turn:
-        """Edit a user message: a new version beside it, and an answer to it."""
+        """Edit a user message: a new version beside it, and an answer to it. `params` and `tools` are as in `send`."""
         original = await self._message(message)
         if original.role != "user":
             raise ConfigError("only messages of a person can be edited; chat.rerun creates another answer")
-        return await self._send(message_parts(text), original.parent, False, key, self._turn_options(model=model))
+        options = self._turn_options(model=model, params=params, tools=tools)
+        return await self._send(message_parts(text), original.parent, False, key, options)
 
     async def insert(self, after: str | Message, text: MessageInput, *, model: Model | str | None = None) -> Turn:
         """Send a message after an earlier one: a new branch beside the existing messages."""
@@ -593,7 +620,10 @@ class Chat:
         return [message for message in path if not message.hidden]
 
     async def attach(self, file: bytes | Path | str, media_type: str = "", name: str = "") -> FilePart:
-        """Store a file in order to send it: `send([TextPart("What is this?"), await attach(path)])`."""
+        """Store a file in order to send it: `send([TextPart("What is this?"), await attach(path)])`.
+
+        The text of a PDF or Office file is read, in a process of its own, and stored beside it.
+        """
         if not isinstance(file, bytes):
             file = Path(file)
             name = name or file.name
@@ -603,9 +633,17 @@ class Chat:
         if not data:
             raise ConfigError(f"{name or 'the file'} is empty; there is nothing to send")
         name = replace_surrogates(name)
+        media_type = media_type or guess_media_type(name, data)
+        text, pages = b"", 0
+        if document := document_type(media_type, name):
+            from everturn.documents.extraction import extract_text
+
+            media_type, text = document, await extract_text(data, document)
+            pages = page_count(text)
         with blobs_of_tenant(self.tenant):
             blob = await self.app.store.put_blob(data)
-        return FilePart(blob, media_type or guess_media_type(name, data), len(data), name)
+            text_blob = await self.app.store.put_blob(text) if text else ""
+        return FilePart(blob, media_type, len(data), name, text_blob, pages)
 
     async def read(self, file: FilePart) -> bytes:
         """The bytes of a file that was attached, or that a model or a tool generated."""

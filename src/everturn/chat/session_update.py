@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from everturn.base_app import BaseApp
 from everturn.chat.replies import checked_name
 from everturn.core.commands import UpdateSession
+from everturn.core.session_parameters import SessionParameters, check_parameters
 from everturn.core.titles import check_labels, check_title
 from everturn.errors import ConfigError
 
-NO_CHANGE = "say what changes: title, pinned, archived or labels"
+NO_CHANGE = "say what changes: title, pinned, archived, labels or parameters"
 
 
 def build_update(
@@ -23,14 +24,15 @@ def build_update(
     pinned: bool | None = None,
     archived: bool | None = None,
     labels: Iterable[str] | None = None,
+    parameters: SessionParameters | None = None,
     by: str = "",
 ) -> UpdateSession:
-    """Build the command that changes how a session is listed; None leaves a field as it is.
+    """Build the command that changes how a session is listed, or its parameters; None leaves a field as it is.
 
     Raises:
         ConfigError: nothing changes, or the title or a label is not valid.
     """
-    if title is None and pinned is None and archived is None and labels is None:
+    if title is None and pinned is None and archived is None and labels is None and parameters is None:
         raise ConfigError(NO_CHANGE)
     if isinstance(labels, str):
         raise ConfigError("labels must be a list: labels=['work']")
@@ -43,6 +45,7 @@ def build_update(
         pinned=pinned,
         archived=archived,
         labels=None if labels is None else check_labels(labels),
+        parameters=None if parameters is None else check_parameters(parameters),
         by=checked_name(by),
     )
 

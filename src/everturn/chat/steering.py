@@ -9,9 +9,7 @@ from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import Store
 from everturn.errors import CommandRefused, UnknownSession, UnknownTurn
 
-NOT_YOUR_TURN = (
-    "this turn has tools that run with whoever began it, and they alone steer it; send this as the next message instead"
-)
+NOT_YOUR_TURN = "this turn uses client tools of the person who started it, so only that person can steer it; send this as the next message instead"
 IS_SUBAGENT = "this is a sub-agent run: steer its parent turn instead"
 
 

@@ -67,6 +67,7 @@ class Turn:
         self._otherwise = otherwise  # the turn that its message starts, if this one ends without it
         self.message = ""  # the id of the message that started it or will join it, for its sender; "" for a re-run
         self.is_new = True  # False: the same message was sent before with this key
+        self.compared: tuple[Turn, ...] = ()  # the other answers to its message, for its sender: `compare_with`
 
     def events(self, after: Cursor | str | None = None) -> EventStream:
         """Show the turn from its beginning, or from a cursor."""

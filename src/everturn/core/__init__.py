@@ -16,9 +16,11 @@ Modules, in reading order:
 - `stats`: statistics of a turn, folded from its events
 - `turn_trace`: what a turn did and when, as spans, folded from its events
 - `tree`: the message tree, folded from a session's events
+- `presence`: who looks at a conversation or an approval now; never stored
 - `waits`: open timers and external results, as a store keeps them
 - `gate_rows`: gates as a store keeps them, and the checks of an answer at admission
 - `titles`: session titles
+- `session_parameters`: parameters that a person chose for the later turns of a session
 - `requests`: the provider-neutral model request
 - `token_estimate`, `context_size`: tokens of a request, counted and estimated, and its limit
 - `context_report`: what fills the context window, as people see it
@@ -33,6 +35,7 @@ Modules, in reading order:
 - `validate`: validation of rules and budgets that are passed in Python
 - `loop_detection`: detection of repeated tool calls and texts
 - `continuation`: texts that the output limit cut, and their continuation
+- `documents`: the text of attached PDF and Office files: what a model is shown, ranges, and search
 - `modality`: model types (chat, image, audio) and the input each needs
 - `canonical_json`: canonical JSON, hashing and parsing
 - `json_schema`: JSON Schema validation

@@ -13,14 +13,12 @@ from msgspec import Struct
 
 from everturn.core import events as e
 from everturn.core.options import TurnOptions
-
-CacheCause = Literal["", "model changed", "compacted", "tools changed", "instructions changed", "expired", "unexpected"]
-"""Why less was read than expected; "": it was not. Of several causes, the first of this order."""
+from everturn.core.parts import CacheCause, CacheCollapse
 
 SHORT_SHARE: Final = 0.05  # of the expected tokens that may be missing
 SHORT_TOKENS: Final = 2_000  # tokens that may be missing: providers cache in blocks
 TTL: Final = 300.0  # seconds for which providers keep a prefix, unless `cache` says otherwise
-LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3600.0}
+LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3600.0, "24h": 86_400.0}
 
 
 class CacheRead(Struct, frozen=True, omit_defaults=True):
@@ -33,7 +31,7 @@ class CacheRead(Struct, frozen=True, omit_defaults=True):
     expected: int
     read: int
     written: int = 0
-    cause: CacheCause = ""
+    cause: CacheCause | Literal[""] = ""  # "": it read what was expected
 
 
 class _Prefix(Struct, frozen=True):
@@ -52,6 +50,20 @@ def read_cache_health(log: Iterable[object]) -> list[CacheRead]:
     for event in log:
         health.add(event)
     return health.reads
+
+
+def is_collapse(expected: int, read: int) -> bool:
+    """Whether much less was read than expected."""
+    missed = expected - read
+    return missed >= SHORT_TOKENS and missed > expected * SHORT_SHARE
+
+
+def find_collapse(log: Iterable[object], finished: e.StepFinished) -> CacheCollapse | None:
+    """The collapse of a step that has just finished; `log` has the events before it, of its branch at least."""
+    if not finished.usage.input:
+        return None
+    last = read_cache_health([*log, finished])[-1]
+    return CacheCollapse(last.cause, last.expected - last.read) if last.cause else None
 
 
 class _CacheHealth:
@@ -77,6 +89,8 @@ class _CacheHealth:
             case e.AnswerStarted():
                 self._owners[event.message.id] = event.turn
                 self._models[event.turn] = event.message.by
+            case e.MessageAdded():  # such as a summary
+                self._owners[event.message.id] = event.turn
             case e.StepStarted():
                 self._sent_at[event.turn], self._instructions[event.turn] = event.at, event.instructions
             case e.CompactionFinished():
@@ -106,9 +120,8 @@ class _CacheHealth:
         sent_at, instructions = self._sent_at.get(turn, event.at), self._instructions.get(turn, "")
         before, is_compacted = self._before(turn)
         expected = 0 if before is None else before.tokens
-        short = expected - usage.cached
-        cause: CacheCause = ""
-        if before is not None and short >= SHORT_TOKENS and short > expected * SHORT_SHARE:
+        cause: CacheCause | Literal[""] = ""
+        if before is not None and is_collapse(expected, usage.cached):
             now = _Prefix(0, model, options, instructions, sent_at)
             cause = "compacted" if is_compacted and before.model == model else _cause(before, now)
         self.reads.append(CacheRead(turn, event.step, model, usage.input, expected, usage.cached, usage.written, cause))
@@ -136,7 +149,7 @@ def _system(options: TurnOptions) -> object:
 
 def _lifetime(options: TurnOptions) -> float:
     params = cast("Mapping[str, Any]", options.params or {})
-    return LIFETIMES.get(str(params.get("cache", "")), TTL)
+    return LIFETIMES.get(str(params.get("prompt_cache_retention") or params.get("cache", "")), TTL)
 
 
-__all__ = ["CacheRead", "read_cache_health"]
+__all__ = ["CacheRead", "find_collapse", "is_collapse", "read_cache_health"]

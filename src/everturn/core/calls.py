@@ -207,7 +207,7 @@ class CallRecord(Struct):
         if self.resolution is not None:
             raise InvalidEvent(f"call {self.id} has been answered already; it cannot ask again")
         if self.decision is not None and not self.decision.allowed:
-            raise InvalidEvent(f"call {self.id} was not allowed; nobody is asked about it any more")
+            raise InvalidEvent(f"call {self.id} was denied; it cannot ask for approval any more")
         self.gate, self.state = event.gate, "asking"
         self.fingerprint = event.gate.fingerprint
 

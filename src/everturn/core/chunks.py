@@ -60,9 +60,10 @@ class CitationChunk(Struct, frozen=True, gc=False):
 
 
 class ProviderToolChunk(Struct, frozen=True, gc=False):
-    """A whole call or result of a tool that the provider runs."""
+    """A whole call or result of a tool that the provider runs; `is_started`, it only began: it is shown, and no part yet."""
 
     part: ProviderToolPart
+    is_started: bool = False
 
 
 class FileChunk(Struct, frozen=True, gc=False):

@@ -13,6 +13,7 @@ from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, Part
 from everturn.core.ratings import Rating
+from everturn.core.session_parameters import SessionParameters
 
 
 class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -29,6 +30,14 @@ class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
         return replace(self, at=0.0)
 
 
+class ComparedAnswer(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One more answer to the message of a `Send`: a turn of its own, with another model."""
+
+    turn: str
+    model: str
+    params: dict[str, object] | None = None
+
+
 class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """Start a turn: with `parts` as a new message, or (None) by regenerating the answer to `parent`.
 
@@ -40,6 +49,9 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
     Without `base` the turn is that of `options`. With it, the agent that has the session when the turn starts takes it: if
     that is another one than `options` are for, its options are added to `base`, which has what the caller gave, and the
     values of the fields in `chosen`.
+
+    `compared` are further answers to the same message. Their turns start in the same append, each in a branch of its own,
+    and their `TurnStarted` events carry the key of this command: turns of one command are a comparison.
     """
 
     turn: str
@@ -54,6 +66,12 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
     options: TurnOptions = TurnOptions()
     base: TurnOptions | None = None  # without client tools and metadata, which are in `options`
     chosen: tuple[str, ...] = ()  # names of fields of `base` that the caller chose for this message
+    compared: tuple[ComparedAnswer, ...] = ()
+
+    @property
+    def turns(self) -> tuple[str, ...]:
+        """The turns that it starts: one, or one for each compared model."""
+        return (self.turn, *(answer.turn for answer in self.compared))
 
     @property
     def body(self) -> Command:
@@ -67,7 +85,8 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
         if base is not None:
             options = TurnOptions(clients=options.clients, metadata=options.metadata)
             base = base if base.prompt is None else replace(base, prompt=None)
-        return replace(self, at=0.0, turn="", message="", joins="", options=options, base=base)
+        compared = tuple(replace(answer, turn="") for answer in self.compared)
+        return replace(self, at=0.0, turn="", message="", joins="", options=options, base=base, compared=compared)
 
 
 class ResolveGate(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -106,12 +125,13 @@ class SetInstructions(Command, frozen=True, gc=False, kw_only=True, tag=True, om
 
 
 class UpdateSession(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Change how a session is listed; None leaves a field as it is."""
+    """Change how a session is listed, or its parameters; None leaves a field as it is."""
 
     title: str | None = None
     pinned: bool | None = None
     archived: bool | None = None
     labels: tuple[str, ...] | None = None
+    parameters: SessionParameters | None = None
     by: str = ""
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from everturn.core.compaction import SUMMARY_NOTICE, last_summary
 from everturn.core.context_size import ContextLimits
+from everturn.core.documents import DOCUMENT_ARTIFACT, plain_name
 from everturn.core.messages import Message
 from everturn.core.parts import (
     ContextPart,
@@ -239,9 +240,11 @@ def _excerpt_of(text: str, tokens: int) -> str:
 
 def list_artifacts(head: Sequence[Segment], summary: SummaryPart | None, size: int) -> tuple[str, ...]:
     """Changed files and calls of the replaced part, as the log has them: newest first, up to this size in tokens."""
-    lines: dict[str, None] = dict.fromkeys((*_file_lines(head), *_call_lines(head)))
+    lines: dict[str, None] = dict.fromkeys((*_document_lines(head), *_file_lines(head), *_call_lines(head)))
     if summary is not None:
-        lines.update(dict.fromkeys(summary.artifacts))
+        # Documents first: as long as one is listed, `read_document` is offered.
+        earlier = sorted(summary.artifacts, key=lambda line: not line.startswith(DOCUMENT_ARTIFACT))
+        lines = dict.fromkeys(sorted((*lines, *earlier), key=lambda line: not line.startswith(DOCUMENT_ARTIFACT)))
     kept: list[str] = []
     for line in lines:
         size -= estimate_tokens(line) + 1
@@ -249,6 +252,16 @@ def list_artifacts(head: Sequence[Segment], summary: SummaryPart | None, size: i
             break
         kept.append(line)
     return tuple(kept)
+
+
+def _document_lines(head: Sequence[Segment]) -> Iterator[str]:
+    """A line for each attached document: its text can still be read."""
+    for segment in reversed(head):
+        for part in reversed(segment.parts):
+            attached = part.output.attachments if type(part) is ToolPart and part.output is not None else (part,)
+            for file in attached:
+                if type(file) is FilePart and file.text:
+                    yield f"{DOCUMENT_ARTIFACT}{plain_name(file)}: attached; read_document reads it"
 
 
 def _file_lines(head: Sequence[Segment]) -> Iterator[str]:

@@ -15,25 +15,33 @@ from everturn.core.events import (
     Event,
     FilesChanged,
     FilesReverted,
+    FileUploadChanged,
     GateOpened,
     InstructionsSet,
     LateResultReceived,
     MessageAdded,
     RevertStarted,
+    SessionUpdated,
+    StepFinished,
     SubagentStarted,
 )
 
-EventIndex = Literal["command", "files", "gate", "instructions", "late", "rating", "result", "subagent"]
+EventIndex = Literal[
+    "cache", "command", "files", "gate", "instructions", "late", "parameters", "rating", "result", "subagent", "upload"
+]
 """What an event is found by:
 
+- `cache`: the cause for which a step's request missed the provider's prompt cache
 - `command`: the key of a command that was dropped, or whose message joined a running turn
 - `files`: the root whose files changed, or were reverted
 - `gate`: the id of a gate that was opened
 - `instructions`: ""; the instructions of the session were set
 - `late`: the call of a late result
+- `parameters`: ""; the parameters of the session were chosen
 - `rating`: the message that a person rated
 - `result`: the call of a result that was truncated or has private values
 - `subagent`: the session of a sub-agent run that was started
+- `upload`: the blob of a file that is uploaded to a provider
 """
 
 
@@ -68,5 +76,8 @@ _KEYS: Final[dict[type[Event], Callable[[Any], tuple[EventIndex, str] | None]]] 
     CallFinished: _result,
     InstructionsSet: lambda event: ("instructions", ""),
     LateResultReceived: lambda event: ("late", event.call),
+    SessionUpdated: lambda event: ("parameters", "") if event.parameters is not None else None,
+    StepFinished: lambda event: ("cache", event.cache.cause) if event.cache is not None else None,
     SubagentStarted: lambda event: ("subagent", event.session),
+    FileUploadChanged: lambda event: ("upload", event.blob),
 }

@@ -13,15 +13,26 @@ from msgspec import Struct
 from everturn.core.gates import CallClaim, Gate, GateResolution, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
-from everturn.core.parts import CallState, CompactionReason, FileChange, Finish, Output, StreamedPart, Usage
+from everturn.core.parts import (
+    CacheCollapse,
+    CallState,
+    CompactionReason,
+    FileChange,
+    Finish,
+    Output,
+    StreamedPart,
+    Usage,
+)
 from everturn.core.ratings import Rating
 from everturn.core.rules.policy import Rule
+from everturn.core.session_parameters import SessionParameters
 
 Outcome = Literal["completed", "error", "cancelled"]
 Scope = Literal["turn", "parent", "session", "tenant"]
 ProblemPhase = Literal["", "prepare", "request", "stream", "tools", "finalize"]
 """The stages of a turn, as an error names them; "" in logs of older versions."""
 WaitKind = Literal["timer", "external"]
+UploadState = Literal["started", "ready", "refused", "gone"]
 
 
 class Problem(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -126,6 +137,20 @@ class RequestRetried(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, o
     model: str = ""  # another model that is asked instead; "": the same one
 
 
+class FileUploadChanged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A file is uploaded to a provider, to be named by reference in requests. `started` is written before the upload.
+
+    `ready` has the provider's reference. A `refused` file is sent inline. A file that is `gone` is uploaded again.
+    """
+
+    upload: str
+    state: UploadState
+    blob: str
+    account: str  # the hash of the provider, its address and the API key: another one cannot read the file
+    reference: str = ""
+    expires: float = 0.0  # when the provider deletes it
+
+
 class StepFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """The step's stream completed with these parts."""
 
@@ -141,6 +166,7 @@ class StepFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
     )
     continues: bool = False  # its text was cut at the output limit, and the next step continues it
     loops: bool = False  # the model repeats itself: no plugin may ask for another step
+    cache: CacheCollapse | None = None  # its request missed the provider's prompt cache
 
 
 class StepInterrupted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -450,7 +476,7 @@ class InstructionsSet(Event, frozen=True, gc=False, kw_only=True, tag=True, omit
 
 
 class SessionUpdated(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A person renamed, pinned, archived or labelled the session; None: that field was not changed.
+    """A person renamed, pinned, archived or labelled the session, or chose its parameters; None: that was not changed.
 
     A title that a person gave is not replaced by later `TitleSet` events.
     """
@@ -459,6 +485,7 @@ class SessionUpdated(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_
     pinned: bool | None = None
     archived: bool | None = None
     labels: tuple[str, ...] | None = None
+    parameters: SessionParameters | None = None
     by: str = ""
     command: str = ""
 
@@ -540,6 +567,7 @@ LogEvent = (
     | StepStarted
     | StepRestarted
     | RequestRetried
+    | FileUploadChanged
     | StepFinished
     | StepInterrupted
     | OutputRejected

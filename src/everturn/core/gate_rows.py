@@ -149,7 +149,7 @@ def _check_holder(row: GateRow, client: str, now: float) -> None:
     claim = row.claim
     if claim is None or claim.by != client:
         raise NotClaimed(
-            f"gate {row.gate.id}: claim it first; {'another client has' if claim else 'nobody has'} claimed it"
+            f"gate {row.gate.id}: claim it first; {'another client has' if claim else 'no client has'} claimed it"
         )
     if now >= claim.until:
         raise NotClaimed(f"gate {row.gate.id}: this claim has expired; claim it again")

@@ -46,6 +46,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     cost: float | None = None  # in US dollars; None if no price is known
     estimated: bool = False  # the provider reported no usage, so some of it is estimated
     provider_calls: int = 0  # calls of tools that the provider ran, as far as it reports them
+    web_searches: int = 0  # those of them for which it charges a fee as searches of the web
+    file_searches: int = 0  # and as searches of files
 
     def __add__(self, other: Usage) -> Usage:
         """Sum two requests. The cost covers those whose price is known."""
@@ -58,6 +60,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             other.cost if self.cost is None else self.cost if other.cost is None else _cost(self.cost + other.cost),
             self.estimated or other.estimated,
             _tokens(self.provider_calls + other.provider_calls),
+            _tokens(self.web_searches + other.web_searches),
+            _tokens(self.file_searches + other.file_searches),
         )
 
     def clamped(self) -> Usage:
@@ -71,6 +75,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             _cost(self.cost),
             self.estimated is True,
             _tokens(self.provider_calls),
+            _tokens(self.web_searches),
+            _tokens(self.file_searches),
         )
 
 
@@ -86,6 +92,17 @@ def _tokens(count: object) -> int:
 def _cost(cost: object) -> float | None:
     """A cost from an untrusted source; None if it is not an amount of money."""
     return min(cost, float(MAX_USAGE_COUNT)) if isinstance(cost, int | float) and 0 <= cost < float("inf") else None
+
+
+CacheCause = Literal["model changed", "compacted", "tools changed", "instructions changed", "expired", "unexpected"]
+"""Why a request read less from the provider's prompt cache than expected. Of several causes, the first of this order."""
+
+
+class CacheCollapse(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A request that read much less from the provider's prompt cache than the request before it had left there."""
+
+    cause: CacheCause
+    missed: int  # tokens that were expected from the cache and not read from it
 
 
 class Opaque(Struct, frozen=True, gc=False):
@@ -144,6 +161,8 @@ class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True):
     media_type: str
     size: int
     name: str = ""
+    text: str = ""  # of a document: the blob with its text, as `core.documents` stores it; "": it was not read
+    pages: int = 0  # of a document: its pages, slides or sheets
 
 
 class ContextPart(Struct, frozen=True, gc=False, tag="context", omit_defaults=True):

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject, hash_values
+from everturn.core.file_uploads import UploadRegister
 from everturn.core.options import Approval, Review
 from everturn.core.parts import CallState, FilePart, NoticePart, Opaque, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.rate_limits import Sender
@@ -108,6 +109,9 @@ class ModelRequest(Struct):
     ] = {}  # a cache that a model adapter may use across the requests of a turn; lost with the process
     sender: Sender | None = None  # who sends it, for rate limits; None: nothing limits it
     provider_tools: list[ToolSpec] = []  # tools that the provider of the model runs
+    uploads: UploadRegister | None = None  # of the session; None: files are sent inline
+    references: dict[str, str] = {}  # blobs that the provider has -> how it names them; the adapter sets it
+    cache_key: str = ""  # the same for all requests of a session to one agent, for providers that group requests by it
 
 
 def build_request_message(source: RequestMessage | Mapping[str, Any], fields: Iterable[str]) -> RequestMessage:

@@ -1,4 +1,4 @@
-"""Settings that administrators change at run time: models and their keys, agents, and MCP servers. Pure.
+"""Settings that administrators change at run time: models and their keys, agents, MCP servers, rules and inbound hooks. Pure.
 
 Each change is a new version; the newest one counts, and none is changed later. What a version says is limited to the
 types here: it can name no module, no file and no variable of the environment, because whoever changes a setting is not
@@ -15,12 +15,17 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from everturn.core.options import Budget, Review, ToolHistory
+from everturn.core.rate_limits import Priority
+from everturn.core.rules.policy import RuleAction
 from everturn.errors import ConfigError
 
-SettingKind = Literal["key", "model", "agent", "mcp"]
+SettingKind = Literal["key", "model", "agent", "mcp", "rules", "hook"]
 SETTING_KINDS: Final[tuple[SettingKind, ...]] = get_args(SettingKind)
 INSTALLATION: Final = "*"
 """The scope of settings that all tenants share. No tenant has this id."""
+
+RULES: Final = "permissions"
+"""The name of the one setting with all rules: they are changed, compared and restored as a whole."""
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_TEXT: Final = 200_000  # characters of instructions
@@ -102,23 +107,59 @@ class McpTrust(Struct, frozen=True, forbid_unknown_fields=True):
     tools: dict[str, TrustedTool] = {}
 
 
-class McpSettings(Struct, frozen=True, forbid_unknown_fields=True):
+class McpSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An MCP server: an address, or a program that the configuration file offers by name, never a command."""
 
     url: Line = ""
     program: Annotated[str, Meta(max_length=64)] = ""  # a name under [settings.programs]
     auth: Literal["none", "oauth"] = "none"
+    login: Literal["", "user", "shared"] = ""  # whose an OAuth login is; "": each person's own
     values: Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=20)] = ()
     """Names of the headers or variables that it gets; their values are the secret of the setting."""
     trust: McpTrust = McpTrust()
 
 
-SettingBody = KeySettings | ModelSettings | AgentSettings | McpSettings
+class StoredRule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A permission rule, with the fields of `[[permissions]]`."""
+
+    tool: Annotated[str, Meta(min_length=1, max_length=200)]
+    action: RuleAction
+    match: Annotated[
+        dict[Annotated[str, Meta(min_length=1, max_length=200)], Annotated[str, Meta(max_length=2000)]],
+        Meta(max_length=20),
+    ] = {}
+    enabled: bool = True  # a rule that is not enabled decides nothing, and stays in the list
+    note: Annotated[str, Meta(max_length=500)] = ""  # why it is there
+
+
+class RuleSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The permission rules of administrators, in the order in which they are listed."""
+
+    rules: Annotated[tuple[StoredRule, ...], Meta(max_length=500)] = ()
+
+
+class HookSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """An inbound hook that starts turns. The secret of its deliveries is the secret of the setting."""
+
+    tenant: Annotated[str, Meta(min_length=1, max_length=200)]
+    scheme: Literal["standard", "github", "slack"]
+    text: Annotated[str, Meta(min_length=1, max_length=20_000)]  # the message; {{path}} is a field of the payload
+    agent: Annotated[str, Meta(max_length=200)] = ""
+    session: Line = ""  # key of the conversation; "": a new one for each delivery
+    when: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=200)], Words], Meta(max_length=50)] = {}
+    fields: Words = ()
+    by: Annotated[str, Meta(max_length=200)] = ""  # the user whose authority its turns have
+    priority: Priority = "background"
+
+
+SettingBody = KeySettings | ModelSettings | AgentSettings | McpSettings | RuleSettings | HookSettings
 BODIES: Final[dict[SettingKind, type[SettingBody]]] = {
     "key": KeySettings,
     "model": ModelSettings,
     "agent": AgentSettings,
     "mcp": McpSettings,
+    "rules": RuleSettings,
+    "hook": HookSettings,
 }
 
 
@@ -143,7 +184,10 @@ def encode_body(body: SettingBody) -> bytes:
     """
     data = msgspec.json.encode(body)
     checked = data if not isinstance(body, McpSettings) else msgspec.json.encode(replace(body, trust=McpTrust()))
-    if not isinstance(body, AgentSettings) and _REFERENCE.search(checked.decode()):
+    is_text = isinstance(
+        body, AgentSettings | RuleSettings | HookSettings
+    )  # instructions and patterns are never resolved
+    if not is_text and _REFERENCE.search(checked.decode()):
         raise ConfigError("a setting cannot refer to variables or files of the server (${…}); enter the value itself")
     return data
 

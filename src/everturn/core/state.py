@@ -33,6 +33,7 @@ from everturn.core.events import (
     DeferredMessage,
     Event,
     FilesChanged,
+    FileUploadChanged,
     GateOpened,
     GateResolved,
     HookFinished,
@@ -126,6 +127,7 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
     _P.STREAMING: {
         StepRestarted: _P.STREAMING,
         RequestRetried: _P.STREAMING,
+        FileUploadChanged: _P.STREAMING,
         StepFinished: _P.STREAMING,
         OutputRejected: _P.STREAMING,
         StepInterrupted: _P.STREAMING,
@@ -463,7 +465,7 @@ class TurnState(Struct):
         elif message is None or message.role != "user" or message.refused or event.message != self.tip:
             # A steering message is refused in the append in which it joins, or a model might have read it.
             raise InvalidEvent(f"message {event.message} cannot be refused: turn {self.id} has not just been sent it")
-        if message is not None:
+        if message is not None and message.turn == self.id:  # as in the tree and in the rows of stores
             self.messages[event.message] = replace(message, refused=True)
 
     def _open(self, event: AnswerStarted) -> None:
@@ -508,6 +510,10 @@ class TurnState(Struct):
 
     def _retry(self, event: RequestRetried) -> None:
         self._open_step(event.step)
+
+    def _upload(self, event: FileUploadChanged) -> None:
+        if self.step is None or not self.step.is_open:
+            raise InvalidEvent(f"no step is open for the upload {event.upload}")
 
     def _finish(self, event: StepFinished) -> None:
         if (event.refused or event.continues) and any(type(part) is ToolPart for part in event.parts):
@@ -644,7 +650,7 @@ class TurnState(Struct):
 
     def _claim(self, event: CallClaimed) -> None:
         if event.gate not in self.gate_details or not self.is_gate_open(event.gate):
-            raise InvalidEvent(f"gate {event.gate} cannot be claimed: nobody is asked")
+            raise InvalidEvent(f"gate {event.gate} cannot be claimed: it is not open")
         self.claims[event.gate] = event.claim
 
     def _file(self, event: FilesChanged) -> None:
@@ -696,6 +702,7 @@ class TurnState(Struct):
         StepStarted: _begin,
         StepRestarted: _restart,
         RequestRetried: _retry,
+        FileUploadChanged: _upload,
         StepFinished: _finish,
         StepInterrupted: _interrupt,
         HookFinished: _finish_hook,

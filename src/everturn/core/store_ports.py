@@ -381,6 +381,10 @@ class SessionDirectory(Protocol):
         """Those of these sessions that have an open gate, in themselves or in a sub-agent run."""
         ...
 
+    async def sessions_with_events(self, sessions: Sequence[str], index: EventIndex) -> set[str]:
+        """Those of these sessions and of their sub-agent runs that have an event in an index."""
+        ...
+
     async def count_all(self) -> StoreCounts:
         """Counts over the whole store. It reads no bodies, so it may be called often."""
         ...

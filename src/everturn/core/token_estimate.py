@@ -27,6 +27,7 @@ from everturn.core.parts import (
 
 BYTES_PER_TOKEN: Final = 4
 FILE_TOKENS: Final = 1_200  # of a file that a model sees, such as a picture: only its provider knows its tokens
+DOCUMENT_TOKENS: Final = 3_000  # of the first part of a document, of which a model reads at most 12,000 characters
 MESSAGE_TOKENS: Final = 4  # of the markup around a message, a call or a result
 
 
@@ -60,7 +61,7 @@ def estimate_part(part: Part) -> int:
                 return 0
             return estimate_written(part) + estimate_output(part.output)
         case FilePart():
-            return FILE_TOKENS
+            return DOCUMENT_TOKENS if part.text else FILE_TOKENS
         case SummaryPart():
             return estimate_summary(part)
         case _:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from everturn.core.canonical_json import JsonObject
 from everturn.core.gates import GateResolution
 from everturn.core.options import Budget, Spent
-from everturn.core.parts import FileChange, Output
+from everturn.core.parts import FileChange, FilePart, Output
 from everturn.core.recall import ConversationRecall
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule, SubjectCase
@@ -109,6 +109,14 @@ async def _no_external(
     hook: str = "",
 ) -> Any:
     raise ToolError("an external result is not possible in this context")
+
+
+async def _no_documents() -> Sequence[FilePart]:
+    return ()
+
+
+async def _no_contributors() -> Sequence[str]:
+    return ()
 
 
 def _never() -> bool:
@@ -338,8 +346,11 @@ class ToolContext(Struct, Generic[DepsT], frozen=True, kw_only=True):
     blobs: BlobStorage | None = None
     memory: MemoryStorage | None = None  # of the user who started the turn
     recall: ConversationRecall | None = None  # earlier messages
+    documents: Callable[[], Awaitable[Sequence[FilePart]]] = _no_documents  # attached files whose text was read
     tenant: str = ""  # the tenant of the session; "local" without accounts
     by: str = ""  # the user who started the turn, if users are known
+    # Other users who sent a message into the turn, or edited the arguments of the call.
+    contributors: Callable[[], Awaitable[Sequence[str]]] = _no_contributors
     deps: DepsT = None  # pyright: ignore[reportAssignmentType]  # what the factory of the agent made
     metadata: Mapping[str, Any] = {}  # what the caller gave with the message
     cases: Sequence[SubjectCase] = ()  # for a preview: the cases that rules match

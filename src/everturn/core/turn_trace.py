@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from everturn.core import events as e
-from everturn.core.parts import ToolPart, Usage
+from everturn.core.parts import CacheCollapse, ToolPart, Usage
 
 SpanKind = Literal["step", "retry", "call", "gate", "wait", "tool_step", "subagent", "late", "compaction", "mark"]
 """What a span is about; a `mark` has no duration: a restart, a limit, a refusal, a handoff."""
@@ -35,6 +35,7 @@ class TraceSpan(Struct, gc=False, omit_defaults=True, kw_only=True):
     number: int = 0  # of a step, an attempt or a compaction
     by: str = ""  # who answered a gate
     usage: Usage | None = None
+    cache: CacheCollapse | None = None  # of a step whose request missed the provider's prompt cache
     session: str = ""  # of a sub-agent run, like `turn`
     turn: str = ""
 
@@ -163,8 +164,9 @@ class _Fold:
         span.active_at, span.usage = event.first_chunk_at, event.usage
         if isinstance(event, e.StepInterrupted):
             span.text = event.problem.text if event.problem is not None else span.text
-        elif event.warning or event.refused:
-            span.text = event.warning or event.refused
+        else:
+            span.text = event.warning or event.refused or span.text
+            span.cache = event.cache
         self._end(id, event.at, event.finish)
         for retry in self.spans.values():  # a wait that a cancel cut short
             if retry.kind == "retry" and retry.parent == id:

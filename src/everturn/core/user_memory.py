@@ -19,6 +19,9 @@ from everturn.core.canonical_json import hash_values
 from everturn.errors import BadArguments, ToolError
 
 MEMORY_ROOT: Final = "/memories"
+PROMPT_OWNER_PREFIX: Final = "prompts:"  # owners of saved prompts and instructions, which no user can have
+LOGIN_OWNER_PREFIX: Final = "mcp:"  # owners of logins to MCP servers, the same
+OWNER_PREFIXES: Final = (PROMPT_OWNER_PREFIX, LOGIN_OWNER_PREFIX)
 MAX_MEMORY_FILES = 200
 MAX_MEMORY_FILE_BYTES = 64 * 1024
 MAX_MEMORY_BYTES = 1024 * 1024  # all files of a user

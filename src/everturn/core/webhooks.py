@@ -50,12 +50,13 @@ class Webhook(Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int = 1  # of the secret
     rotated: float = 0.0  # until when the secret before is used, too
     disabled: str = ""  # why it is told nothing; "": it is told
+    is_paused: bool = False  # a person has stopped it; rotating its secret does not resume it
     push: PushTarget | None = None  # a browser, not another system
 
     @property
     def needle(self) -> str:
         """Its events as one text, in which a store looks for `,type,`."""
-        return f",{','.join(self.events)}," if not self.disabled else ""
+        return f",{','.join(self.events)}," if not self.disabled and not self.is_paused else ""
 
 
 class Delivery(Struct, frozen=True, kw_only=True):

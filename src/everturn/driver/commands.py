@@ -157,6 +157,7 @@ class CommandHandler:
             pinned=command.pinned,
             archived=command.archived,
             labels=command.labels,
+            parameters=command.parameters,
             by=command.by,
             command=command.key,
         )
@@ -228,7 +229,7 @@ class CommandHandler:
         message = None
         if command.parts is not None:
             message = Message(command.message, parent, "user", command.parts, turn=command.turn)
-        options = with_prompt(self._setup.for_turn(options), options)
+        base_options, options = options, with_prompt(self._setup.for_turn(options), options)
         started = TurnStarted(
             turn=command.turn,
             at=self._now(),
@@ -242,9 +243,24 @@ class CommandHandler:
         is_checked = bool(self._setup.hooks["on_input"])
         title = derive_title(command.parts) if started.untitled and not is_checked else ""
         title_event = [TitleSet(turn=command.turn, at=started.at, title=title)] if title else []
+        if command.compared:
+            # Written now: the other turns begin under a message that only the log has.
+            await self._ledger.commit([started, *title_event, *self._compared_turns(command, base_options, started.at)])
+            return True
         # Until its first request a turn only reads, unless code of the application runs: that commits first.
         self._ledger.stage([started, *title_event])
         return True
+
+    def _compared_turns(self, command: Send, options: TurnOptions, at: float) -> list[Event]:
+        """The starts of the other answers to a message, by other models."""
+        events: list[Event] = []
+        for answer in command.compared:
+            own = replace(options, model=answer.model, params=answer.params)
+            own = with_prompt(self._setup.for_turn(own), own)
+            events.append(
+                TurnStarted(turn=answer.turn, at=at, parent=command.message, options=own, command=command.key)
+            )
+        return events
 
     def _options_of(self, command: Send, info: SessionInfo) -> TurnOptions | None:
         """The options of a turn: of the agent that has the session now, unless the message names another.
@@ -537,7 +553,7 @@ class CommandHandler:
 
     async def _select_agent(self, command: SelectAgent) -> None:
         if self._ledger.turns:  # it began after admission; its agent may still hand over to another one
-            await self._drop(command, "a turn has begun meanwhile: wait until it is over, or cancel it, then try again")
+            await self._drop(command, "a turn has begun meanwhile: wait until it ends, or cancel it, then try again")
             return
         selected = AgentSelected(at=self._now(), agent=command.agent, by=command.by, command=command.key)
         await self._ledger.commit([selected])

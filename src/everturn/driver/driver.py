@@ -119,6 +119,8 @@ class Driver:
 
     async def _hold(self, session: str, claim: SessionClaim, listener: SignalListener) -> None:
         ledger = Ledger(session, claim, self._setup.store, self._setup.bus, self._announce)
+        if claim.head == 0:
+            ledger.start_empty()
         drive = Drive(self._setup, ledger, claim)
         CURRENT_DRIVE.set(ActiveDrive(session, claim.epoch, claim.tries))
         self._drives.add(drive)

@@ -28,6 +28,7 @@ from everturn.core.events import (
     CallSuspended,
     CommandDropped,
     Event,
+    FileUploadChanged,
     GateOpened,
     GateResolved,
     MessageAdded,
@@ -47,7 +48,11 @@ Lane = tuple[str, str]  # a turn and one of its calls; "" is the turn itself, or
 IGNORED: Final = frozenset(
     ("at", "first_chunk_at", "phase", "expires", "until", "hash", "key", "command", "session", "private")
 )
-TIMING_EVENTS: Final = (TurnSuspended, StepRestarted, CallSuspended, CallResumed, CallClaimed, CommandDropped)
+# What depends on time, and uploads to a vendor: a replay makes none.
+TIMING_EVENTS: Final = (
+    *(TurnSuspended, StepRestarted, CallSuspended, CallResumed, CallClaimed, CommandDropped),
+    FileUploadChanged,
+)
 GATE_FIELDS: Final = ("tool", "identity")  # a grant copies them from its gate; logs of old releases do not have them
 MOST = 50  # differences that are listed
 SHOWN = 120  # characters of a value that a difference shows

@@ -237,7 +237,7 @@ def _message_mismatch(current: RequestMessage, recorded: RequestMessage) -> str:
     if current.role != recorded.role:
         return f"a message is by {current.role!r}, and was by {recorded.role!r}"
     if current.text != recorded.text:
-        return f"it is told {_shorten(current.text)}, and was told {_shorten(recorded.text)}"
+        return f"the message is {_shorten(current.text)}; recorded: {_shorten(recorded.text)}"
     current_results, recorded_results = _results(current), _results(recorded)
     if len(current_results) != len(recorded_results):
         return f"there are {len(current_results)} results instead of {len(recorded_results)}"

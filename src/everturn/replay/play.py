@@ -42,6 +42,7 @@ from everturn.core.events import (
     CallNotified,
     Event,
     FilesReverted,
+    FileUploadChanged,
     GateOpened,
     GateResolved,
     GrantRevoked,
@@ -100,7 +101,9 @@ class _SessionPlayer:
     def __init__(self, recording: Recording, above: Sequence[Recording], watch: Watch | None) -> None:
         self._recording, self._above, self._session = recording, above, recording.session
         start = _start_of(recording)
-        self._before, self._events = recording.events[:start], recording.events[start:]
+        self._before = recording.events[:start]
+        # A replay uploads nothing to a vendor.
+        self._events = tuple(event for event in recording.events[start:] if not isinstance(event, FileUploadChanged))
         self._script = ReplayScript(self._events)
         self._clock = RecordedClock(self._events[0].at)
         self._store = RecordedStore(self._session, self._script, watch)
@@ -353,6 +356,7 @@ def update_command(event: SessionUpdated, session: str) -> UpdateSession:
         pinned=event.pinned,
         archived=event.archived,
         labels=event.labels,
+        parameters=event.parameters,
         by=event.by,
     )
 

@@ -72,7 +72,7 @@ from everturn.stores.memory import MemoryStore
 from everturn.testing.doubles import CountingIds
 from everturn.tools.groups import ToolGroup
 
-NEVER_ASKED = "nobody was asked this when it was recorded"
+NEVER_ASKED = "this was not asked when the session was recorded"
 REFUSED = (CommandRefused, SessionBusy, UnknownGrant, UnknownMessage)
 LEASE = 60.0  # seconds; the recorded answer follows at once
 
@@ -228,7 +228,7 @@ class _CommandSender:
         except GateClosed:
             pass  # it was resolved together with another gate
         except AnswerUnfit as error:
-            denial = GateResolution(False, f"what was answered when it was recorded does not fit: {error}", by="replay")
+            denial = GateResolution(False, f"the recorded answer does not fit: {error}", by="replay")
             await self._answer(gate, f"{key}-no", denial)
 
     def _answer_to(self, gate: Gate) -> tuple[str, GateResolution]:

@@ -21,7 +21,9 @@ from everturn.core.compaction import has_compaction, needed_messages
 from everturn.core.compaction_plan import taint_of_parts
 from everturn.core.context_size import ContextLimits
 from everturn.core.deltas import CallProgress
+from everturn.core.documents import has_documents
 from everturn.core.events import DeferredMessage, Event, LateResultReceived, MessageAdded, Problem, ProblemPhase
+from everturn.core.file_uploads import UploadRegister
 from everturn.core.history import unanswered_turns, without_refused
 from everturn.core.hooks import Cleanup
 from everturn.core.messages import Message
@@ -276,6 +278,7 @@ class ActiveTurn:
         self.older: OlderCalls | None = None  # the calls above the last summary before this turn; None: all was read
         self.older_late: dict[str, ToolPart] = {}  # those of them with a late result
         self.has_compaction = False  # the branch before this turn has one
+        self.history_has_documents = False
         self.context_limits: ContextLimits | None = None  # of the model, once they are needed
         self.is_over_window = False  # the next request does not fit, and nothing is left to be compacted
         self.has_indexed_results = False  # some result before this turn was truncated, or has private values
@@ -308,6 +311,7 @@ class ActiveTurn:
         self.work: asyncio.Task[None] | None = None
         self._model: Model | None = None
         self._sender: Sender | None = None
+        self.uploads: UploadRegister | None = None  # of the session, once a request needs them
 
     @property
     def sender(self) -> Sender | None:
@@ -396,6 +400,7 @@ class ActiveTurn:
         if setup is None:
             raise TurnError(f"agent {options.agent!r} is not known here", kind="config")
         self.setup, self.agent = setup, options.agent
+        self.offer_tools_for_documents()
         self.system, self._model, self.rendered, self.context_limits = None, None, [], None
         self.memo.clear()
         await self.release_dependencies()
@@ -426,7 +431,8 @@ class ActiveTurn:
         """
         if self.history is None:
             store = self.setup.store
-            self.has_indexed_results = bool(await store.indexed_events(self.session, "result", limit=1))
+            if self.ledger.may_have_indexed("result"):
+                self.has_indexed_results = bool(await store.indexed_events(self.session, "result", limit=1))
             ignored: set[str] = set()
             while True:
                 summaries: list[Message] = []
@@ -450,8 +456,24 @@ class ActiveTurn:
             late = tuple(self.older_late.values())
             self.history_taint = taint_of_parts((*(part for message in history for part in message.parts), *late))
             self.has_compaction = has_compaction(history)
+            self.history_has_documents = has_documents(history)
             self.history = history
+            self.offer_tools_for_documents()
         return self.history
+
+    def offer_tools_for_documents(self) -> None:
+        """Let a turn without tools have the one that reads documents, if its branch has a document.
+
+        In the next steps and drives, too: it depends on the branch alone.
+        """
+        hooks = self.setup.client_hooks
+        if hooks is not None and self.setup.hooks is not hooks and self.branch_has_documents:
+            self.setup = replace(self.setup, hooks=hooks)
+
+    @property
+    def branch_has_documents(self) -> bool:
+        """Whether the branch has a document; its requests then offer `read_document`. The branch must have been read."""
+        return self.history_has_documents or has_documents(self.state.messages.values())
 
     async def _without_unread(self, path: list[Message]) -> list[Message]:
         """A branch without the messages that no model reads."""

@@ -65,7 +65,7 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
                             return
                 elif isinstance(frame, CallProgress):
                     yield frame
-                else:
+                elif isinstance(frame, DriverGone):
                     raise DriverLost(frame.text)
             is_first = False
             if is_over:
@@ -99,6 +99,6 @@ async def is_turn_over(store: Store, session: str, turn: str) -> bool:
 
     The inbox is read first, so that a turn that starts between the two reads is seen by one of them.
     """
-    if any(isinstance(command, Send) and command.turn == turn for command in await store.inbox(session)):
+    if any(isinstance(command, Send) and turn in command.turns for command in await store.inbox(session)):
         return False
     return turn not in await store.open_turns(session)

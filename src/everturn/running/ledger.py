@@ -20,6 +20,7 @@ from typing import cast
 
 from everturn import failpoints
 from everturn.core.deltas import LogAdvanced
+from everturn.core.event_index import EventIndex, index_key
 from everturn.core.events import Event, TurnEvent, TurnStarted
 from everturn.core.ports import Bus
 from everturn.core.state import Phase, TurnState
@@ -51,6 +52,15 @@ class Ledger:
         self._snapshots = cast("TurnSnapshotStore", store) if hasattr(store, "keep_snapshot") else None
         self._until_snapshot: dict[str, int] = {}  # turn -> events until its fold is stored again
         self._is_snapshot_due = False
+        self._indexed: set[str] | None = None  # indexes that have events; None: only the store knows
+
+    def start_empty(self) -> None:
+        """Note that the log was empty when this driver claimed it: what is in it, this ledger has written."""
+        self._indexed = set()
+
+    def may_have_indexed(self, index: EventIndex) -> bool:
+        """Whether the log may have events of an index, so that the store is worth asking."""
+        return self._indexed is None or index in self._indexed
 
     def adopt(self, state: TurnState) -> None:
         """Add the state of a turn that another drive started."""
@@ -126,6 +136,8 @@ class Ledger:
             raise DriverLost(f"an earlier append to {self.session} failed: {self._failure!r}") from self._failure
 
     def _fold(self, event: Event) -> None:
+        if self._indexed is not None and (key := index_key(event)) is not None:
+            self._indexed.add(key[0])
         turn: str | None = getattr(event, "turn", None)
         if turn is None:
             self._entered.setdefault("", [])  # an event of the session itself

@@ -6,6 +6,7 @@ a sub-agent run the rules of every parent turn apply as well, and the strictest 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
@@ -75,6 +76,7 @@ class Permissions:
     ) -> None:
         self._read_command, self._read_commands = read_command, read_commands
         self.replace(rules)
+        self._is_complete: asyncio.Event | None = None  # None: the rules are complete
         self._known: dict[str, _CachedToolFacts] = {}
         self._policies: dict[bytes, Policy] = {}
 
@@ -83,6 +85,16 @@ class Permissions:
         rules = tuple(rules)
         self.policy = Policy(rules)
         self._loops = _loop_rules(rules)
+
+    def hold(self) -> None:
+        """Let decisions wait until `release`: more rules are being read, and one of them may deny the call."""
+        self._is_complete = asyncio.Event()
+
+    def release(self) -> None:
+        """Let decisions be made: the rules are complete."""
+        if self._is_complete is not None:
+            self._is_complete.set()
+            self._is_complete = None
 
     def identity(self, spec: ToolSpec) -> str:
         """The identity of a tool, cached."""
@@ -111,7 +123,14 @@ class Permissions:
 
     def own_decision(self, spec: ToolSpec, options: TurnOptions) -> PolicyDecision | None:
         """The decision of the tool's own `execute` if no other rule can apply; None: rules must be checked."""
-        if self.policy.rules or options.rules or options.mode or options.lineage is not None or spec.subjects:
+        if (
+            self._is_complete is not None
+            or self.policy.rules
+            or options.rules
+            or options.mode
+            or options.lineage is not None
+            or spec.subjects
+        ):
             return None
         return self._know(spec).own
 
@@ -144,6 +163,8 @@ class Permissions:
         `arguments` are those as written, `meant` as the tool reads them, with defaults. Both are checked: what is
         written may be forbidden although what is meant is not. Grants are loaded only if they could change the result.
         """
+        if self._is_complete is not None:
+            await self._is_complete.wait()
         decision = await self._decide(spec, meant, options, grants)
         if meant is arguments or meant == arguments or decision.decision.action == "deny":
             return decision

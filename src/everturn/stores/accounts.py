@@ -24,7 +24,7 @@ from everturn.errors import Forbidden, KeyConflict
 from everturn.stores.signing_keys import CachedSigningKeys, MemoryKeyTable
 from everturn.stores.user_records import MemoryUserRecords
 
-LAST_OWNER = "this is the last owner of the tenant; make somebody else one first"
+LAST_OWNER = "this is the last owner of the tenant; make another user an owner first"
 CREDENTIAL_TAKEN = "there is a credential of this id or hash already; make a new secret"
 
 

@@ -52,7 +52,7 @@ def _in_parts(parts: Iterable[object]) -> list[str]:
         if kind in _WITHOUT_FILES:
             continue
         if isinstance(part, FilePart):
-            names.append(part.blob)
+            names += _in_file(part)
         elif isinstance(part, ToolPart):
             names += [name for output in (part.output, part.late) if output is not None for name in _in_output(output)]
         elif isinstance(part, SummaryPart) and part.calls:
@@ -65,8 +65,12 @@ def _in_output(output: Output) -> list[str]:
     if output.private:
         names.append(output.private)
     if output.attachments:
-        names += [part.blob for part in output.attachments]
+        names += [name for part in output.attachments for name in _in_file(part)]
     return names
+
+
+def _in_file(part: FilePart) -> list[str]:
+    return [part.blob, part.text] if part.text else [part.blob]
 
 
 def _in_gate(event: GateOpened) -> list[str]:

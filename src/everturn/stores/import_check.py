@@ -21,11 +21,13 @@ from everturn.errors import EverturnError, UnreadableLog
 
 REVERT_BUSY = "a turn is under way in session {session!r}, or waiting: cancel it, then revert the files"
 AGENT_BUSY = (
-    "a turn is under way in session {session!r}, or waiting: wait until it is over, or cancel it, then select the agent"
+    "a turn of session {session!r} is running or waiting: wait until it ends, or cancel it, then select the agent"
 )
-IMPORT_BUSY = "a turn is under way in session {session!r}, or asked for: wait until it is over, or cancel it, then import messages"
+IMPORT_BUSY = (
+    "a turn of session {session!r} is running or queued: wait until it ends, or cancel it, then import messages"
+)
 SESSION_NOT_IDLE = (
-    "a turn is under way in session {session!r}, or asked for: wait until it is over, cancel it, or ask to queue"
+    "a turn of session {session!r} is running or queued: wait until it ends, cancel it, or queue the message"
 )
 
 

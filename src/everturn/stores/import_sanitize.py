@@ -19,6 +19,7 @@ from everturn.core.events import (
     Event,
     FilesChanged,
     FilesReverted,
+    FileUploadChanged,
     GateResolved,
     GrantRevoked,
     InstructionsSet,
@@ -54,8 +55,13 @@ def sanitize_events(events: Sequence[Event], now: float, by: str = "") -> list[E
 
 
 def _without_folders(events: Iterable[Event]) -> Iterable[Event]:
-    """Drop the trees of folders: restoring by their ids could write another user's files, or none."""
+    """Drop the trees of folders: restoring by their ids could write another user's files, or none.
+
+    Uploads, too: a reference that the file's author wrote could name a file of somebody else with the same API key.
+    """
     for event in events:
+        if isinstance(event, FileUploadChanged):
+            continue
         if isinstance(event, MessageAdded) and any(type(part) is SummaryPart for part in event.message.parts):
             yield _without_index(event)
         elif isinstance(event, FilesChanged) and event.root:
@@ -94,7 +100,7 @@ def _with_foreign_users(events: Iterable[Event], by: str) -> Iterable[Event]:
         elif isinstance(event, InstructionsSet):  # nobody here has written them
             yield replace(event, text="", by=_with_prefix(event.by))
         elif isinstance(event, SessionUpdated):  # where it is in the importer's list, the importer decides
-            yield replace(event, pinned=None, archived=None, by=_with_prefix(event.by))
+            yield replace(event, pinned=None, archived=None, parameters=None, by=_with_prefix(event.by))
         elif isinstance(event, CallFinished | LateResultReceived):  # the file's author may have invented it
             yield replace(event, output=replace(event.output, untrusted=True))
         else:

@@ -43,6 +43,7 @@ from everturn.core.events import (
     Event,
     FilesChanged,
     FilesReverted,
+    FileUploadChanged,
     GateResolved,
     GrantRevoked,
     HookFinished,
@@ -489,7 +490,7 @@ class MemoryStore:
         is_progress, mentions = False, row.mentions
         for seq, event in enumerate(events, after + 1):
             self._webhooks.record(session, row.tenant, seq, event)
-            is_progress = is_progress or type(event) not in (StepRestarted, RequestRetried)
+            is_progress = is_progress or type(event) not in (StepRestarted, RequestRetried, FileUploadChanged)
             if changes_session_list(event) and event.at > row.moved:
                 row.moved = event.at
             if names := referenced_blobs(event):
@@ -606,6 +607,17 @@ class MemoryStore:
         """Return those of the sessions that have an open gate, in them or in a sub-agent run of theirs."""
         existing = [name for name in sessions if name in self._sessions]
         return {name for name in existing if await self.gate_page(name, limit=1)}
+
+    async def sessions_with_events(self, sessions: Sequence[str], index: EventIndex) -> set[str]:
+        """Return those of the sessions, and of their sub-agent runs, that have an event in an index."""
+        found, waiting = set[str](), [name for name in sessions if name in self._sessions]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                tenant = self._sessions[name].tenant
+                waiting += [id for id, row in self._sessions.items() if row.parent == name and row.tenant == tenant]
+        return {name for name in found if self._sessions[name].by_index.get(index)}
 
     async def count_all(self) -> StoreCounts:
         """Return the counts over the whole store."""

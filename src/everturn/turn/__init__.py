@@ -12,6 +12,7 @@ of a running turn in `everturn.running`, and the driver of sessions in `everturn
 - `continuation`: whether the next step continues a text that the output limit cut
 - `text_loop`: finds a model that writes the same text again and again
 - `output_check`: lets plugins check what the model wrote, before it is shown or committed
+- `cache_collapse`: notices that a request missed the provider's prompt cache
 - `usage_estimate`: estimates token usage if the provider reports none
 - `compaction`: keeps the requests within the context window: clears results, has earlier messages summarised
 - `summarizer`: asks a model for a summary

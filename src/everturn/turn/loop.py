@@ -66,6 +66,7 @@ from everturn.turn import (
     title,
     typed_output,
 )
+from everturn.turn.cache_collapse import find_cache_collapse
 from everturn.turn.continuation import judge_cut
 from everturn.turn.provider_wait import LimitDuringWait
 from everturn.turn.text_loop import find_text_loop
@@ -184,6 +185,8 @@ async def _advance_and_release(run: ActiveTurn) -> None:
 async def _advance(run: ActiveTurn) -> None:  # noqa: C901 - one branch for each action
     """Carry out the actions of `decide`, until there is nothing to do."""
     await _begin(run)
+    if run.setup.client_hooks is not None and run.state.calls:  # taken over: are they calls of `read_document`?
+        await run.read_history()
     while True:
         match action := await _next_action(run):
             case StartAnswer():
@@ -348,6 +351,8 @@ async def _step(run: ActiveTurn, action: RequestModel) -> None:
         continues=continues,
         loops=bool(loop),
     )
+    if (collapse := await find_cache_collapse(run, finished)) is not None:
+        finished = replace(finished, cache=collapse)
     agent = run.setup.agent
     if agent is not None and agent.output is not None and not action.closing and not refused:
         run.stage(await typed_output.check_step(run, agent.output, finished))

@@ -135,7 +135,7 @@ class OutputCheck:
         released: list[Chunk] = []
         for chunk in batch:
             match chunk:
-                case UsageChunk() | RetryChunk() | WaitChunk():
+                case UsageChunk() | RetryChunk() | WaitChunk() | ProviderToolChunk(is_started=True):
                     released.append(chunk)
                 case FinishChunk():
                     self._finish = chunk

@@ -26,7 +26,10 @@ async def report_late_results(run: ActiveTurn) -> bool:
         return False
     if run.late is None:
         run.late = {}  # first: what arrives while the store is asked is added here
-        if not await run.setup.store.indexed_events(run.session, "late", limit=1) and not run.late:
+        has_late = run.ledger.may_have_indexed("late") and await run.setup.store.indexed_events(
+            run.session, "late", limit=1
+        )
+        if not has_late and not run.late:
             return False
     history = await run.read_history()
     calls: dict[str, ToolPart] = {}

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from everturn.core.canonical_json import replace_surrogates
+from everturn.core.canonical_json import hash_values, replace_surrogates
 from everturn.core.compaction import compact_path, count_last_turns, select_turns
 from everturn.core.continuation import CONTINUE_REQUEST, is_continued
 from everturn.core.events import LimitReached
@@ -70,10 +70,16 @@ async def assemble_request(run: ActiveTurn, history: Sequence[Message], step: in
         tools=[],
         params=drop_nulls(ctx.params),
         memo=run.memo,
+        cache_key=cache_key(run.ledger.tenant, run.session, state.options.agent),
     )
     ctx.body = body
     await run.call_hooks("on_before_request", ctx)
     return ctx.body
+
+
+def cache_key(tenant: str, session: str, agent: str) -> str:
+    """The key of a conversation in a provider's prompt cache: it has nothing of what anybody wrote, and no id."""
+    return hash_values("prompt cache", tenant, session, agent)[:32]
 
 
 def _messages(run: ActiveTurn, history: Sequence[Message]) -> list[RequestMessage]:
@@ -141,9 +147,10 @@ async def _files(run: ActiveTurn, messages: Sequence[RequestMessage]) -> dict[st
 
 async def _load(run: ActiveTurn, files: Iterable[FilePart]) -> None:
     for file in files:
-        if file.blob not in run.files:
-            with suppress(UnknownMessage):
-                run.files[file.blob] = await run.setup.store.blob(file.blob)
+        for blob in filter(None, (file.blob, file.text)):
+            if blob not in run.files:
+                with suppress(UnknownMessage):
+                    run.files[blob] = await run.setup.store.blob(blob)
 
 
 def _own_messages(run: ActiveTurn) -> Iterator[RequestMessage]:

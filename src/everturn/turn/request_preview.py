@@ -30,12 +30,16 @@ def open_preview(setup: DriveSetup, info: SessionInfo, state: TurnState) -> Acti
     hooks = setup.hooks
     if (state.options.clients or state.options.tools) and setup.client_hooks is not None:
         hooks = setup.client_hooks
-    pure = [plugin for plugin in hooks.plugins.values() if getattr(plugin, "has_pure_requests", False)]
-    setup = replace(setup, hooks=PluginTable(pure))
+    client_hooks = _pure_hooks(setup.client_hooks) if setup.client_hooks is not None else None
+    setup = replace(setup, hooks=_pure_hooks(hooks), client_hooks=client_hooks)
     ledger = Ledger(info.id, SessionClaim(0, 0, info), setup.store, setup.bus, _announce_nothing)
     run = ActiveTurn(setup, ledger, state)
     run.is_closed = True
     return run
+
+
+def _pure_hooks(hooks: PluginTable) -> PluginTable:
+    return PluginTable([plugin for plugin in hooks.plugins.values() if getattr(plugin, "has_pure_requests", False)])
 
 
 async def preview_request(run: ActiveTurn) -> ModelRequest:

@@ -50,6 +50,7 @@ from everturn.errors import ModelError, TurnClosed
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import HookContext
 from everturn.running.plugin_table import is_task_cancelled
+from everturn.running.session_uploads import SessionUploads
 from everturn.turn.provider_wait import show_wait
 from everturn.turn.usage_estimate import estimate_usage, needs_token_count
 
@@ -174,6 +175,8 @@ class StepAssembly:
                 self._last = None
             case CitationChunk(citation=citation):
                 self._cite(_clean_citation(citation), self._parts if chunk.in_answer else self._parts[-1:])
+            case ProviderToolChunk(is_started=True):
+                pass
             case ProviderToolChunk(part=made):
                 self._last = None
                 self._parts.append(OpenPart(ProviderToolChunk))
@@ -403,7 +406,7 @@ async def stream_step(
         async for batch in batches:
             watchdog.reset()
             if run.is_closed:
-                raise TurnClosed(f"turn {turn} is over; its model was left behind")
+                raise TurnClosed(f"turn {turn} has ended; its model stream was abandoned")
             frames = feed(batch)
             if assembly.unstored_files or assembly.retries or assembly.wait is not None:
                 frames = await _write_first(run, assembly, frames, watchdog)
@@ -441,6 +444,9 @@ async def stream_step(
 
 def _open_stream(run: ActiveTurn, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
     request.sender = run.sender
+    if request.files:
+        run.uploads = run.uploads or SessionUploads(run)
+        request.uploads = run.uploads
     batches, text = run.model.stream(request), continued_text(request)
     return batches if text is None else drop_echo(batches, text)
 

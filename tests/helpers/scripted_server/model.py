@@ -95,4 +95,7 @@ class ModelServer:
         asked = read(body, self.pace)
         asked.asked = times
         length = len(key) // 4
-        return [*choose(asked), ScriptedUsage(input=length, output=40, cached=length // 2)]
+        items = choose(asked)
+        if any(isinstance(item, ScriptedUsage) for item in items):
+            return items
+        return [*items, ScriptedUsage(input=length, output=40, cached=length // 2)]

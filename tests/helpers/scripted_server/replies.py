@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from everturn.testing.provider import Call, Cut, Item, Pause, Refuse, Say, Status, Think
+from everturn.testing.provider import Call, Cut, Item, Pause, Refuse, Say, ScriptedUsage, Status, Think
 from everturn.testing.provider.script import split
 from tests.helpers.scripted_server import texts
 
@@ -190,6 +190,7 @@ WORDS: Final[dict[str, Callable[[Asked], Sequence[Item]]]] = {
     "retry": _retried,
     "cut": _cut,
     "reason": _reasons,
+    "cache": lambda asked: [Say("Read."), ScriptedUsage(input=20_000, output=5, cached=asked.number("cache", 0))],
     "table": _says(texts.TABLE),
     "math": _says(texts.MATH),
     "code": _says(texts.CODE),

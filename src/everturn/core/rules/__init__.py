@@ -10,4 +10,5 @@ strictest decision wins (`policy`). The package is pure, and its matching takes 
 - `urls`: URL normalisation and URL patterns
 - `shell_expansion`: words of a command that a shell would expand
 - `shadowed_rules`: rules that can never decide
+- `loosened_rules`: what a change of rules may allow that was asked about or denied before
 """

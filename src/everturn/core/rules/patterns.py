@@ -193,7 +193,7 @@ def _make_path(pattern: str, generous: bool) -> CompiledPattern:
     if normal is None:
         return "a path with control characters is never allowed, so no pattern has one", bool
     if _climbs_from_a_wildcard(pattern):
-        return "what .. means behind a wildcard cannot be said; write the path without it", bool
+        return ".. after a wildcard is ambiguous; write the path without it", bool
     tokens = parse_glob(normal)
     if generous:
         folded = fold_tokens(tokens)

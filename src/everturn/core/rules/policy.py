@@ -145,6 +145,14 @@ class Policy:
         forms = {name: subject and prepare_value(subject) for name, subject in case.items()}
         return list(self._compiled_for(tool, is_acting).fitting(forms))
 
+    def has_rule_for(self, tool: str) -> bool:
+        """Whether some rule is for calls of this tool."""
+        return bool(self._rules_for(tool))
+
+    def has_patterns_for(self, tool: str) -> bool:
+        """Whether the arguments of a tool's calls make a difference to some rule."""
+        return any(not rule.is_for_everything for rule in self._compiled_for(tool).rules)
+
     def denies_outright(self, tool: str) -> bool:
         """Whether a rule denies this tool whatever its arguments, so that it need not be offered."""
         return any(rule.action == "deny" and rule.is_for_everything for rule in self._compiled_for(tool).rules)

@@ -53,15 +53,18 @@ def _why(rule: Rule, by: Rule, is_later: bool) -> str:
         return "it says the same" if is_lower else ""
     if STRICTEST_FIRST.index(by.action) > STRICTEST_FIRST.index(rule.action):
         return ""
-    if not _covers_tool(by.tool, rule.tool):
-        return ""
-    if all(
-        name in rule.match and covers_pattern(pattern, rule.match[name], rule.matches_loosely)
-        for name, pattern in by.match.items()
-    ):
+    if covers_rule(by, rule):
         verb = "denies" if by.action == "deny" else "asks about"
         return f"the other {verb} everything that it fits"
     return ""
+
+
+def covers_rule(wide: Rule, narrow: Rule) -> bool:
+    """Whether a rule that asks or denies certainly matches every call that another rule matches."""
+    return _covers_tool(wide.tool, narrow.tool) and all(
+        name in narrow.match and covers_pattern(pattern, narrow.match[name], narrow.matches_loosely)
+        for name, pattern in wide.match.items()
+    )
 
 
 def _covers_tool(wide: str, narrow: str) -> bool:

@@ -199,7 +199,7 @@ def check_blob_name(name: str) -> None:
 
 def damaged_blob(name: str) -> UnreadableLog:
     """Return the error for a blob whose bytes do not match its name."""
-    return UnreadableLog(f"blob {name} is damaged: what is stored under this name has other bytes, or none")
+    return UnreadableLog(f"blob {name} is damaged: the stored bytes do not match its name, or are missing")
 
 
 _is_name = re.compile("[0-9a-f]{64}").fullmatch

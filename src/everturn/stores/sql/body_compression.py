@@ -60,9 +60,13 @@ _DICTIONARY: Final = b"".join(
 )
 
 
+# Copied for each text: to enter the dictionary again takes longer than to compress a small one.
+_EMPTY: Final = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _DICTIONARY)
+
+
 def compress(text: bytes) -> bytes:
     """Return the text compressed; at most `MAX_BYTES` can be read again."""
-    deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _DICTIONARY)
+    deflate = _EMPTY.copy()
     return deflate.compress(text) + deflate.flush()
 
 

@@ -63,9 +63,9 @@ def is_fence_failure(error: BaseException) -> bool:
 
 
 _HINTS = {
-    "3D000": "; make it (`createdb NAME`), or name another",
-    "28000": "; see who may log in there, and as whom this address does",
-    "28P01": "; see the password in the address",
+    "3D000": "; create it with `createdb NAME`, or name another database in the address",
+    "28000": "; name a role in the address that may log in: postgresql://ROLE@host/database",
+    "28P01": "; check the role and the password in the address",
 }
 """What the operator can do next, by SQLSTATE."""
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 import msgspec
 from msgspec import Struct
 
+from everturn.core.user_memory import OWNER_PREFIXES
 from everturn.errors import UnknownSession
 from everturn.stores.sql.blobs import SqlBlobs
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
@@ -192,6 +193,8 @@ def _erase_account(tenant: str, user: str | None) -> Operation[tuple[int, int, i
     counts = list[int]()
     for statement in (_MEMORY_FILES, _MEMORY_WRITES, _CREDENTIALS, _USERS, *_RECORDS):
         counts.append(len((yield Query(statement, (tenant, user)))))
+    for prefix in OWNER_PREFIXES if user is not None else ():  # saved prompts, and logins to MCP servers
+        yield Query(_MEMORY_FILES, (tenant, f"{prefix}{user}"))
     if user is None:
         yield from erase_tenant_work(tenant)
         yield Query(_TENANT_TEXT, [(tenant,)], many=True)

@@ -30,6 +30,7 @@ from everturn.core.events import (
     Event,
     FilesChanged,
     FilesReverted,
+    FileUploadChanged,
     GateOpened,
     GateResolved,
     GrantRevoked,
@@ -205,7 +206,7 @@ class SessionProjection(Struct):
         self.head = seq
         if kind is not MessageDeleted:  # only the database knows the descendants of a message
             self.tree.apply(event)
-        if kind is not StepRestarted and kind is not RequestRetried:
+        if kind not in (StepRestarted, RequestRetried, FileUploadChanged):
             rows.has_moved = True
         if blobs := referenced_blobs(event):
             rows.mentions.update(blobs)
@@ -287,7 +288,8 @@ def _answers_with(live: LiveTurn, event: AnswerStarted, rows: ProjectionRows) ->
 
 
 def _refuses(live: LiveTurn, event: InputRefused, rows: ProjectionRows) -> None:
-    if (message := live.messages.get(event.message)) is not None:
+    message = live.messages.get(event.message)
+    if message is not None and message.turn == event.turn:
         # Written at once, and its terms are taken out of the search index; see `append`.
         rows.finished[message.id] = replace(message, refused=True)
 

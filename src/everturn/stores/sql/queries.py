@@ -88,7 +88,8 @@ def indexed_events(session: str, index: EventIndex, key: str | None, limit: int 
     rows = yield Query(say.KEYED_EVENTS, (session, index, None if key is None else stored_key(key), most))
     if not rows:
         yield from session_row(session)
-    entries = [Entry(wanted, load_event(event_at(wanted, seq, body))) for seq, body, wanted in rows]
+    found = [row for row in rows if row[1] is not None]
+    entries = [Entry(wanted, load_event(event_at(wanted, seq, body))) for seq, body, wanted in found]
     matching = entries if key is None else [entry for entry in entries if index_key(entry.event) == (index, key)]
     return matching[:limit]
 
@@ -235,6 +236,11 @@ def gate_page(
 def sessions_with_open_gates(sessions: Sequence[str]) -> Operation[set[str]]:
     """Return those of the sessions that have an open gate, in them or in a sub-agent run of theirs."""
     return {row[0] for row in (yield Query(say.WAITING, (_ids(sessions),)))}
+
+
+def sessions_with_events(sessions: Sequence[str], index: EventIndex) -> Operation[set[str]]:
+    """Return those of the sessions, and of their sub-agent runs, that have an event in an index."""
+    return {row[0] for row in (yield Query(say.WITH_EVENTS, (_ids(sessions), index)))}
 
 
 def infos(sessions: Sequence[str]) -> Operation[dict[str, SessionInfo]]:

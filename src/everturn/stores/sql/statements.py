@@ -143,7 +143,8 @@ LIST_ORGANIZED = _listed(
     "l.organized > 0 AND l.organized >= p.organized",
 )
 # The same for one reader: their own sessions, by an index of authors, and those that are shared with them. The temporary
-# ones are in no list. `reader` is JSON (core.sharing.Reader).
+# ones are in no list. `reader` is JSON (core.sharing.Reader). PostgreSQL looks each candidate up (OFFSET 0): a join by its own
+# choice reads all sessions of the tenant, newest first, because a page is always at the beginning of that index.
 _IS_TEMPORARY = "EXISTS (SELECT 1 FROM temporary_sessions t WHERE t.session = {id})"
 
 
@@ -172,14 +173,14 @@ def _readable(name: str, lite: str, pg: str) -> Statement:
         $9::text[], $10::float8[])
         WITH ORDINALITY AS p(tenant, at, id, since, most, archived, label, agent, reader, now, n)
     CROSS JOIN LATERAL (
-        SELECT * FROM sessions l WHERE l.id IN (
+        SELECT l.* FROM (
             SELECT o.id FROM json_array_elements_text(p.reader::json -> 'creators') AS c(creator) CROSS JOIN LATERAL (
                 SELECT m.id FROM sessions m WHERE m.creator = c.creator AND {fits("m")}
                 ORDER BY m.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) o
             UNION SELECT h.session FROM session_shares h WHERE h.tenant = p.tenant AND h.kind != 'link'
                 AND h.revoked = 0 AND (h.expires = 0 OR h.expires > p.now)
-                AND h.subject IN (SELECT json_array_elements_text(p.reader::json -> 'subjects')))
-            AND {fits("l")}
+                AND h.subject IN (SELECT json_array_elements_text(p.reader::json -> 'subjects'))) AS f(id)
+        CROSS JOIN LATERAL (SELECT * FROM sessions r WHERE r.id = f.id OFFSET 0) l WHERE {fits("l")}
         ORDER BY l.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) s""",
         returns=True,
     )
@@ -238,18 +239,21 @@ TURN_EVENTS = Statement(
     {_LOG_OF_TURN.format(and_also="AND e.seq > p.after")} ORDER BY p.n, e.seq""",
     returns=True,
 )
+# One row without a body for a session without such events: that saves a query for its existence.
 KEYED_EVENTS = Statement(
     "events by key",
-    """SELECT e.seq, e.body, k.seq FROM event_keys k CROSS JOIN events e ON e.session = k.session
+    """SELECT e.seq, e.body, k.seq FROM sessions s
+    LEFT JOIN event_keys k ON k.session = s.id AND k.kind = ?2 AND k.key = coalesce(?3, k.key)
+    LEFT JOIN events e ON e.session = k.session
         AND e.seq = (SELECT min(f.seq) FROM events f WHERE f.session = k.session AND f.seq >= k.seq)
-    WHERE k.session = ?1 AND k.kind = ?2 AND k.key = coalesce(?3, k.key) ORDER BY k.seq LIMIT ?4""",
+    WHERE s.id = ?1 AND NOT s.erased ORDER BY k.seq LIMIT ?4""",
     """SELECT p.n, e.seq, e.body, k.seq FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
         AS p(session, kind, key, most, n)
-    CROSS JOIN LATERAL (SELECT k.session, k.seq FROM event_keys k WHERE k.session = p.session AND k.kind = p.kind
-        AND (p.key IS NULL OR k.key = p.key) ORDER BY k.seq LIMIT p.most) k
-    JOIN sessions s ON s.id = k.session
-    CROSS JOIN LATERAL (SELECT l.seq, l.body FROM events l WHERE l.cohort = s.cohort AND l.session = k.session
-                        AND l.seq >= k.seq ORDER BY l.seq LIMIT 1) e
+    JOIN sessions s ON s.id = p.session AND NOT s.erased
+    LEFT JOIN LATERAL (SELECT k.session, k.seq FROM event_keys k WHERE k.session = p.session AND k.kind = p.kind
+        AND (p.key IS NULL OR k.key = p.key) ORDER BY k.seq LIMIT p.most) k ON true
+    LEFT JOIN LATERAL (SELECT l.seq, l.body FROM events l WHERE l.cohort = s.cohort AND l.session = k.session
+                       AND l.seq >= k.seq ORDER BY l.seq LIMIT 1) e ON true
     ORDER BY p.n, k.seq""",
     returns=True,
 )
@@ -449,6 +453,23 @@ WAITING = Statement(
         JOIN sessions s ON s.parent = b.id AND s.parent != '' AND s.tenant = b.tenant)
     SELECT DISTINCT b.n, b.top FROM subtree b
     WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open AND g.resolution IS NULL)""",
+    returns=True,
+)
+WITH_EVENTS = Statement(
+    "sessions with events",
+    """WITH RECURSIVE subtree(id, tenant) AS (
+        SELECT s.id, s.tenant FROM json_each(?1) j CROSS JOIN sessions s ON s.id = j.value AND NOT s.erased
+        UNION SELECT s.id, s.tenant FROM subtree b
+        JOIN sessions s ON s.parent = b.id AND s.parent != '' AND s.tenant = b.tenant AND NOT s.erased)
+    SELECT b.id FROM subtree b WHERE EXISTS (SELECT 1 FROM event_keys k WHERE k.session = b.id AND k.kind = ?2)""",
+    """WITH RECURSIVE p AS (SELECT * FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(ids, kind, n)),
+    subtree(n, kind, id, tenant) AS (
+        SELECT p.n, p.kind, s.id, s.tenant FROM p CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS j(id)
+        JOIN sessions s ON s.id = j.id AND NOT s.erased
+        UNION SELECT b.n, b.kind, s.id, s.tenant FROM subtree b
+        JOIN sessions s ON s.parent = b.id AND s.parent != '' AND s.tenant = b.tenant AND NOT s.erased)
+    SELECT b.n, b.id FROM subtree b
+    WHERE EXISTS (SELECT 1 FROM event_keys k WHERE k.session = b.id AND k.kind = b.kind)""",
     returns=True,
 )
 # Counts over the whole store, by small indexes: open gates, sessions with work, quarantined sessions, and the time

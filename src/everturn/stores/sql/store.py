@@ -325,6 +325,12 @@ class SqlStore:
         """Return those of the sessions that have an open gate, in them or in a sub-agent run of theirs."""
         return await self._database.read(lambda: queries.sessions_with_open_gates(sessions)) if sessions else set()
 
+    async def sessions_with_events(self, sessions: Sequence[str], index: EventIndex) -> set[str]:
+        """Return those of the sessions, and of their sub-agent runs, that have an event in an index."""
+        if not sessions:
+            return set()
+        return await self._database.read(lambda: queries.sessions_with_events(sessions, index), is_long=True)
+
     async def count_all(self) -> StoreCounts:
         """Return the counts over the whole store."""
         return await self._database.read(queries.count_all)
