@@ -87,6 +87,7 @@ class TestMessages(ProviderModelContract):
 
 class TestResponses(ProviderModelContract):
     format = "responses"
+    counts = frozenset({"cached", "reasoning", "written"})
     uncounted = events(
         {"type": "response.created", "response": {}},
         {"type": "response.output_text.delta", "output_index": 0, "delta": "Hello."},

@@ -61,7 +61,7 @@ async def test_calls_go_back_unchanged_and_the_text_is_cited(provider: Provider)
         cited = next(part for part in texts if part.citations)
         assert cited.citations == (Citation(8, 8 + len(CITED.text), CITED.url, CITED.title),)
         assert cited.text[8 : 8 + len(CITED.text)] == CITED.text
-        assert result.usage.provider_calls == 2
+        assert (result.usage.provider_calls, result.usage.web_searches) == (2, 1)
         await chat.run("And?")
     first, second = bodies(provider)
     assert {"googleSearch": {}} in first["tools"]

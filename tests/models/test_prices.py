@@ -47,6 +47,7 @@ def asked(vendor: str, model: str, transport: ReplayTransport, facts: ModelFacts
         (Price(3, 15), Usage(output=1_000_000), 15.0),
         (Price(3, 15), USED, (1000 * 3 + 100 * 15) / 1e6),  # a cache costs as input, unless it is said
         (Price(3, 15, cached=0.3), USED, (500 * 3 + 500 * 0.3 + 100 * 15) / 1e6),
+        (Price(3, 15, web_search=10.0, file_search=2.5), Usage(web_searches=2, file_searches=4), 0.03),
         (Price(3, 15, written=3.75), USED, (900 * 3 + 100 * 3.75 + 100 * 15) / 1e6),
         (Price(3, 15, 0.3, 3.75), USED, (400 * 3 + 500 * 0.3 + 100 * 3.75 + 100 * 15) / 1e6),
         (Price(3, 15, 0.0, 0.0), USED, (400 * 3 + 100 * 15) / 1e6),
@@ -87,6 +88,18 @@ def test_the_tables_know_caches() -> None:
     # 400 fresh at 5, 500 cached at 0.5, 100 written at 6.25 and 100 of output at 25 dollars for a million
     assert facts.price(USED) == pytest.approx(0.005375)
     assert facts.price(Usage()) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model"), [("openai", "gpt-5.2"), ("anthropic", "claude-opus-4-5"), ("google", "gemini-3-pro-preview")]
+)
+def test_the_tables_know_the_fees_for_searches(vendor: str, model: str) -> None:
+    price = look_up(vendor, model).price
+    assert price is not None
+    searched, plain = price(Usage(input=1000, web_searches=100)), price(Usage(input=1000))
+    assert searched is not None
+    assert plain is not None
+    assert searched - plain > 0.99
 
 
 async def test_a_known_model_is_priced_by_the_tables() -> None:

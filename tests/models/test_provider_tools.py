@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from everturn import Budget, Chat, Rule, ToolContext, TurnError, TurnOptions, tool
 from everturn.core.canonical_json import JsonObject
+from everturn.core.deltas import CallProgress
 from everturn.core.events import StepFinished
 from everturn.core.hooks import RequestContext
 from everturn.core.parts import Citation, ProviderToolPart, StepPart, TextPart
 from everturn.core.ports import Model
 from everturn.core.state import Phase, RequestModel, StepState, TurnState, may_steering_join
 from everturn.errors import ConfigError
+from everturn.models.formats.responses_server_tools import fee_of
 from everturn.models.registry import get_model
 from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
@@ -83,7 +85,7 @@ async def test_a_search_is_recorded_and_goes_back_unchanged(provider: Provider) 
             Citation(0, len(CITED.text), "https://example.com/a", "All about turtles", "They live for long."),
         )
         assert result.output == "I found: Turtles live long. So."
-        assert result.usage.provider_calls == 1
+        assert (result.usage.provider_calls, result.usage.web_searches) == (1, 1)
         assert (await chat.run("And?", params=THINKING)).output == "Bye."
     first, second = bodies(provider)
     assert [each["type"] for each in first["tools"][1:]] == ["web_search_20250305", "code_execution_20250825"]
@@ -317,6 +319,7 @@ async def test_items_of_openai_go_back_unchanged(provider: Provider) -> None:
         cited = next(part for part in parts_of(result) if isinstance(part, TextPart) and part.citations)
         assert (cited.text, cited.citations[0].end) == (CITED.text, len(CITED.text))
         assert result.usage.provider_calls == 4
+        assert (result.usage.web_searches, result.usage.file_searches) == (1, 1)
         await chat.run("And?", params=REASONS)
     first, second, _ = bodies(provider)
     assert "web_search_call.action.sources" in first["include"]
@@ -324,6 +327,23 @@ async def test_items_of_openai_go_back_unchanged(provider: Provider) -> None:
         "reasoning", "web_search_call", "file_search_call", "reasoning", "code_interpreter_call", "mcp_call",
         "message", "message", "function_call", "function_call_output",
     ]  # fmt: skip
+
+
+async def test_a_hosted_tool_is_shown_while_it_runs_and_is_a_part_once(provider: Provider) -> None:
+    async with Chat(connect(provider, "gpt", [SEARCH, Say("So.")], vendor="openai"), tools=hosted()) as chat:
+        turn = await chat.send("Turtles?")
+        shown = [item.text async for item in turn.events() if isinstance(item, CallProgress)]
+        assert shown == ["web_search", ""]
+        assert [part.name for part in provider_parts(parts_of(await turn.result()))] == ["web_search"]
+
+
+def test_a_fee_is_for_a_search_and_not_for_a_page_that_is_opened_after_it() -> None:
+    search: JsonObject = {"type": "web_search_call", "status": "completed", "action": {"type": "search"}}
+    assert fee_of(search) == "web_searches"
+    assert fee_of({**search, "action": {"type": "open_page"}}) == ""
+    assert fee_of({**search, "status": "failed"}) == ""
+    assert fee_of({"type": "file_search_call"}) == "file_searches"
+    assert fee_of({"type": "code_interpreter_call"}) == ""
 
 
 async def test_an_image_of_a_provider_is_a_file(provider: Provider) -> None:

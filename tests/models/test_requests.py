@@ -14,11 +14,12 @@ from tests.helpers.messages import assistant_message, tool_message
 
 from everturn import Chat
 from everturn.core.canonical_json import JsonObject, encode_canonical
+from everturn.core.documents import SectionText, dump_document
 from everturn.core.history import NO_RESULT
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
 from everturn.errors import ModelError, TurnError
-from everturn.models.formats.files import as_base64, as_data_url, as_note, as_text, file_kind
+from everturn.models.formats.files import as_base64, as_data_url, as_note, as_text, file_kind, fit_documents
 from everturn.models.formats.tool_names import CallIds, IdPolicy, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema, with_plain_properties
 from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
@@ -365,6 +366,48 @@ def test_anthropic_is_told_how_long_to_keep_what_is_cached() -> None:
         build("anthropic", user("hi"), params={"cache": "2h"})
 
 
+def test_a_lifetime_that_a_vendor_does_not_have_is_the_longest_below_it() -> None:
+    marked = build("anthropic", user("hi"), params={"cache": "24h"})
+    assert marked["messages"][0]["content"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    for vendor in ("openai", "openai-chat", "azure"):
+        for lifetime in ("5m", "1h"):
+            assert "prompt_cache_retention" not in build(
+                vendor, user("hi"), model="gpt-5.2", params={"cache": lifetime}
+            )
+    with pytest.raises(ModelError, match="'24h'"):
+        build("openai", user("hi"), params={"cache": "2h"})
+
+
+@pytest.mark.parametrize("vendor", ["openai", "openai-chat", "azure", "azure-chat"])
+def test_openai_has_the_key_of_the_conversation_unless_it_is_switched_off(vendor: str) -> None:
+    assert build(vendor, user("hi"), cache_key="k")["prompt_cache_key"] == "k"
+    assert "prompt_cache_key" not in build(vendor, user("hi"))
+    assert "prompt_cache_key" not in build(vendor, user("hi"), cache_key="k", params={"cache": False})
+    assert build(vendor, user("hi"), cache_key="k", params={"prompt_cache_key": "mine"})["prompt_cache_key"] == "mine"
+
+
+@pytest.mark.parametrize("vendor", sorted(VENDORS.keys() - {"openai", "openai-chat", "azure", "azure-chat"}))
+def test_no_other_vendor_has_the_key(vendor: str) -> None:
+    assert not VENDORS[vendor].has_cache_key
+
+
+@pytest.mark.parametrize(
+    ("model", "is_kept"),
+    [
+        ("gpt-4.1", True),
+        ("gpt-5", True),
+        ("gpt-5.4-mini", True),
+        ("gpt-5-mini", False),
+        ("gpt-4o", False),
+        ("o3", False),
+    ],
+)
+def test_openai_keeps_a_prefix_for_a_day_where_the_model_can(model: str, is_kept: bool) -> None:
+    body = build("openai", user("hi"), model=model, params={"cache": "24h"})
+    assert body.get("prompt_cache_retention") == ("24h" if is_kept else None)
+    assert "cache" not in body
+
+
 def test_anthropic_is_told_of_tools_that_were_called_once() -> None:
     body = build("anthropic", user("hi"), assistant_message(call()), tool_message(result()), tools=[])
 
@@ -691,6 +734,25 @@ ALL = frozenset({"image", "audio", "pdf"})
 def test_what_a_model_reads_a_file_as(file: FilePart, with_all: str, with_none: str) -> None:
     assert file_kind(file, ALL, BLOBS) == with_all
     assert file_kind(file, frozenset(), BLOBS) == with_none
+
+
+@pytest.mark.parametrize("vendor", ["anthropic", "gemini", "bedrock", "openai"])
+def test_pdf_files_beyond_the_limit_of_a_vendor_are_read_as_text(vendor: str) -> None:
+    profile = VENDORS[vendor].for_model("some")
+    pages = profile.pdf_pages or 5_000
+    data = dump_document("pdf", [SectionText("Lunch is at noon.")])
+    files = {"a": b"%PDF", "b": b"%PDF", "text": data}
+    first, second = (FilePart(name, "application/pdf", 4, f"{name}.pdf", "text", pages // 2) for name in "ab")
+    more = FilePart("b", "application/pdf", 4, "b.pdf", "text", pages)
+
+    within = ModelRequest("m", "", [user("look", first, second)], [], {}, files)
+    beyond = ModelRequest("m", "", [user("look", first), tool_message(result(files=(more,)))], [], {}, files)
+
+    assert fit_documents(within, profile) is profile
+    fitted = fit_documents(beyond, profile)
+    assert ("pdf" in fitted.inputs) == (vendor == "openai")  # no limit is known
+    assert file_kind(first, fitted.inputs, files) == ("pdf" if vendor == "openai" else "text")
+    assert as_text(first, files) == "[a.pdf: 1 page]\n--- page 1 ---\nLunch is at noon."
 
 
 def test_a_file_as_a_format_wants_it() -> None:

@@ -35,6 +35,12 @@ async def test_no_vendor_refuses_a_history_whatever_happened(first: int) -> None
     assert {name for name, _ in tally.operations} == set(OPERATIONS)
 
 
+@pytest.mark.parametrize("seed", [101175, 101447])
+async def test_a_cancel_is_heard_behind_a_call_without_a_name(seed: int) -> None:
+    tally = await play([seed])
+    assert tally.findings == []
+
+
 async def test_what_is_said_in_words_is_really_called_and_what_is_drawn_is_really_kept() -> None:
     drawing, told = ("gemini-2", "gemini-3", "ollama"), ("json", "xml", "blocks")
     seen = (await play(range(2 * SHORT, 5 * SHORT), groups=(*drawing, *told))).ingredients

@@ -330,7 +330,7 @@ async def test_what_nobody_was_asked_then_is_denied_now_and_told() -> None:
     )
     again = await rerun_with_tools(recording, tools=TOOLS, rules=[Rule("look", "ask")])
     [said] = [one.resolution for one in again.events if isinstance(one, GateResolved) and one.call.endswith("-1-1")]
-    assert (said.allowed, said.reason) == (False, "nobody was asked this when it was recorded")
+    assert (said.allowed, said.reason) == (False, "this was not asked when the session was recorded")
 
 
 async def test_what_somebody_was_asked_then_and_nobody_now_is_reported() -> None:
@@ -370,9 +370,7 @@ async def test_an_answer_that_does_not_fit_any_more_is_a_no_and_told() -> None:
     script = (calls(call("fetch", place="a")), say("Done."))
     recording = await record(*script, says=["Go"], reply=lambda gate: {"allow": "always"})
     told = await replay(recording, tools=[strict], ignore=("identity",))
-    assert any(
-        "resolution.reason was not there, and is 'what was answered when it was recorded does" in line for line in told
-    )
+    assert any("resolution.reason was not there, and is 'the recorded answer does" in line for line in told)
 
 
 async def test_what_a_client_did_is_taken_as_done() -> None:
@@ -444,7 +442,7 @@ async def test_it_is_then_again() -> None:
 async def test_a_model_that_is_told_something_else_objects() -> None:
     recording = await record(say("Hello."), says=["Go"])
     async with Chat(replay_model(recording)) as chat:
-        with pytest.raises(TurnError, match="it is told 'Stop', and was told 'Go'") as failed:
+        with pytest.raises(TurnError, match="the message is 'Stop'; recorded: 'Go'") as failed:
             await (await chat.send("Stop"))
     assert failed.value.kind == "replay"
 

@@ -20,6 +20,8 @@ them. Wrappers add retries, fallbacks and prompted tool calling. `scripted` is t
     prices      prices and context windows
     prompted/   tool calling for models without native tool calls
     media/      models for images, speech and transcription
+    uploads/    large files, uploaded once and named by reference
+    multipart   multipart/form-data bodies
     bridges/    models of pydantic-ai and litellm
     scripted    a model that answers from a script, for tests
     workflow    the built-in model of a workflow, which makes one call

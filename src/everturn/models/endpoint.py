@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
+from everturn.core.canonical_json import hash_values
 from everturn.errors import ModelError
 from everturn.models import failures
 from everturn.models.load import load
 from everturn.models.profile import Origin, Profile
 from everturn.transport import HttpRequest, HttpResponse, Transport, url_origin
+from everturn.transport.limits import too_long_error
 
 if TYPE_CHECKING:
     from everturn.models.clouds import CloudServer, RequestSigner
 
 REFUSAL_SIZE = 64 * 1024  # bytes of an error response that are read
+CALL_SIZE = 2**20  # bytes of the response of a call
 KEY_SIZE = 8  # characters: a shorter key is no secret, and would match in any text
 
 
@@ -54,6 +57,20 @@ class Endpoint:
         """The server's address for messages."""
         return url_origin(self._url)
 
+    @property
+    def url(self) -> str:
+        """The base URL."""
+        return self._url
+
+    @property
+    def account(self) -> str:
+        """The hash of the server and the API key: who may read what was uploaded there."""
+        return hash_values("account", self._url, self._key)[:32]
+
+    def redact(self, text: str) -> str:
+        """A text without the API key."""
+        return redact_key(text, self._key)
+
     def load(self) -> None:
         """Import what the first request needs."""
         load(self._transport)
@@ -65,6 +82,27 @@ class Endpoint:
         url = self._url + path if self._cloud is None else self._cloud.url(path)
         request = HttpRequest(url, {**self._headers, "content-type": content_type}, body)
         return self._transport.post(request) if self._signer is None else self._post_signed(request, self._signer)
+
+    async def call(
+        self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None, most: int = CALL_SIZE
+    ) -> tuple[HttpResponse, bytes]:
+        """Send a request to a path, or to a URL of the same server, and read the response.
+
+        Raises:
+            ModelError: the URL is on another server, or the response is too long.
+        """
+        if not url.startswith("/") and url_origin(url) != self.place:
+            raise ModelError(f"{self.place} names a URL on another server: {url_origin(url)}", kind="response")
+        request = HttpRequest(
+            self._url + url if url.startswith("/") else url, {**self._headers, **(headers or {})}, body, method
+        )
+        data = bytearray()
+        async with self._transport.post(request) as reply:
+            async for piece in reply.read():
+                data += piece
+                if len(data) > most:
+                    raise too_long_error("stream", most)
+            return reply, bytes(data)
 
     @asynccontextmanager
     async def _post_signed(self, request: HttpRequest, signer: RequestSigner) -> AsyncGenerator[HttpResponse]:

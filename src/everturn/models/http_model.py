@@ -22,13 +22,16 @@ from everturn.errors import ModelError
 from everturn.models import failures
 from everturn.models.endpoint import Endpoint
 from everturn.models.formats import Decoder
+from everturn.models.formats.files import fit_documents
 from everturn.models.formats.lenient_json import truncated_error
 from everturn.models.formats.provider_tools import supported_tools
+from everturn.models.formats.reasoning_effort import reasoning_levels
 from everturn.models.load import load
 from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
 from everturn.models.rate_headers import read_limits, refused_seconds
 from everturn.models.structured_output import plan_output, read_output
+from everturn.models.uploads import FileReferences
 from everturn.models.wire_formats import get_wire_format
 from everturn.transport import HttpResponse, StreamDecoder, StreamLimits, Transport
 
@@ -54,6 +57,7 @@ class HttpModel:
         facts: ModelFacts | None = None,
         bucket: str = "",
         cloud: CloudServer | None = None,
+        upload_above: int | None = None,
     ) -> None:
         self._bucket = bucket  # of its rate limit
         self._profile = profile = profile.for_model(model)
@@ -64,6 +68,7 @@ class HttpModel:
         self._endpoint = Endpoint(
             profile, self._origin, transport, key, self._format.key, self._format.stray_suffixes, cloud
         )
+        self._uploads = None if upload_above is None else FileReferences(profile, self._endpoint, upload_above)
 
     @property
     def name(self) -> str:
@@ -80,13 +85,26 @@ class HttpModel:
         """Whether its provider runs them only in requests without other tools."""
         return self._profile.provider_tools == "alone"
 
+    @property
+    def uploads(self) -> tuple[FileReferences, ...]:
+        """The files that it uploads."""
+        return () if self._uploads is None else (self._uploads,)
+
     async def facts(self) -> ModelFacts:
         """Return its price and context window, where they are known, and what its profile says."""
         if self._facts is None:
             self._facts = await asyncio.to_thread(look_up, self._profile.prices, self._origin.model)
         profile = self._profile
         has_native_tools = None if not profile.key else profile.tool_format == "native"
-        return replace(self._facts, vendor=profile.vendor, inputs=profile.inputs, has_native_tools=has_native_tools)
+        is_chat = profile.modality == "chat"
+        return replace(
+            self._facts,
+            vendor=profile.vendor,
+            inputs=profile.inputs,
+            has_native_tools=has_native_tools,
+            has_temperature=is_chat and profile.has_temperature,
+            reasoning_levels=reasoning_levels(profile) if is_chat else (),
+        )
 
     def load(self) -> None:
         """Import what the first request needs: the HTTP client, and the tables of prices."""
@@ -110,7 +128,32 @@ class HttpModel:
                 yield batch
 
     async def _send(self, request: ModelRequest) -> AsyncGenerator[Sequence[Chunk]]:
-        built = self._format.build(request, self._profile, self._origin)
+        if self._uploads is None or request.uploads is None:
+            async with aclosing(self._send_once(request)) as batches:
+                async for batch in batches:
+                    yield batch
+            return
+        profile = fit_documents(request, replace(self._profile, pdf_bytes=0))
+        with self._endpoint.redacting_key():
+            sent = await self._uploads.add_to(request, profile)
+        is_begun = False
+        try:
+            async with aclosing(self._send_once(sent)) as batches:
+                async for batch in batches:
+                    is_begun = True
+                    yield batch
+            return
+        except ModelError as error:
+            if is_begun or not await self._uploads.forget(sent, error):
+                raise
+        with self._endpoint.redacting_key():
+            sent = await self._uploads.add_to(request, profile)
+        async with aclosing(self._send_once(sent)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def _send_once(self, request: ModelRequest) -> AsyncGenerator[Sequence[Chunk]]:
+        built = self._format.build(request, fit_documents(request, self._profile), self._origin)
         with self._endpoint.redacting_key():
             async with self._endpoint.post(built.path, built.body) as reply:
                 if request.sender is not None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.chunks import Chunk, RetryChunk, UsageChunk, WaitChunk
+from everturn.core.file_uploads import AccountUploads, uploads_of
 from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.rate_limits import Amounts, Bucket, RateLimit, RequestLimiter, Sender, Ticket
@@ -75,6 +76,11 @@ class LimitedModel:
     def modality(self) -> Modality:
         """What the model is for."""
         return modality_of(self._deployments[0].model)
+
+    @property
+    def uploads(self) -> tuple[AccountUploads, ...]:
+        """The accounts to which it uploads files."""
+        return tuple(account for place in self._deployments for account in uploads_of(place.model))
 
     @property
     def provider_tools(self) -> frozenset[str]:

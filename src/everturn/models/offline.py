@@ -2,7 +2,8 @@
 
 It says what it is, and how to configure another model. With the tools of `demo_tools` it shows what a turn can do: it
 calls the clock, and it takes notes, which need an approval. A message that is the name of a tool and its arguments as
-JSON calls that tool, so that people can try their own tools, rules and approvals before they have a model.
+JSON calls that tool, and an agent with an output type answers with a message that is JSON, so that people can try their
+own tools, rules, approvals and output types before they have a model.
 """
 
 from __future__ import annotations
@@ -101,12 +102,22 @@ def _answer(request: ModelRequest) -> str:
     if results:
         summary = "; ".join(f"{part.name} says: {part.text[:ECHO_LIMIT]}" for part in results)
         return f"{summary}\n\nI am the offline demo, so there is no more to it than that."
+    if "output_schema" in request.params and _is_json(last.text):
+        return last.text
     text = " ".join(last.text.split())[:ECHO_LIMIT]
     tools = [tool for tool in request.tools if tool.name not in DEMO_TOOLS]
     names = ", ".join(tool.name for tool in tools[:LISTED_TOOLS])
     call = TOOL_HELP.format(tools=names, call=_example_call(tools[0])) if tools else ""
     demo = DEMO_HELP if len(tools) < len(request.tools) else ""
     return f"I am the offline demo of Everturn: no model was asked. You said: “{text}”.\n\n{HELP}{demo}{call}"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def _example_call(tool: ToolSpec) -> str:

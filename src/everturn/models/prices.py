@@ -14,16 +14,21 @@ from msgspec import Struct
 
 from everturn.core.parts import Usage
 
-MILLION = 1_000_000
+MILLION, THOUSAND = 1_000_000, 1000
 
 
 class Price(Struct, frozen=True):
-    """US dollars per million tokens. Cache reads and writes cost as much as input by default."""
+    """US dollars per million tokens. Cache reads and writes cost as much as input by default.
+
+    `web_search` and `file_search` are the fees of tools that the provider runs, in dollars for a thousand searches.
+    """
 
     input: float
     output: float
     cached: float | None = None
     written: float | None = None
+    web_search: float = 0.0
+    file_search: float = 0.0
 
     def __call__(self, usage: Usage) -> float | None:
         """Return the cost of a request; None if its usage is inconsistent."""
@@ -34,7 +39,8 @@ class Price(Struct, frozen=True):
             total = fresh * self.input + usage.output * self.output
             total += usage.cached * (self.input if self.cached is None else self.cached)
             total += usage.written * (self.input if self.written is None else self.written)
-            return total / MILLION
+            fees = usage.web_searches * self.web_search + usage.file_searches * self.file_search
+            return total / MILLION + fees / THOUSAND
         except OverflowError:
             return None
 
@@ -47,6 +53,8 @@ class ModelFacts(Struct, frozen=True):
     vendor: str = ""
     inputs: frozenset[str] | None = None  # what it accepts beside text: image, audio, pdf; None: unknown
     has_native_tools: bool | None = None  # False: it is prompted to call tools; None: unknown
+    has_temperature: bool | None = None  # False: a request with a temperature is refused; None: unknown
+    reasoning_levels: tuple[str, ...] | None = None  # the levels of `reasoning` that it has; None: unknown
 
     @property
     def prices(self) -> tuple[float | None, float | None]:
@@ -83,6 +91,8 @@ def look_up(provider: str, model: str) -> ModelFacts:
                 output_tokens=usage.output,
                 cache_read_tokens=usage.cached or None,
                 cache_write_tokens=usage.written or None,
+                web_searches=usage.web_searches or None,
+                storage_searches=usage.file_searches or None,
             )
             return float(genai_prices.calc_price(counted, model, provider_id=provider).total_price)
         except (

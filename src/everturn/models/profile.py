@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from everturn.core.modality import Modality
 
 FormatName = Literal["chat", "messages", "responses", "gemini", "ollama", "converse"]
+FileApiName = Literal["", "openai", "anthropic", "gemini"]
 CloudName = Literal["", "azure", "vertex", "bedrock"]
 
 
@@ -32,6 +33,13 @@ class Profile(Struct, frozen=True, kw_only=True):
     modality: Modality = "chat"  # what it is for
     inputs: frozenset[str] = frozenset({"image"})  # the input it accepts beside text: image, audio, pdf
 
+    pdf_pages: int = (
+        0  # pages of all PDF files of a request; in longer ones models read their text. 0: no limit is known
+    )
+    pdf_bytes: int = 0  # bytes of them, as base64
+
+    file_api: FileApiName = ""  # the API to which large files can be uploaded; "": they are sent inline
+
     # parameters that request images as data, and not as URLs
     image_params: Mapping[str, Any] = field(default_factory=lambda: {"response_format": "b64_json"})
 
@@ -45,6 +53,8 @@ class Profile(Struct, frozen=True, kw_only=True):
         True  # it can return encrypted reasoning (Responses); other models refuse the request for it
     )
     has_cache_markers: bool = False  # it caches only what is marked
+    has_cache_key: bool = False  # it groups requests by `prompt_cache_key`
+    has_long_cache: bool = False  # it keeps a prefix for up to 24 hours, if `prompt_cache_retention` says so
 
     think: Literal["tags", "prefilled", "off"] = (
         "tags"  # `prefilled`: its template opens <think>, and only </think> is sent
@@ -52,6 +62,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     reasoning: str = (
         ""  # how it is told a reasoning effort, in `formats.reasoning_effort`; "": as is usual in its format
     )
+    reasoning_levels: tuple[str, ...] | None = None  # the efforts it has; None: those of its way; (): it does not think
+    has_temperature: bool = True  # a request may set a temperature
     replay: str = ""  # the field in which reasoning must be sent back beside calls
     filler: str = ""  # the value of that field without reasoning
 

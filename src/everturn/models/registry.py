@@ -58,6 +58,7 @@ def get_model(
     rate_limit_name: str = "",
     deployments: Sequence[ModelDeployment] = (),
     tool_format: str = "",
+    upload_above: int | None = None,
     limits: StreamLimits | None = None,
     transport: Transport | None = None,
     environ: Mapping[str, str] | None = None,
@@ -71,7 +72,8 @@ def get_model(
     network. A vendor that is not built in is looked up among the entry points `everturn.models` of installed packages.
 
     Requests wait for a `rate_limit`, which all processes on one store share; with a `rate_limit_name`, models share it.
-    `deployments` are further places where the model can be had: a request goes to the one with most room.
+    `deployments` are further places where the model can be had: a request goes to the one with most room. Images and PDF
+    files with more than `upload_above` bytes are uploaded to the vendor's files API once, and named by reference.
 
     Raises:
         ConfigError: the vendor is unknown, or its key is missing; the message says what to do.
@@ -85,10 +87,10 @@ def get_model(
     environ = os.environ if environ is None else environ
     facts = ModelFacts(price, window) if price is not None or window is not None else None
     first = ModelDeployment(name, base_url, key, rate_limit, rate_limit_name, transport)
-    opened = _open(first, profile, facts, limits, environ)
+    opened = _open(first, profile, facts, limits, environ, upload_above)
     places = [opened.deployment]
     for each in deployments:
-        other = _open(_completed(each, first), None if each.model else profile, facts, limits, environ)
+        other = _open(_completed(each, first), None if each.model else profile, facts, limits, environ, upload_above)
         if other.modality != opened.modality:
             raise ConfigError(f"{each.model!r} cannot be a deployment of {name!r}, which is for {other.modality}")
         places.append(other.deployment)
@@ -129,6 +131,7 @@ def _open(
     facts: ModelFacts | None,
     limits: StreamLimits | None,
     environ: Mapping[str, str],
+    upload_above: int | None,
 ) -> _OpenedDeployment:
     """Make the model of one deployment."""
     name, base_url, key = wanted.model, wanted.base_url, wanted.key
@@ -179,7 +182,16 @@ def _open(
         )
     else:
         http_model = HttpModel(
-            model, profile, transport, key=key, host=host, limits=limits, facts=facts, bucket=bucket, cloud=cloud
+            model,
+            profile,
+            transport,
+            key=key,
+            host=host,
+            limits=limits,
+            facts=facts,
+            bucket=bucket,
+            cloud=cloud,
+            upload_above=upload_above,
         )
     tool_format = suffix if has_suffix and suffix not in MODALITIES else ""
     return _OpenedDeployment(Deployment(http_model, bucket, wanted.rate_limit), model_profile, modality, tool_format)
@@ -210,6 +222,10 @@ def _provided(name: str) -> Model | None:
     return open_by_name("everturn.models", vendor, name) if colon and vendor not in VENDORS else None
 
 
+KNOWN_PREFIXES = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini"}
+"""Beginnings of model names whose vendor is known, for the error about a name without a vendor."""
+
+
 def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]:
     vendor, colon, model = name.partition(":")
     if profile is not None:
@@ -222,7 +238,11 @@ def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]
 
     vendors = [*VENDORS, *names_in("everturn.models")]
     near = difflib.get_close_matches(vendor, vendors, 1)
-    hint = f"did you mean {near[0]}:{model or '…'}? " if near else ""
+    known = next((owner for prefix, owner in KNOWN_PREFIXES.items() if name.startswith(prefix) and not colon), "")
+    meant = f"{known}:{name}" if known else f"{near[0]}:{model or '…'}" if near else ""
+    hint = f"did you mean {meant}? " if meant else ""
+    if colon and vendor and model and not hint:
+        hint = f"there is no vendor {vendor!r}; "
     raise ConfigError(
         f"{name!r} is not a model name: {hint}write vendor:model with one of the vendors {', '.join(vendors)}; "
         "for any other OpenAI-compatible server, set base_url"

@@ -16,7 +16,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.chunks import Chunk, RetryChunk, UsageChunk, WaitChunk
+from everturn.core.chunks import Chunk, ProviderToolChunk, RetryChunk, UsageChunk, WaitChunk
+from everturn.core.file_uploads import AccountUploads, uploads_of
 from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
@@ -74,6 +75,11 @@ class RetryModel:
     def modality(self) -> Modality:
         """What the model is for."""
         return modality_of(self._model)
+
+    @property
+    def uploads(self) -> tuple[AccountUploads, ...]:
+        """The accounts to which it uploads files."""
+        return uploads_of(self._model)
 
     @property
     def provider_tools(self) -> frozenset[str]:
@@ -152,6 +158,11 @@ class FallbackModel:
         return modality_of(self._models[0])
 
     @property
+    def uploads(self) -> tuple[AccountUploads, ...]:
+        """The accounts to which it uploads files."""
+        return tuple(account for model in self._models for account in uploads_of(model))
+
+    @property
     def provider_tools(self) -> frozenset[str]:
         """The tools that the first model's provider can run."""
         return provider_tools_of(self._models[0])
@@ -194,8 +205,12 @@ class FallbackModel:
 
 
 def has_content(batch: Sequence[Chunk]) -> bool:
-    """Return whether a batch has content: more than a keep-alive, usage or the news of a retry or a wait."""
-    return any(type(chunk) not in (UsageChunk, RetryChunk, WaitChunk) for chunk in batch)
+    """Return whether a batch has content: more than a keep-alive, usage or the news of a retry, a wait or a search."""
+    return any(
+        type(chunk) not in (UsageChunk, RetryChunk, WaitChunk)
+        and not (isinstance(chunk, ProviderToolChunk) and chunk.is_started)
+        for chunk in batch
+    )
 
 
 def without_opaque(request: ModelRequest) -> ModelRequest | None:

@@ -97,8 +97,9 @@ class ScriptedModel:
         self.requests.append(request)
         number = sum(message.role == "assistant" for message in request.messages)
         if number >= len(self._script):
-            text = f"the script has an answer to {len(self._script)} requests; this is number {number + 1}: add another"
-            raise ModelError(text, kind="script")
+            text = f"the script has {len(self._script)} answer{'s'[: len(self._script) != 1]}, and this is request {number + 1}"
+            reason = f" ({_shorten(request.messages[-1].text)})" if request.messages else ""
+            raise ModelError(f"{text}{reason}: add another answer", kind="script")
         entry = self._script[number]
         answer = entry(request) if callable(entry) else entry
         is_finished = False
@@ -114,6 +115,11 @@ class ScriptedModel:
         if not is_finished:
             size = sum(len(part.text) for m in request.messages for part in m.parts if isinstance(part, TextPart))
             yield [UsageChunk(Usage(input=size // 4 + 1, output=1)), FinishChunk("stop")]
+
+
+def _shorten(text: str, most: int = 200) -> str:
+    """The last message of a request: it often says why there is another request."""
+    return repr(text if len(text) <= most else f"{text[:most]}…")
 
 
 def _flat(answer: Iterable[Any]) -> list[Batch | ScriptedFailure | ScriptedHang]:

@@ -244,6 +244,24 @@ def test_what_follows_a_broken_call_in_tags_is_read_on() -> None:
     assert (said.text, said.runnable, said.order) == ("So.", [LOOKED], "ctc")
 
 
+@pytest.mark.parametrize("way", ["json", "xml"])
+def test_what_follows_a_whole_call_without_a_name_is_read_while_it_streams(way: str) -> None:
+    nameless = calling(way, call("", path="a"))
+    half = calling(way).removesuffix("]}" if way == "json" else "</tool_code>")
+
+    said = hear(way, [f"{nameless}\nSo.\n{calling(way)}\n{half}"])
+
+    assert (said.text, said.runnable, said.order) == ("So.", [LOOKED], "ctc")
+    assert len(said.calls) == 3
+    assert "it has no name" in said.calls[0][1]
+
+
+def test_a_call_without_a_name_does_not_stop_the_others_of_its_list() -> None:
+    said = hear("json", [calling("json", LOOK, call(""), LOOK)])
+
+    assert (said.runnable, len(said.calls)) == ([LOOKED, LOOKED], 3)
+
+
 @each_way
 def test_half_a_surrogate_harms_nobody(way: str) -> None:
     half = call("look", **{"\ud83d": "\ud83d"})  # in JSON, and as it comes

@@ -94,6 +94,7 @@ class _ChatMessages:
     def plain(self) -> list[Json]:
         """Return all messages. Each is converted once per turn, however many requests the turn has."""
         request, key = self._request, f"chat {id(self._profile)} {self._issuer} {self._names.ours}"
+        key += f" {sorted(request.references.items())}" if request.references else ""
         written = cached_messages(request, key, self._ids)
         self._ids, messages = written.state, list(written.converted)
         for message in move_files_to_user(
@@ -147,6 +148,8 @@ class _ChatMessages:
     def _file(self, file: FilePart) -> Json:
         files = self._request.files
         match file_kind(file, self._profile.inputs, files):
+            case "pdf" if reference := self._request.references.get(file.blob):
+                return {"type": "file", "file": {"file_id": reference}}
             case "image":
                 return {"type": "image_url", "image_url": {"url": as_data_url(file, files)}}
             case "audio":

@@ -294,6 +294,8 @@ class _Contents:
     def _file(self, file: FilePart) -> Json:
         files, kind = self._request.files, file.media_type
         match file_kind(file, self._profile.inputs, files) if kind not in UNREAD else "unread":
+            case "image" | "pdf" if reference := self._request.references.get(file.blob):
+                return {"fileData": {"mimeType": kind, "fileUri": reference}}
             case "image" | "pdf":
                 return {"inlineData": {"mimeType": kind, "data": as_base64(file, files)}}
             case "audio":

@@ -54,6 +54,9 @@ FINISHES: Mapping[str, Finish] = {
     "IMAGE_SAFETY": "content_filter",
     "IMAGE_PROHIBITED_CONTENT": "content_filter",
     "IMAGE_RECITATION": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+    "ESCALATION": "content_filter",
+    "CONTINUATION": "length",
 }  # all others (LANGUAGE, OTHER, NO_IMAGE, …) are `other`
 BROKEN_CALLS = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"})
 MISSING_SIGNATURE = "MISSING_THOUGHT_SIGNATURE"
@@ -137,6 +140,8 @@ class GeminiDecoder:
 
     def __init__(self, profile: Profile, origin: Origin, names: Mapping[str, str]) -> None:
         self._origin, self._names = origin, names
+        # Gemini 2 charges for an answer with searches, later ones for each search (genai-prices 0.2.1 has both fees).
+        self._is_billed_once = profile.provider_tools == "alone"
         self._calls = 0
         self._server_parts: list[str] = []  # the names of the built-in tools that were called, in parts
         self._codes = 0  # parts with code
@@ -183,7 +188,10 @@ class GeminiDecoder:
         """End the stream: append citations, the usage and the finish reason."""
         calls = self._end_tools(out)
         if self._usage is not None:
-            out.append(UsageChunk(replace(_to_usage(self._usage), provider_calls=calls)))
+            searches = len(as_list(self._grounding.get("webSearchQueries"))) or self._server_parts.count("web_search")
+            if self._is_billed_once:
+                searches = min(searches, 1)
+            out.append(UsageChunk(replace(_to_usage(self._usage), provider_calls=calls, web_searches=searches)))
         if not self._finish:
             if self._blocked:  # the prompt was blocked, and there is no answer
                 out.append(FinishChunk("content_filter", self._blocked))

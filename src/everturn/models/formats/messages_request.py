@@ -189,7 +189,10 @@ class _AnthropicMessages:
         files = self._request.files
         match file_kind(file, self._profile.inputs, files):
             case "image" | "pdf" as kind:
-                source = {"type": "base64", "media_type": file.media_type, "data": as_base64(file, files)}
+                if reference := self._request.references.get(file.blob):
+                    source = {"type": "file", "file_id": reference}
+                else:
+                    source = {"type": "base64", "media_type": file.media_type, "data": as_base64(file, files)}
                 return {"type": "image" if kind == "image" else "document", "source": source}
             case "text":
                 return {"type": "text", "text": as_text(file, files)}

@@ -248,4 +248,5 @@ def _to_usage(usage: _MessagesUsage) -> Usage:
         cached=cached,
         written=written,
         provider_calls=(used.web_search_requests or 0) + (used.web_fetch_requests or 0) if used is not None else 0,
+        web_searches=(used.web_search_requests or 0) if used is not None else 0,
     )

@@ -4,7 +4,8 @@ max_tokens      the maximum length of an answer
 reasoning       "none", "low", "medium", "high", …: how much a model thinks first; see `reasoning_effort`
 output_schema   the JSON schema of the answer, as `structured_output` has written it for the vendor
 tool_choice     "auto", "none", "required", or the name of a tool
-cache           whether a request has cache markers, where the format has them, or how long a prefix is kept: "5m", "1h"
+cache           whether a request asks for the prompt cache, by markers or a key, or how long a prefix is kept: "5m",
+                "1h", "24h"; a vendor that has no such time takes the longest below it
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ RESERVED: Mapping[str, str] = {
     "tools": "a vendor's own tools are not supported yet; your own are Chat(tools=[…])",
 }
 _FIXED: Mapping[str, object] = {"stream": True, "store": False}  # the value that is set anyway is allowed
-CACHE_LIFETIMES = ("5m", "1h")
+CACHE_LIFETIMES = ("5m", "1h", "24h")
+MARKER_LIFETIMES = {"5m": "5m", "1h": "1h", "24h": "1h"}  # of what is marked
 
 _encode = msgspec.json.Encoder().encode
 
@@ -72,18 +74,19 @@ def take_params(request: ModelRequest, profile: Profile, reserved: Mapping[str, 
     """
     merged: Mapping[str, Any] = {**profile.params, **request.params} if profile.params else request.params
     if not merged:
-        return Params({}, cache_marker=_cache_marker(True) if profile.has_cache_markers else None)
+        return Params(_cache_hints(request, profile, True), cache_marker=_cache_marker(profile, True))
     merged = write_reasoning(merged, profile)
     refuse_reserved(merged, reserved)
     rest = {key: value for key, value in merged.items() if key not in reserved}
+    cache = _checked_cache(rest.pop("cache", True))
+    rest = {**_cache_hints(request, profile, cache), **rest}
     params = Params(
         rest,
         max_tokens=rest.pop("max_tokens", None),
         output_schema=rest.pop("output_schema", None),
         tool_choice=rest.pop("tool_choice", None),
-        cache_marker=_cache_marker(rest.pop("cache", True)) if profile.has_cache_markers else None,
+        cache_marker=_cache_marker(profile, cache),
     )
-    rest.pop("cache", None)  # where a provider caches by itself
     rest.pop("output_mode", None)  # without a schema it says nothing
     if not request.tools:  # vendors refuse a tool choice without tools
         params.tool_choice = None
@@ -91,18 +94,31 @@ def take_params(request: ModelRequest, profile: Profile, reserved: Mapping[str, 
     return params
 
 
-def _cache_marker(cache: object) -> dict[str, str] | None:
-    """The marker of what is to be cached. Without a lifetime it is the provider's own.
+def _checked_cache(cache: object) -> object:
+    """The parameter `cache`.
 
     Raises:
         ModelError: it is no lifetime that a provider has.
     """
-    if cache in CACHE_LIFETIMES:
-        return {"type": "ephemeral", "ttl": str(cache)}
-    if not isinstance(cache, bool):
+    if not isinstance(cache, bool) and cache not in CACHE_LIFETIMES:
         known = ", ".join(map(repr, CACHE_LIFETIMES))
         raise ModelError(f"params: cache={cache!r} is neither true, false, nor a lifetime: {known}", kind="request")
-    return {"type": "ephemeral"} if cache else None
+    return cache
+
+
+def _cache_marker(profile: Profile, cache: object) -> dict[str, str] | None:
+    """The marker of what is to be cached. Without a lifetime it is the provider's own."""
+    if not profile.has_cache_markers or cache is False:
+        return None
+    return {"type": "ephemeral"} if cache is True else {"type": "ephemeral", "ttl": MARKER_LIFETIMES[str(cache)]}
+
+
+def _cache_hints(request: ModelRequest, profile: Profile, cache: object) -> dict[str, Any]:
+    """OpenAI's parameters: a key that keeps the requests of a conversation together, and how long a prefix is kept."""
+    if not profile.has_cache_key or cache is False:
+        return {}
+    hints = {"prompt_cache_key": request.cache_key} if request.cache_key else {}
+    return {**hints, "prompt_cache_retention": "24h"} if cache == "24h" and profile.has_long_cache else hints
 
 
 def encode_body(body: dict[str, Any]) -> bytes:

@@ -56,6 +56,30 @@ _USUAL: Final = {
 }
 
 
+_LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "effort": ("minimal", "low", "medium", "high"),
+    "object": ("minimal", "low", "medium", "high"),
+    "adaptive": (NONE, "low", "medium", "high", "max"),
+    "budget": (NONE, "low", "medium", "high"),
+    "switch-and-effort": (NONE, "low", "medium", "high"),
+    "switch": (NONE, "high"),
+    "enable": (NONE, "high"),
+    "level": ("minimal", "low", "medium", "high"),
+    "level-budget": (NONE, "low", "medium", "high"),
+    "think": (NONE, "high"),
+    "nova": (NONE, "low", "medium", "high"),
+    "think-level": ("low", "medium", "high"),
+}
+"""The levels to choose from, by `Profile.reasoning`: those that differ there, of the ones that all its models have."""
+
+
+def reasoning_levels(profile: Profile) -> tuple[str, ...]:
+    """The reasoning levels that people can choose for a model; () if it does not think."""
+    if profile.reasoning_levels is not None:
+        return tuple(profile.reasoning_levels)  # a list, where it is from the file of facts
+    return _LEVELS[profile.reasoning or _USUAL[profile.format]]
+
+
 def write_reasoning(params: Mapping[str, Any], profile: Profile) -> Mapping[str, Any]:
     """Return the parameters with `reasoning`, where it is a text, in the vendor's words. Other words win over it."""
     level = params.get("reasoning")

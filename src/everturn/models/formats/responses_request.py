@@ -156,7 +156,12 @@ class _Items:
 
     def _file(self, file: FilePart) -> Json:
         files = self._request.files
+        reference = self._request.references.get(file.blob)
         match file_kind(file, self._profile.inputs, files):
+            case "image" if reference:
+                return {"type": "input_image", "file_id": reference}
+            case "pdf" if reference:
+                return {"type": "input_file", "file_id": reference}
             case "image":
                 return {"type": "input_image", "image_url": as_data_url(file, files)}
             case "pdf":

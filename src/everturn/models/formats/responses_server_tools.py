@@ -41,6 +41,15 @@ def read_item(item: Json, issuer: str) -> ProviderToolPart:
     return ProviderToolPart(ITEMS[kind], state, str(item.get("id") or ""), title, text, sealed)
 
 
+def fee_of(item: Json) -> str:
+    """The field of the usage that counts an item, if it costs a fee: a page that is opened after a search costs none."""
+    if item.get("status") in ("failed", "incomplete"):
+        return ""
+    if item["type"] == "web_search_call":
+        return "web_searches" if _object(item.get("action")).get("type", "search") == "search" else ""
+    return "file_searches" if item["type"] == "file_search_call" else ""
+
+
 def _search(item: Json) -> tuple[str, str]:
     action = _object(item.get("action"))
     query = action.get("query") or action.get("url") or ", ".join(map(str, _list(action.get("queries"))))

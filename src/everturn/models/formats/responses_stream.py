@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -25,7 +26,7 @@ from everturn.core.chunks import (
     TextEndChunk,
     UsageChunk,
 )
-from everturn.core.parts import Finish, Opaque, Usage
+from everturn.core.parts import Finish, Opaque, ProviderToolPart, Usage
 from everturn.models.failures import stream_error
 from everturn.models.formats import responses_server_tools as hosted_tools
 from everturn.models.formats.lenient_json import DECODE_ERRORS, decode_leniently, truncated_error
@@ -36,6 +37,7 @@ _INCOMPLETE: Mapping[str, Finish] = {"max_output_tokens": "length", "content_fil
 
 class _ResponsesUsageDetails(Struct, gc=False):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None  # of models that charge for it
     reasoning_tokens: int | None = None
 
 
@@ -82,6 +84,7 @@ class ResponsesDecoder:
         self._has_refused = False
         self._is_after_text = False  # the last item was a text
         self._hosted_calls = 0
+        self._fees: Counter[str] = Counter()  # calls that cost a fee, by the field of the usage
         self._finish: tuple[Finish, str] | None = None
         self._usage: _ResponsesUsage | None = None
         self.is_done = False
@@ -115,7 +118,7 @@ class ResponsesDecoder:
     def end(self, out: list[Chunk]) -> None:
         """End the stream: append the usage and the finish reason."""
         if self._usage is not None:
-            out.append(UsageChunk(replace(_to_usage(self._usage), provider_calls=self._hosted_calls)))
+            out.append(UsageChunk(replace(_to_usage(self._usage), provider_calls=self._hosted_calls, **self._fees)))
         if self._finish is None:
             raise truncated_error()
         out.append(FinishChunk(*self._finish))
@@ -149,6 +152,8 @@ class ResponsesDecoder:
     def _hosted(self, item: dict[str, Any], out: list[Chunk]) -> None:
         out.append(ProviderToolChunk(hosted_tools.read_item(item, self._origin.issuer)))
         self._hosted_calls += item["type"] != "mcp_list_tools"
+        if field := hosted_tools.fee_of(item):
+            self._fees[field] += 1
         if (image := item.get("result")) and item["type"] == "image_generation_call" and isinstance(image, str):
             media_type = f"image/{item.get('output_format') or 'png'}"
             with suppress(ValueError):
@@ -164,6 +169,9 @@ class ResponsesDecoder:
             case kind if kind in hosted_tools.ITEMS:
                 if is_done:
                     self._hosted(item, out)
+                else:  # what it was asked is said when it is done
+                    part = ProviderToolPart(hosted_tools.ITEMS[item["type"]], "called", str(item.get("id") or ""))
+                    out.append(ProviderToolChunk(part, is_started=True))
             case "function_call":
                 if index not in self._slots:
                     self._slots[index] = len(self._slots)
@@ -207,5 +215,6 @@ def _to_usage(usage: _ResponsesUsage) -> Usage:
         input=usage.input_tokens or 0,
         output=usage.output_tokens or 0,
         cached=(input_details.cached_tokens if input_details else None) or 0,
+        written=(input_details.cache_write_tokens if input_details else None) or 0,
         reasoning=(output_details.reasoning_tokens if output_details else None) or 0,
     )

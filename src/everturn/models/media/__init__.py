@@ -9,7 +9,6 @@ that: one message, with the text and the files to work on. A file is emitted whe
     speech      text to speech, and transcription
     job         what they share
     file_types  detection of file types
-    multipart   multipart/form-data bodies
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from everturn.models.formats.lenient_json import DECODE_ERRORS, decode_leniently
 from everturn.models.formats.params import encode_body as encode_json
 from everturn.models.media.file_types import DETECTED_AUDIO, detect_type, extension
 from everturn.models.media.job import MediaJob, MediaPost, form_fields, message_text, read_usage, refuse_reserved_params
-from everturn.models.media.multipart import MultipartFile, encode
+from everturn.models.multipart import MultipartFile, encode
 
 VOICE = "alloy"  # a voice is required, and every compatible server has this one
 

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk
 from everturn.core.continuation import continued_text
+from everturn.core.file_uploads import AccountUploads, uploads_of
 from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
@@ -76,6 +77,11 @@ class PromptedModel:
     def modality(self) -> Modality:
         """What the model is for."""
         return modality_of(self._model)
+
+    @property
+    def uploads(self) -> tuple[AccountUploads, ...]:
+        """The accounts to which it uploads files."""
+        return uploads_of(self._model)
 
     @property
     def provider_tools(self) -> frozenset[str]:

@@ -15,7 +15,7 @@ _ARGUMENTS = frozenset({"arguments", "parameters", "args", "input"})
 
 
 class JsonCall:
-    """A call that is being parsed. It is complete when its object is closed and it has a name."""
+    """A call that is being parsed. It is complete when its object is closed; without a name it cannot run."""
 
     def __init__(self, answer: ParsedAnswer) -> None:
         self._answer = answer
@@ -31,7 +31,9 @@ class JsonCall:
             self._begin()
         if whole and not self._has_arguments:
             self._answer.add_arguments(self.slot, "{}")
-        return whole and bool(self.name)
+        if whole and not self.name:  # it ends here all the same: what follows is not part of it
+            self._answer.invalidate([self.slot], "it has no name")
+        return whole
 
     def _begin(self) -> None:
         self.slot = self._answer.begin(self.name, self.id)

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from everturn.core.commands import Cancel
-from everturn.core.events import CommandDropped, Event, MessageDeleted
+from everturn.core.events import CommandDropped, Event, MessageDeleted, StepFinished, StepStarted
+from everturn.core.parts import CacheCollapse, Usage
 from everturn.core.session_claims import is_quarantined, retry_pause
 from everturn.core.store_ports import Store, StoreCounts
 from everturn.errors import SessionQuarantined, UnknownMessage, UnknownSession
@@ -104,6 +105,22 @@ class PaginationContract(StoreSetup):
         assert await store.sessions_with_open_gates(["s", "s-a-b", "other", "nobody"]) == {"s", "s-a-b", "other"}
         with pytest.raises(UnknownSession):
             await store.gate_page("nobody")
+
+    async def test_sessions_with_events_are_found_with_their_sub_agent_runs(self) -> None:
+        store = await self.make()
+        for name in ("s", "plain"):
+            await add_waiting_session(store, name, f"t-{name}", NOON)
+        options = subagent_session_options("s", "s")
+        await store.admit(send_to_agent("s-a", "u0", options=options))
+        await store.append("s-a", 0, turn_started_events("u0", command="u0.k", options=options))
+        missed = CacheCollapse("unexpected", 5_000)
+        finished = StepFinished(turn="u0", step=1, parts=(), finish="stop", usage=Usage(6_000, 1), cache=missed)
+        await store.append("s-a", await store.head("s-a"), [StepStarted(turn="u0", step=1), finished])
+
+        assert await store.sessions_with_events(["s", "plain", "nobody"], "cache") == {"s-a"}
+        assert await store.sessions_with_events(["plain", "s-a"], "gate") == {"plain"}
+        assert await store.sessions_with_events([], "cache") == set()
+        assert [entry.event for entry in await store.indexed_events("s-a", "cache", "unexpected")] == [finished]
 
     async def test_sessions_in_which_nothing_is_asked_do_not_wait(self) -> None:
         store = await self.make()

@@ -31,6 +31,7 @@ model → strict → progress → render → bytes (`server`). A request for ima
 - `media_request`, `multipart`: read requests for images and audio
 - `media`, `render_media`, `png`, `sound`: answers with images and audio; built-in models `image`, `voice`, `ear`
 - `strict_media`, `strict_images`, `strict_audio`: OpenAI Images and Audio
+- `files`: the files APIs, and references to files in requests
 - `prompt_cache`: counts which tokens of a request a provider has cached, and what they cost
 """
 

@@ -179,7 +179,7 @@ def _annotation(item: Cite) -> dict[str, Any]:
 def _usage(usage: ScriptedUsage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input,
-        "input_tokens_details": {"cached_tokens": usage.cached},
+        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.written},
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.input + usage.output,

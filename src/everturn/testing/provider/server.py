@@ -20,6 +20,7 @@ from msgspec import Struct
 from everturn.testing.provider.answers import Answer, make_answer
 from everturn.testing.provider.connection import Connection, ExchangeObserver, Request
 from everturn.testing.provider.faults import Format, Refused, error_body
+from everturn.testing.provider.files import FileCabinet
 from everturn.testing.provider.library import ScriptLibrary
 from everturn.testing.provider.media import MediaMaker
 from everturn.testing.provider.media_request import MEDIA, Media, read_media_request
@@ -58,6 +59,7 @@ class Provider:
     def __init__(self, port: int = 0, *, strict: bool = True, key: str | None = None, record: bool = True) -> None:
         self._port, self._strict, self._key, self._record = port, strict, key, record
         self._library, self._studio = ScriptLibrary(), MediaMaker()
+        self.cabinet = FileCabinet()
         self._seen: deque[RecordedRequest] = deque(maxlen=MAX_SEEN)
         self._refusals: deque[str] = deque(maxlen=MAX_SEEN)
         self._connections: set[Connection] = set()
@@ -150,10 +152,8 @@ class Provider:
 
     def answer(self, request: Request) -> tuple[Answer, ExchangeObserver | None]:
         """The answer to a request, and the observer of its end."""
-        if request.method == "GET" and request.path == "/stats":
-            return make_answer(200, msgspec.json.encode(self.stats())), None
-        if request.method == "GET" and (file := self._studio.file(request.path)) is not None:
-            return make_answer(200, file, {"content-type": "image/png"}), None
+        if (answer := self._plain_answer(request)) is not None:
+            return answer, None
         media = MEDIA.get(request.path)
         route = find_route(request.path) if media is None else ProviderRoute("responses")
         if route is None or request.method != "POST":
@@ -173,6 +173,7 @@ class Provider:
             elif self._strict:
                 checked = check_route(route, request.query, body)
                 check(format, checked, request.headers, is_in_cloud=bool(route.cloud))
+                self.cabinet.check(format, checked, _shown_key(request.headers))
             if format == "gemini" and self._strict:
                 check_alt(request.query)
             if media_request is None:
@@ -198,6 +199,14 @@ class Provider:
         self._under_way += 1
         self._quiet.clear()
         return answer, _Exchange(self, seen)
+
+    def _plain_answer(self, request: Request) -> Answer | None:
+        """The answer to a request that no script answers; None for any other."""
+        if request.method == "GET" and request.path == "/stats":
+            return make_answer(200, msgspec.json.encode(self.stats()))
+        if request.method == "GET" and (file := self._studio.file(request.path)) is not None:
+            return make_answer(200, file, {"content-type": "image/png"})
+        return self.cabinet.answer(request, _shown_key(request.headers), self.url)
 
     def ended(self, seen: RecordedRequest | None, *, is_early: bool) -> None:
         """An answer has ended."""
@@ -240,6 +249,11 @@ class _Exchange:
 def _bearer(headers: dict[str, str]) -> str | None:
     kind, _, key = headers.get("authorization", "").partition(" ")
     return key if kind.lower() == "bearer" else None
+
+
+def _shown_key(headers: dict[str, str]) -> str:
+    """The API key of a request, wherever its format has it."""
+    return _bearer(headers) or headers.get("x-api-key") or headers.get("x-goog-api-key") or ""
 
 
 def _check_google_key(key: str, request: Request) -> None:

@@ -16,6 +16,7 @@ from everturn.testing.provider.strict_openai import (
     check_function,
     check_json_schema,
     check_name,
+    check_prompt_cache,
     check_stream,
     check_tools_list,
     empty,
@@ -29,7 +30,7 @@ from everturn.testing.provider.strict_schemas import check_openai_schema
 FIELDS = frozenset(
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages "
     "metadata modalities model n parallel_tool_calls prediction presence_penalty prompt_cache_key "
-    "prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store stream "
+    "prompt_cache_options prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store stream "
     "stream_options temperature tool_choice tools top_logprobs top_p user verbosity web_search_options".split()
 )
 ROLES = ("system", "assistant", "user", "tool", "developer")
@@ -42,6 +43,7 @@ def check_chat(body: dict[str, Any], headers: Mapping[str, str]) -> None:
     model: str = body["model"]
     check_fields(body, FIELDS | fields_of_family(model))
     check_stream(body)
+    check_prompt_cache(body)
     check_tools(body)
     check_limits(body)
     check_response_format(body)

@@ -21,6 +21,7 @@ _TYPES = {
     list: "an array",
     dict: "an object",
 }
+CACHE_RETENTIONS = ("in_memory", "24h")
 _NO_ROOT = ("oneOf", "anyOf", "allOf", "enum", "not")
 
 
@@ -40,6 +41,15 @@ def wrong_value(param: str, value: Any, supported: Collection[str]) -> Refused:
     listed = [f"'{choice}'" for choice in supported]
     text = " and ".join(listed) if len(listed) < 3 else ", ".join(listed[:-1]) + f", and {listed[-1]}"
     return Refused(f"Invalid value: '{value}'. Supported values are: {text}.", param, "invalid_value")
+
+
+def check_prompt_cache(body: dict[str, Any]) -> None:
+    """A key of the prompt cache is a string, and a retention one of two."""
+    key, retention = body.get("prompt_cache_key"), body.get("prompt_cache_retention")
+    if key is not None and not isinstance(key, str):
+        raise wrong_type("prompt_cache_key", "a string", key)
+    if retention not in (None, *CACHE_RETENTIONS):
+        raise wrong_value("prompt_cache_retention", retention, CACHE_RETENTIONS)
 
 
 def empty(param: str) -> Refused:

@@ -15,6 +15,7 @@ from everturn.testing.provider.strict_openai import (
     check_fields,
     check_function,
     check_json_schema,
+    check_prompt_cache,
     check_stream,
     check_tools_list,
     missing,
@@ -25,7 +26,7 @@ from everturn.testing.provider.strict_schemas import check_openai_schema
 
 FIELDS = frozenset(
     "background context_management conversation include input instructions max_output_tokens max_tool_calls metadata "
-    "model parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_retention reasoning "
+    "model parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning "
     "safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs top_p "
     "truncation user".split()
 )
@@ -62,6 +63,7 @@ def check_openai(body: dict[str, Any], headers: Mapping[str, str]) -> None:
     """Raise `Refused` for a request that the real one would refuse."""
     check_fields(body, FIELDS)
     check_stream(body)
+    check_prompt_cache(body)
     check_tools(body)
     check_limit(body)
     check_include(body)
