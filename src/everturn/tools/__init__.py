@@ -19,6 +19,7 @@ wrappers.
 - `browser`: the client tools that the web UI runs
 - `subagent`: sub-agents; a tool that runs a task in a turn of its own
 - `workflow`: durable functions that code starts, without a model
+- `read_document`: the `read_document` tool, which reads ranges of attached documents
 - `read_result`: the `read_result` tool, which reads ranges of a truncated result, and `list_results`
 - `recall_tools`: the tools `recall` and `recall_sessions`, which search and read earlier messages
 - `memory_tools`: memory tools; text files of a user, kept between sessions

@@ -29,7 +29,7 @@ ToolSelection = tuple[str, ...] | None
 """
 
 # These names have a meaning in logs, rules or prompts.
-RESERVED: Final = ("invalid", LOOP_RULE_NAME, LOAD_SKILL, FIND_TOOLS, "read_result", "list_results")
+RESERVED: Final = ("invalid", LOOP_RULE_NAME, LOAD_SKILL, FIND_TOOLS, "read_result", "list_results", "read_document")
 MAX_CACHED_SELECTIONS = 256
 
 
