@@ -26,7 +26,7 @@ async def write_branches(store: Store, dataset: Dataset, folder: str | Path) -> 
     """
     sessions: list[str] = []
     for case in dataset.cases:
-        samples = _read_samples(case, Path(folder) / SAMPLES)
+        samples = read_samples(case, Path(folder) / SAMPLES)
         if samples:
             session = f"eval-{case.name}"
             await store.restore(session, "local", join_branches(case.recording, samples))
@@ -46,7 +46,8 @@ def join_branches(recording: Recording, samples: Sequence[tuple[int, str, Record
     return events
 
 
-def _read_samples(case: Case, folder: Path) -> list[tuple[int, str, Recording]]:
+def read_samples(case: Case, folder: Path) -> list[tuple[int, str, Recording]]:
+    """Return the samples of a case that a folder of a run has: their numbers, turns and logs."""
     samples: list[tuple[int, str, Recording]] = []
     for place, turn in enumerate(case.recording.turns, 1):
         for file in folder.glob(f"{case.name}.*.{place}.jsonl"):

@@ -126,12 +126,12 @@ def _order(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> 
 
 def _gate_asked(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     matching = [call for call in run.calls if call.decision == "ask" and _fits(call, values)]
-    return bool(matching) or f"nobody was asked about {_wanted(values)}"
+    return bool(matching) or f"no approval was requested for {_wanted(values)}"
 
 
 def _gate_not_asked(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:
     matching = [call for call in run.calls if call.decision == "ask" and _fits(call, values)]
-    return not matching or f"somebody was asked about {matching[0]}"
+    return not matching or f"an approval was requested for {matching[0]}"
 
 
 def _denied(values: Mapping[str, Any], run: Trajectory, recorded: Trajectory) -> CheckOutcome:

@@ -81,26 +81,21 @@ async def evaluate(
         ConfigError: something does not fit together; the text says what.
     """
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.read(dataset)
-    change = change or EvalChange()
-    named = model or change.model
-    under_test = None if not named else get_model(named) if isinstance(named, str) else named
-    _check_request(depth, under_test, samples)
-    tools_by_name = _flatten(tools)
-    if under_test is not None:
-        _check_tools_known(dataset, tools_by_name)
-    setup = EvalSetup(
-        depth,
-        change,
-        under_test,
-        tools_by_name,
-        rules,
-        match,
-        on_miss,
-        _emulator(under_test) if on_miss == "emulate" else None,
-        frozenset(allow_tools),
-        _python_checks(dataset),
-        _judge(dataset, judge, under_test),
+    setup = make_setup(
+        dataset,
+        depth=depth,
+        change=change,
+        model=model,
+        tools=tools,
+        rules=rules,
+        match=match,
+        on_miss=on_miss,
+        allow_tools=allow_tools,
+        judge=judge,
     )
+    if samples < 1 or (samples > 1 and setup.model is None):
+        raise ConfigError("several samples need a model: recorded answers are the same every time")
+    change, under_test = setup.change, setup.model
     files = None if folder is None else _open_folder(Path(folder), dataset, setup, samples)
     baselines = {} if against is None else {case.name: case.pass_rate for case in against.cases}
     limit = asyncio.Semaphore(max(parallel, 1))
@@ -142,13 +137,47 @@ async def evaluate(
     )
 
 
-def _check_request(depth: Depth, model: Model | None, samples: int) -> None:
-    if depth == "live" and model is None:
+def make_setup(
+    dataset: Dataset,
+    *,
+    depth: Depth = "pure",
+    change: EvalChange | None = None,
+    model: Model | str | None = None,
+    tools: Iterable[Tool | ToolGroup] = (),
+    rules: Sequence[Rule] = (),
+    match: Match = "identity",
+    on_miss: OnMiss = "stop",
+    allow_tools: Iterable[str] = (),
+    judge: Model | str | None = None,
+) -> EvalSetup:
+    """Make what all cases of a dataset are run with; the arguments are those of `evaluate`.
+
+    Raises:
+        ConfigError: something does not fit together; the text says what.
+    """
+    change = change or EvalChange()
+    named = model or change.model
+    under_test = None if not named else get_model(named) if isinstance(named, str) else named
+    if depth == "live" and under_test is None:
         raise ConfigError("depth live runs your tools, and needs a model: pass a model")
-    if depth == "pure" and model is not None:
+    if depth == "pure" and under_test is not None:
         raise ConfigError("depth pure uses no model: choose depth step, turn or live, or leave the model out")
-    if samples < 1 or (samples > 1 and model is None):
-        raise ConfigError("several samples need a model: recorded answers are the same every time")
+    tools_by_name = _flatten(tools)
+    if under_test is not None:
+        _check_tools_known(dataset, tools_by_name)
+    return EvalSetup(
+        depth,
+        change,
+        under_test,
+        tools_by_name,
+        rules,
+        match,
+        on_miss,
+        _emulator(under_test) if on_miss == "emulate" else None,
+        frozenset(allow_tools),
+        _python_checks(dataset),
+        _judge(dataset, judge, under_test),
+    )
 
 
 def _check_tools_known(dataset: Dataset, tools: Mapping[str, Tool]) -> None:

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -56,6 +57,7 @@ Match = Literal["identity", "name"]
 """What must be equal for a tool to be the recorded one: its identity, or only its name."""
 BY: Final = "eval"
 """Who resolves a gate that nobody answered in the recording."""
+FUNCTION: Final = "function:"
 LAST: Final = 10**9  # the step of what is written when a turn ends
 NOT_RECORDED: Final = "divergent: this call is not in the recording"
 SERVED: Final = "allowed: the recording has the result of this very call"
@@ -71,11 +73,18 @@ class RecordedResult(Struct, frozen=True):
 class RecordedWorld:
     """The results and the answers of people of one recorded turn."""
 
-    def __init__(self, recording: Recording, turn: str, match: Match = "identity") -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        turn: str,
+        match: Match = "identity",
+        tools: Mapping[str, Tool] = MappingProxyType({}),
+    ) -> None:
         self.match: Match = match
         events = [event for event in recording.events if isinstance(event, TurnEvent) and event.turn == turn]
         self.calls = collect_calls(events)
         finished = {event.call: event for event in events if isinstance(event, CallFinished)}
+        self._moved = _moved_functions(self.calls, finished, tools)
         self._results: dict[tuple[str, ...], list[RecordedResult]] = {}
         for call in self.calls:
             if call.has_run and call.call in finished:
@@ -91,7 +100,8 @@ class RecordedWorld:
 
     def key(self, call: EvalCall) -> tuple[str, ...]:
         """What a result belongs to."""
-        return call.key if self.match == "identity" else call.key[1:]
+        identity, *rest = call.key
+        return (self._moved.get(identity, identity), *rest) if self.match == "identity" else tuple(rest)
 
     def find(self, call: EvalCall, number: int) -> RecordedResult | None:
         """Return the recorded result of the n-th call (from 1) with this tool and these arguments."""
@@ -115,6 +125,29 @@ class RecordedWorld:
         """Return the recorded answer to the n-th gate of this kind about this call."""
         same = [resolved for recorded, resolved in self._gates if _gate_key(recorded) == _gate_key(gate)]
         return same[number - 1] if number <= len(same) else None
+
+
+def _moved_functions(
+    calls: Sequence[EvalCall], finished: Mapping[str, CallFinished], tools: Mapping[str, Tool]
+) -> dict[str, str]:
+    """Map the identities of today's functions to the recorded ones, where only the module has another name.
+
+    A function has its module in its origin, and a file has another module name on each machine and in each loader. So a
+    recorded function is today's if it has the recorded identity under the recorded origin. A tool of an MCP server, of a
+    client or of a folder is not compared so: its origin says whose it is.
+    """
+    moved: dict[str, str] = {}
+    for call in calls:
+        tool, recorded = tools.get(call.tool), finished.get(call.call)
+        if tool is None or recorded is None or not _is_function(tool.spec.origin, recorded.output.origin):
+            continue
+        if replace(tool.spec, origin=recorded.output.origin).identity == call.identity:
+            moved[tool.spec.identity] = call.identity
+    return moved
+
+
+def _is_function(*origins: str) -> bool:
+    return all(origin.startswith(FUNCTION) for origin in origins)
 
 
 def recorded_specs(recording: Recording) -> dict[str, ToolSpec]:

@@ -235,7 +235,7 @@ class _TurnRunner:
         started = recording.events[at]
         assert isinstance(started, TurnStarted)
         self._started = started
-        self._world = RecordedWorld(recording, turn, how.match)
+        self._world = RecordedWorld(recording, turn, how.match, how.tools)
         self._answers = RecordedGateAnswers(self._world)
         self._app: App | None = None
 

@@ -74,8 +74,8 @@ class CountingModel:
         return self._model.stream(request)
 
 
-class _Run(Struct):
-    """What came of a sample, before its checks."""
+class CaseRun(Struct, frozen=True):
+    """A case that was run once, before its checks."""
 
     trajectory: Trajectory
     divergence: Divergence | None = None
@@ -93,7 +93,7 @@ async def run_sample(
     """
     recorded = make_trajectory(case.recording)
     try:
-        run = await _RUNNERS[setup.depth](case, recorded, setup, files)
+        run = await run_case(case, setup, files)
     except (EverturnError, *BROKEN) as error:
         return SampleResult(number, "error", error=f"{type(error).__name__}: {error}")
     results = await apply_checks(checks, run.trajectory, recorded, setup, files)
@@ -114,6 +114,15 @@ async def run_sample(
         run.agreement,
         _is_same(case.recording, trajectory.recording),
     )
+
+
+async def run_case(case: Case, setup: EvalSetup, files: Path | None = None) -> CaseRun:
+    """Run a case once, without its checks.
+
+    Raises:
+        EverturnError: the recording cannot be run again, or the model failed.
+    """
+    return await _RUNNERS[setup.depth](case, make_trajectory(case.recording), setup, files)
 
 
 async def apply_checks(
@@ -159,18 +168,18 @@ def cut_to_turns(recording: Recording) -> Recording:
 # Depth pure ---------------------------------------------------------------------------------------------------------
 
 
-async def _run_pure(case: Case, recorded: Trajectory, setup: EvalSetup, files: Path | None) -> _Run:
+async def _run_pure(case: Case, recorded: Trajectory, setup: EvalSetup, files: Path | None) -> CaseRun:
     change = setup.change
     if change.is_empty and not setup.rules:
         played = await replay_offline(case.recording)
-        return _Run(make_trajectory(replace(played, turn=case.recording.turn)))
+        return CaseRun(make_trajectory(replace(played, turn=case.recording.turn)))
     rules = change.rules if change.rules is not None else setup.rules or None
     specs = {name: tool.spec for name, tool in setup.tools.items()}
     result = what_if(case.recording, Change(change.system, rules, change.own_rules, specs))
     decided = {decision.id: decision for decision in result.calls}
     calls = tuple(_decide(call, decided.get(call.call)) for call in recorded.calls)
     lines = tuple(f"{item.call}: {item.was}; {item.now}" for item in result.calls)
-    return _Run(replace(recorded, calls=calls), decisions=lines)
+    return CaseRun(replace(recorded, calls=calls), decisions=lines)
 
 
 def _decide(call: EvalCall, decision: ChangedDecision | None) -> EvalCall:
@@ -184,7 +193,7 @@ def _decide(call: EvalCall, decision: ChangedDecision | None) -> EvalCall:
 # Depths turn and live -----------------------------------------------------------------------------------------------
 
 
-async def _run_turns(case: Case, recorded: Trajectory, setup: EvalSetup, files: Path | None) -> _Run:
+async def _run_turns(case: Case, recorded: Trajectory, setup: EvalSetup, files: Path | None) -> CaseRun:
     model = None if setup.model is None else CountingModel(setup.model)
     logs: list[Recording] = []
     divergence: Divergence | None = None
@@ -199,7 +208,7 @@ async def _run_turns(case: Case, recorded: Trajectory, setup: EvalSetup, files: 
             divergence = _divergence(case.recording, turn, setup, log)
     trajectory = _without_stopped(make_trajectory(_join(case.recording, logs)), divergence)
     decisions = _changed_decisions(recorded, trajectory)
-    return _Run(trajectory, divergence, decisions, requests=0 if model is None else model.requests)
+    return CaseRun(trajectory, divergence, decisions, requests=0 if model is None else model.requests)
 
 
 def _turn_run(setup: EvalSetup, model: Model | None) -> TurnRun:
@@ -247,7 +256,7 @@ def _is_unanswered(log: Recording, how: TurnRun) -> bool:
 
 
 def _divergence(recording: Recording, turn: str, setup: EvalSetup, log: Recording) -> Divergence | None:
-    world, trajectory = RecordedWorld(recording, turn, setup.match), make_trajectory(log)
+    world, trajectory = RecordedWorld(recording, turn, setup.match, setup.tools), make_trajectory(log)
     if found := find_divergence(world, trajectory.calls, setup.on_miss == "stop"):
         return found
     if trajectory.problem_kind == "replay":  # the recorded model is asked something else than was recorded
@@ -291,7 +300,7 @@ def _changed_decisions(recorded: Trajectory, run: Trajectory) -> tuple[str, ...]
 # Depth step ---------------------------------------------------------------------------------------------------------
 
 
-async def _run_steps(case: Case, recorded: Trajectory, setup: EvalSetup, files: Path | None) -> _Run:
+async def _run_steps(case: Case, recorded: Trajectory, setup: EvalSetup, files: Path | None) -> CaseRun:
     journal = StepJournal(None if files is None else files.with_name(f"{files.name}.steps.jsonl"))
     requests = 0
     steps = {key: step for key, step in collect_steps(case.recording).items() if key[0] in case.recording.turns}
@@ -307,7 +316,7 @@ async def _run_steps(case: Case, recorded: Trajectory, setup: EvalSetup, files: 
     answers = [answer for turn in case.recording.turns for answer in journal.of_turn(turn)]
     agreeing = sum(answer.action == recorded_action(steps[answer.turn, answer.step]) for answer in answers)
     trajectory = _proposed(recorded, answers, setup)
-    return _Run(trajectory, agreement=agreeing / len(steps) if steps else 1.0, requests=requests)
+    return CaseRun(trajectory, agreement=agreeing / len(steps) if steps else 1.0, requests=requests)
 
 
 class _Forcing:
@@ -351,7 +360,7 @@ def _proposed(recorded: Trajectory, answers: Sequence[StepAnswer], setup: EvalSe
     return replace(recorded, text=texts[-1] if texts else "", calls=tuple(calls), steps=len(answers), usage=usage)
 
 
-_RUNNERS: Final[Mapping[Depth, Callable[[Case, Trajectory, EvalSetup, Path | None], Awaitable[_Run]]]] = {
+_RUNNERS: Final[Mapping[Depth, Callable[[Case, Trajectory, EvalSetup, Path | None], Awaitable[CaseRun]]]] = {
     "pure": _run_pure,
     "step": _run_steps,
     "turn": _run_turns,
