@@ -100,7 +100,7 @@ async def test_a_call_is_explained_by_the_rule_that_decides_and_nothing_is_run()
         assert told.rule is not None
         assert told.rule.rule.action == "deny"
         assert [one.rule.match for one in told.others] == [{"amount": "7"}]
-        assert told.warnings == ["no model is offered pay: every call is denied, whatever its arguments"]
+        assert told.warnings == ["not offered to the model, because rules deny every call: pay"]
         assert not (await access_of(house, "member").sessions.list()).sessions
 
 
@@ -240,7 +240,6 @@ async def test_what_a_server_runs_and_why_it_fails_only_an_operator_is_told(tmp_
         assert (ours.reason, ours.runs, ours.hash, ours.problems) == ("", "", "", [])
         for deed in (
             access_of(house, "owner").admin.trust_server("h", api.TrustServer(hash=view.hash)),
-            access_of(house, "owner").admin.log_in_server("h"),
             access_of(house, "owner").admin.retry_server("h"),
         ):
             with pytest.raises(Forbidden):
@@ -259,7 +258,9 @@ async def test_a_login_gives_an_address_and_goes_on_by_itself_when_somebody_was_
             before = await _in_state(operator, "needs_login")
             assert before.can_log_in
             assert CANARY not in before.runs
-            one, other = await asyncio.gather(operator.admin.log_in_server("far"), operator.admin.log_in_server("far"))
+            one, other = await asyncio.gather(
+                operator.mcp_logins.log_in_server("far"), operator.mcp_logins.log_in_server("far")
+            )
             assert one.address == other.address
             assert one.address.startswith("http://127.0.0.1")
             assert (await operator.admin.servers()).servers[0].is_logging_in
@@ -278,7 +279,7 @@ async def test_a_login_to_a_server_that_cannot_be_reached_says_so(tmp_path: Path
     async with with_servers(spec, trust=None, tokens=tmp_path) as house:
         operator = access_of(house, "operator", "local")
         with pytest.raises(NeedsLogin, match="cannot be reached"):
-            await operator.admin.log_in_server("far")
+            await operator.mcp_logins.log_in_server("far")
         assert "cannot be reached" in (await operator.admin.servers()).servers[0].login_problem
 
 

@@ -191,9 +191,7 @@ async def test_the_configuration_gives_the_keys(tmp_path: Path) -> None:
     await app.aclose()
     with pytest.raises(ConfigError, match="key 2 has fewer than 32 characters"):
         signing_keys(loaded, {**keys, "OLD": "short"})
-    assert unresolved_references(loaded.config, {"NEW": "x"}) == [
-        "auth.signing_keys[1]: there is nothing here for ${env:OLD}"
-    ]
+    assert unresolved_references(loaded.config, {"NEW": "x"}) == ["auth.signing_keys[1]: ${env:OLD} is not set"]
     file.write_text('[auth]\nsigning_keys = ["a key in the file, which is 32 characters long"]\n', encoding="utf-8")
     with pytest.raises(ConfigError, match="by reference") as refused:
         load_config(str(file))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -112,3 +114,28 @@ async def test_pages_have_cursors(house: ServerContext) -> None:
     rest = await mine.list(limit=2, after=first.next)
     assert ([row.id for row in first.schedules], first.next) == (["a", "b"], "b")
     assert ([row.id for row in rest.schedules], rest.next) == (["c"], "")
+
+
+async def test_the_next_times_are_planned_before_anything_is_stored(house: ServerContext) -> None:
+    mine, now = access(house).schedules, house.app.clock.now()
+    plan = await mine.plan(api.PlanSchedule(cron="0 9 * * 1-5", timezone="Europe/Berlin"))
+    zone = ZoneInfo("Europe/Berlin")
+    shown = [datetime.fromtimestamp(time, zone) for time in plan.times]
+    assert (len(shown), plan.problem) == (5, "")
+    assert {(time.hour, time.minute) for time in shown} == {(9, 0)}
+    assert all(time.weekday() < 5 for time in shown)
+    assert now < plan.times[0]
+    assert plan.times == sorted(plan.times)
+    until = await mine.plan(api.PlanSchedule(cron="0 9 * * *", until=now + 2 * 86_400))
+    assert len(until.times) == 2
+    assert (await mine_list(house)).schedules == []
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "words"),
+    [("61 * * * *", "UTC", "five fields"), ("0 9 * *", "UTC", "five fields"), ("0 9 * * *", "Mars/Base", "IANA")],
+)
+async def test_a_plan_that_is_not_valid_says_why(cron: str, zone: str, words: str, house: ServerContext) -> None:
+    plan = await access(house).schedules.plan(api.PlanSchedule(cron=cron, timezone=zone))
+    assert plan.times == []
+    assert words in plan.problem

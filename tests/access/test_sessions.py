@@ -13,8 +13,10 @@ from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
 from everturn.access.turn_options import PARAMS
-from everturn.core.events import AgentSelected, TurnStarted
+from everturn.core.events import AgentSelected, AnswerStarted, StepFinished, TurnStarted
+from everturn.core.messages import Message
 from everturn.core.options import Budget, TurnOptions
+from everturn.core.parts import CacheCause, CacheCollapse
 from everturn.errors import (
     CommandRefused,
     ConfigError,
@@ -29,6 +31,8 @@ from everturn.errors import (
 from everturn.models.scripted import ScriptedModel, say
 from everturn.stores.memory import MemoryStore
 from everturn.testing import FakeClock
+from everturn.testing.contracts.directory import send_to_agent
+from everturn.testing.contracts.samples import NOON, turn_started_events
 from tests.helpers.tenants import AGENTS, BELL, a_house, over, said, settle, somebody
 from tests.helpers.waiting import wait_until
 
@@ -477,6 +481,29 @@ async def test_what_was_used_is_reported_by_day_and_agent() -> None:
         for since in (-1.0, float("nan"), 1e300):
             with pytest.raises(ConfigError):
                 await access.accounts.usage(since)
+
+
+async def test_requests_that_missed_the_prompt_cache_are_summed_by_cause_and_model() -> None:
+    causes: dict[str, list[CacheCause]] = {"ada": ["expired", "unexpected", "unexpected"], "bob": ["tools changed"]}
+    async with a_house() as house:
+        access, store = Access(house, somebody()), house.app.store
+        missed = {(name, n): CacheCollapse(cause, 3_000 + n) for name in causes for n, cause in enumerate(causes[name])}
+        for (tenant, number), collapse in missed.items():
+            session = f"{tenant}-{number}"
+            await store.admit(send_to_agent(session, "t", tenant))
+            answer = AnswerStarted(turn="t", message=Message("t.out", "t.in", "assistant", by="vendor:large"))
+            step = StepFinished(turn="t", step=1, at=NOON - number, parts=(), finish="stop", cache=collapse)
+            await store.append(session, 0, [*turn_started_events(command="t.k")[:1], answer, step])
+        usage = await access.accounts.cache_usage()
+        assert [(row.cause, row.model, row.requests, row.missed) for row in usage.collapses] == [
+            ("unexpected", "vendor:large", 2, 6_003),
+            ("expired", "vendor:large", 1, 3_000),
+        ]
+        assert (usage.sessions, usage.is_partial) == (3, False)
+        assert (await access.accounts.cache_usage(NOON)).sessions == 1
+        for since in (-1.0, float("nan"), 1e300):
+            with pytest.raises(ConfigError):
+                await access.accounts.cache_usage(since)
 
 
 async def test_agents_and_tools_are_told_without_what_they_are_told() -> None:

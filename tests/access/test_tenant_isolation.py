@@ -102,11 +102,14 @@ def test_every_method_takes_a_role() -> None:
         "hooks",
         "log",
         "mcp",
+        "mcp_logins",
         "mcp_settings",
         "memory",
+        "presence",
         "prompts",
         "push",
         "quarantine",
+        "rule_settings",
         "schedules",
         "sessions",
         "settings",
@@ -130,16 +133,17 @@ async def test_a_role_that_is_not_enough_is_refused_before_anything_is_looked_at
 def test_the_roles_are_those_that_were_agreed() -> None:
     table: dict[Role, str] = {
         "viewer": (
-            "accounts.usage admin.grants admin.servers agents files.read follow gates.grants gates.page inbox log.page "
-            "log.queue log.tail me memory.list memory.read prompts.instructions prompts.list "
+            "accounts.cache_usage accounts.usage admin.grants admin.servers agents files.read follow gates.grants gates.page inbox log.page "
+            "log.queue log.tail me memory.list memory.read presence.look prompts.instructions prompts.list "
             "prompts.session_instructions push.get push.subscribe push.unsubscribe schedules.get schedules.list sessions.context sessions.get sessions.list "
             "sessions.messages sessions.search sessions.tree sessions.turn sharing.dismiss_notice sharing.get "
             "sharing.notices sharing.open_link tools traces.get traces.request"
         ),
         "member": (
-            "admin.explain admin.rules files.upload gates.claim gates.resolve memory.delete memory.write prompts.delete "
+            "admin.explain admin.rules files.upload gates.claim gates.resolve mcp_logins.finish_login mcp_logins.log_in_server "
+            "mcp_logins.log_out_server memory.delete memory.write prompts.delete "
             "prompts.write prompts.write_instructions prompts.write_session_instructions "
-            "schedules.create schedules.delete schedules.pause schedules.replace schedules.resume schedules.run_now "
+            "schedules.create schedules.delete schedules.pause schedules.plan schedules.replace schedules.resume schedules.run_now "
             "sessions.cancel_turn sessions.compact sessions.delete_message sessions.edit_message sessions.erase "
             "sessions.export "
             "sessions.import_file sessions.rate sessions.rerun sessions.select_message sessions.send sessions.start "
@@ -149,17 +153,20 @@ def test_the_roles_are_those_that_were_agreed() -> None:
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
             "accounts.audit accounts.create_key accounts.keys accounts.put_user accounts.revoke_key accounts.users "
-            "hooks.list mcp_settings.delete mcp_settings.log_in mcp_settings.put mcp_settings.retry mcp_settings.trust "
+            "hooks.calls hooks.delete hooks.list hooks.put hooks.rotate_secret mcp_logins.revoke_login mcp_logins.server_logins "
+            "mcp_settings.delete mcp_settings.put mcp_settings.retry mcp_settings.trust "
             "memory.erase_user quarantine.cancel quarantine.list quarantine.retry "
+            "rule_settings.dry_run rule_settings.explain rule_settings.get rule_settings.put rule_settings.restore "
+            "rule_settings.versions "
             "settings.agent_versions settings.delete_agent settings.delete_key settings.delete_model "
             "settings.list settings.put_agent settings.put_key settings.put_model settings.restore_agent "
             "settings.test_key sharing.open_as_administrator users.invitations users.invite users.remove "
             "users.reset_password users.revoke_invitation users.search_audit users.set_budget users.usage "
             "webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
-            "webhooks.list webhooks.replay webhooks.rotate_secret"
+            "webhooks.list webhooks.pause webhooks.replay webhooks.resume webhooks.rotate_secret webhooks.send_test"
         ),
         "operator": (
-            "accounts.put_tenant accounts.tenants admin.log_in_server admin.retry_server admin.setup admin.trust_server"
+            "accounts.put_tenant accounts.tenants admin.retry_server admin.setup admin.trust_server"
             " mcp.list mcp.prompt mcp.resource"
         ),
     }
@@ -263,6 +270,7 @@ async def test_lists_hold_only_what_is_of_the_tenant() -> None:
                 await access.inbox(),
                 await access.sessions.search("pay"),
                 await access.accounts.usage(),
+                await access.accounts.cache_usage(),
                 await access.accounts.users(),
                 await access.accounts.keys(),
                 await access.accounts.audit(),

@@ -12,7 +12,7 @@ from tests.bus.test_nats import crumbs
 from tests.helpers.stores import URL
 
 from everturn.bus.postgres import PostgresBus
-from everturn.core.deltas import DriverGone, Frame, TextDelta
+from everturn.core.deltas import DriverGone, Frame, LogAdvanced, TextDelta
 from everturn.core.ports import LiveTail
 from everturn.testing.contracts import BusContract
 
@@ -94,3 +94,21 @@ class TestTwoProcesses(BusContract):
                 for frame in await anext(tail):
                     shown += crumbs(frame, last)
         return shown
+
+
+async def test_a_reader_that_asks_while_a_step_begins_is_told_to_read_the_log_before_its_text(node: Node) -> None:
+    driver, other = node(), node()
+    tail = other.tail("t")
+    await other.flush()
+    await driver.flush()
+    # The request of the reader comes after the step has begun, and before anything of it was sent.
+    driver.publish("t", [LogAdvanced(7)])
+    driver.publish("t", [delta("Hello", seq=7)])
+    driver._node.publisher.resend("t")
+    shown: list[Frame] = []
+    async with asyncio.timeout(10):
+        while delta("Hello", seq=7) not in shown:
+            shown += await anext(tail)
+    await tail.aclose()
+    at = shown.index(delta("Hello", seq=7))
+    assert any(isinstance(frame, LogAdvanced) and frame.seq >= 7 for frame in shown[:at]), shown

@@ -210,7 +210,7 @@ async def test_an_erased_session_ends_its_streams(node: Node) -> None:
         await anext(listening)
         await server.session(turn.session).erase()
         async with asyncio.timeout(10):
-            with pytest.raises(UnknownSession, match="erased while it was followed"):
+            with pytest.raises(UnknownSession, match="the session was erased"):
                 async for _ in listening:
                     pass
 

@@ -118,11 +118,11 @@ WRONG = [
     ),
     (
         "[auth.oidc]\nissuer = 'https://i'\naudience = 'a'\nrole = 'operator'",
-        "4:1: auth.oidc.role: a token makes nobody an operator",
+        "4:1: auth.oidc.role: a token cannot grant the role operator",
     ),
     (
         "[auth.oidc]\nissuer = 'https://i'\naudience = 'a'\n[auth.oidc.roles]\nadmins = 'operator'",
-        "5:1: auth.oidc.roles.admins: a token makes nobody an operator",
+        "5:1: auth.oidc.roles.admins: a token cannot grant the role operator",
     ),
     ("[telemetry]\nlogs = 'xml'", "2:1: telemetry.logs: this is not one of json, text"),
     ("[telemetry]\nratio = 2", "2:1: telemetry.ratio: this is a part of all turns"),

@@ -92,7 +92,7 @@ def test_a_new_user_has_a_turn_answered_and_a_question_asked_without_any_configu
     gate = cast("dict[str, Any]", gates[0]["gate"])
     shown = serving.run("ps")
     assert f"{sent['session']!r}" in shown.stdout
-    assert "waits for somebody to allow 'take_note'  agent='assistant'  by='local'" in shown.stdout
+    assert "waits for a person to allow 'take_note'  agent='assistant'  by='local'" in shown.stdout
     serving.run("users", "add", "anna", "--role", "approver")
     assert "'anna'  approver" in serving.run("users", "list").stdout
     anna = serving.run("keys", "add", "anna", "--role", "approver").stdout.strip()

@@ -361,3 +361,33 @@ async def test_a_denial_has_its_reason() -> None:
 async def test_a_wrong_definition_says_what_is_right(site: Site, changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         site.app.inbound_hooks.add(replace(TRIAGE, **changed))
+
+
+async def calls_of(site: Site, hook: str = "triage", tenant: str = "ours") -> list[str]:
+    return [call.detail.outcome for call in await site.app.inbound_hooks.calls.last(hook, tenant, 50)]
+
+
+async def test_the_last_calls_are_in_the_audit_log_without_their_payload(site: Site) -> None:
+    answer = await site.deliver(ISSUE)
+    await done(site, answer)
+    for _ in range(3):  # those that do nothing are recorded once a minute
+        assert (await site.deliver(ISSUE)).status == 202
+        assert (await site.deliver({"action": "closed"}, "d2")).status == 202
+        assert (await site.deliver(ISSUE, "d3", secret="whsec_" + "A" * 32)).status == 401
+    assert sorted(await calls_of(site)) == ["ignored", "refused", "repeated", "started"]
+    site.clock.advance(61)
+    await site.deliver(ISSUE, "d4", age=1000)
+    [refused, *_] = await site.app.inbound_hooks.calls.last("triage", "ours", 1)
+    assert (refused.detail.outcome, "from now" in refused.detail.reason) == ("refused", True)
+    assert await calls_of(site, tenant="theirs") == []
+    assert await calls_of(site, "nothing") == []
+    records = await site.app.store.accounts.audit("ours")
+    assert not any("It is broken" in record.detail for record in records)
+    started = next(record for record in records if '"started"' in record.detail)
+    assert answer.json["session"] in started.detail
+
+
+async def test_calls_of_hooks_that_are_not_there_are_recorded_nowhere(site: Site) -> None:
+    before = len(await site.app.store.accounts.audit("ours"))
+    assert (await site.deliver(ISSUE, hook="nothing")).status == 401
+    assert len(await site.app.store.accounts.audit("ours")) == before

@@ -85,8 +85,8 @@ def test_the_pieces_of_a_large_result_are_counted():
     [
         (None, "no input schema"),
         ({"type": "string"}, "not one of an object"),
-        ({"type": "object", "properties": []}, "makes no sense"),
-        ({"type": "object", "required": "a"}, "makes no sense"),
+        ({"type": "object", "properties": []}, "is invalid"),
+        ({"type": "object", "required": "a"}, "is invalid"),
         ({"type": "object", "properties": {"a": {"$ref": "https://evil.example/s"}}}, "not in it"),
         ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "not in it"),
         ({"type": "object", "description": "x" * 200_000}, "longer than"),

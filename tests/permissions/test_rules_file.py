@@ -67,7 +67,7 @@ REFUSED = {
     "an empty pattern": ('tool = "a"\naction = "ask"\nmatch = {n = ""}', "* is for anything"),
     "an open quotation mark": ('tool = "a"\naction = "deny"\nmatch = {command = "rm \'"}', "never closed"),
     "an address without a scheme": ('tool = "a"\naction = "deny"\nmatch = {url = "a.com"}', "scheme"),
-    "a path that climbs from a star": ('tool = "a"\naction = "deny"\nmatch = {path = "*/../a"}', "behind a wildcard"),
+    "a path that climbs from a star": ('tool = "a"\naction = "deny"\nmatch = {path = "*/../a"}', "after a wildcard"),
 }
 
 

@@ -59,6 +59,7 @@ UNSEEN = {
     "CallClaimed": "as above",
     "NestedCallRequested": "a call of a tool's own: no model sees it",
     "PermissionDecided": "a record for us",
+    "FileUploadChanged": "how a request names a file is between us and the provider",
     "RequestRetried": "no protocol has a word for it, and nothing of the step was sent yet",
     "AgentSwitched": "the answer goes on, whoever writes it",
     "CompactionStarted": "what the model reads of earlier messages is not for clients",

@@ -16,7 +16,19 @@ from everturn.server.protocols.a2a import a2a_routes
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
 from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.route import Route
-from everturn.server.routes import accounts, admin, hooks, push, schedules, settings, sharing, traces, users, webhooks
+from everturn.server.routes import (
+    accounts,
+    admin,
+    hooks,
+    presence,
+    push,
+    schedules,
+    settings,
+    sharing,
+    traces,
+    users,
+    webhooks,
+)
 from everturn.server.routes import api as api_routes
 from tests.helpers.route_matrix import CANARY, Things, World, a_world, absent, may, state_of
 from tests.helpers.server_app import Answer, ask
@@ -27,6 +39,7 @@ ROUTES: list[Route] = [
     *accounts.ROUTES,
     *sharing.ROUTES,
     *traces.ROUTES,
+    *presence.ROUTES,
     *push.ROUTES,
     *schedules.ROUTES,
     *webhooks.ROUTES,
@@ -44,7 +57,8 @@ OTHERS = {"openapi", "metrics", "log_out", "change_password"}
 OWN = {
     *("put_model_key", "delete_model_key", "test_model_key", "put_model", "delete_model"),
     *("put_agent", "delete_agent", "agent_versions", "restore_agent"),
-    *("put_mcp", "delete_mcp", "trust_mcp", "log_in_mcp", "retry_mcp"),
+    *("put_mcp", "delete_mcp", "trust_mcp", "retry_mcp"),
+    *("put_hook", "rotate_hook_secret", "delete_hook", "hook_calls"),
     *("put_user", "put_tenant", "erase_memory", "a2a_card", "a2a_call"),
     *("remove_user", "set_user_budget", "reset_password"),
 }
@@ -69,6 +83,10 @@ ELSE: dict[str, set[int]] = {
     "trust_server": {404},  # there is none
     "reset_password": {422},  # passwords are off
     "log_in_server": {404},
+    "log_out_server": {404},
+    "finish_mcp_login": {200},  # no login of theirs waits for it
+    "mcp_logins": {404},
+    "revoke_mcp_login": {404},
     "retry_server": {404},
     "mcp_prompt": {404},
     "mcp_resource": {404},
@@ -93,7 +111,10 @@ ELSE: dict[str, set[int]] = {
         for name in ("put_model_key", "delete_model_key", "test_model_key", "put_model", "delete_model")
     },
     **{name: {403, 422} for name in ("put_agent", "delete_agent", "agent_versions", "restore_agent")},
-    **{name: {403, 422} for name in ("put_mcp", "delete_mcp", "trust_mcp", "log_in_mcp", "retry_mcp")},
+    "stored_rules": {200, 403},
+    **{name: {403, 422} for name in ("put_rules", "rule_versions", "restore_rules", "dry_run_rules", "explain_draft")},
+    **{name: {403, 422} for name in ("put_hook", "rotate_hook_secret", "delete_hook")},
+    **{name: {403, 422} for name in ("put_mcp", "delete_mcp", "trust_mcp", "retry_mcp")},
 }
 """What else may come of being let in, where it is not just as the route says."""
 

@@ -78,7 +78,7 @@ EVIL = "https://evil.example"
 PUBLIC = {
     *("alive", "ready", "front", "asset", "sandbox", "ask", "log_in", "go_out", "come_back"),
     *("branding_style", "branding_logo", "manifest", "push_worker"),
-    *("password_login", "open_invitation", "accept_invitation"),
+    *("password_login", "open_invitation", "accept_invitation", "preview", "mcp_login_page"),
     *("complete_callback", "receive_hook"),
 }
 """The routes that take no credential, by name: health, the look of the page, the way in, callbacks, whose token is the authority, and inbound

@@ -18,7 +18,19 @@ from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
 from everturn.server.openapi import find_references
 from everturn.server.route import HttpRequestContext, Route
-from everturn.server.routes import accounts, admin, hooks, push, schedules, settings, sharing, traces, users, webhooks
+from everturn.server.routes import (
+    accounts,
+    admin,
+    hooks,
+    presence,
+    push,
+    schedules,
+    settings,
+    sharing,
+    traces,
+    users,
+    webhooks,
+)
 from everturn.server.routes import api as api_routes
 from tests.helpers.access_methods import METHODS, RESOURCES
 from tests.helpers.server_app import PORT, NoStreams, PlainDoor, ask, make, make_house, word
@@ -32,7 +44,8 @@ ROUTES = [
     *webhooks.ROUTES,
     *users.ROUTES,
     *settings.ROUTES,
-    hooks.ROUTES[0],
+    *(route for route in hooks.ROUTES if route.needs is not None),
+    *presence.ROUTES,
     *push.ROUTES,
     *traces.ROUTES,
 ]
@@ -122,7 +135,14 @@ BODIES: dict[Any, Any] = {
     api.NewModelSettings: {"settings": {"model": "openai:m"}},
     api.NewAgentSettings: {"settings": {}},
     api.RestoreVersion: {"version": 1},
+    api.NewHook: {"scheme": "standard", "text": "x"},
+    api.Looking: {"tab": "t", "at": []},
+    api.DryRunRules: {"rules": []},
+    api.ExplainDraft: {"rules": [], "tool": "t"},
+    api.FinishMcpLogin: {"state": "x"},
+    api.NewRuleSettings: {"rules": []},
     api.OpenLink: {"link": "x"},
+    api.PlanSchedule: {"cron": "0 9 * * *"},
     api.OpenAsAdministrator: {"reason": "x"},
 }
 

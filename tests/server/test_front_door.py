@@ -173,7 +173,7 @@ MISTYPED = [
     (("keys", "add", "o'x", "--tenant", "a b"), "`everturn users add 'o'\"'\"'x' --tenant 'a b'` creates one"),
     (("keys", "add", "local", "--days", "soon"), "'soon' is not a whole number"),
     (("keys", "add", "local", "--days", "0"), "at least 1"),
-    (("keys", "add", "local", "--role", "king"), "'king' is none of viewer, member"),
+    (("keys", "add", "local", "--role", "king"), "'king' is not one of viewer, member"),
     (("keys", "add", "local", "--store", "memory"), "name a file or a database with --store"),
     (("keys", "add", "local", "--store", "gone.db"), "start `everturn serve` first, or name another with --store"),
     (("keys", "revoke", "key_x", "--tenant", "t"), "`everturn keys list --tenant t` lists them"),
@@ -217,7 +217,7 @@ def test_a_link_leads_to_where_the_server_is_and_where_nobody_listens_there_is_a
     for more in ({}, {"EVERTURN_SERVER__PORT": "9"}):
         done = other.everturn("login", **more)
         assert (done.returncode, done.stdout.count("/login?token=evn_")) == (0, 1)
-        assert "nobody listens at http://127.0.0.1:" in done.stderr
+        assert "no server answers at http://127.0.0.1:" in done.stderr
         assert "--url" in done.stderr
         for left in other.home.rglob("server.address"):
             left.unlink()

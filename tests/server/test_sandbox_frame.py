@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everturn.server.routes.js_sandbox import PATH, sandbox_csp
+from everturn.server.routes.js_sandbox import PATH, PREVIEW_PATH, sandbox_csp
 from tests.helpers.server_app import ask, make, make_house
 
 SCRIPT = b"onmessage = () => {}"
@@ -18,7 +18,8 @@ PAGE = b"<!doctype html><script>" + SCRIPT + b"</script>"
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "sandbox").mkdir()
-    (tmp_path / "sandbox" / "frame.html").write_bytes(PAGE)
+    for name in ("frame.html", "preview.html"):
+        (tmp_path / "sandbox" / name).write_bytes(PAGE)
     monkeypatch.setenv("EVERTURN_WEB", str(tmp_path))
     return tmp_path
 
@@ -33,6 +34,20 @@ async def test_the_frame_has_no_origin_no_network_and_one_script(built: Path) ->
     assert held["sandbox"] == ["allow-scripts"]  # and not its origin
     assert held["default-src"] == held["connect-src"] == held["base-uri"] == held["form-action"] == ["'none'"]
     assert held["script-src"] == [f"'sha256-{digest}'", "blob:", "'unsafe-eval'"]
+    assert held["frame-ancestors"] == ["'self'"]
+    assert (answer.header("x-frame-options"), answer.header("cache-control")) == ("SAMEORIGIN", "no-store")
+
+
+async def test_the_preview_runs_no_script_but_its_own_and_asks_nobody(built: Path) -> None:
+    answer = await ask(make(await make_house()), "GET", PREVIEW_PATH)
+    assert (answer.status, answer.body) == (200, PAGE)
+    header = answer.header("content-security-policy")
+    held = {name: value.split() for name, _, value in (part.partition(" ") for part in header.split("; "))}
+    digest = base64.b64encode(hashlib.sha256(SCRIPT).digest()).decode()
+    assert held["sandbox"] == ["allow-scripts"]
+    assert held["default-src"] == held["connect-src"] == held["base-uri"] == held["form-action"] == ["'none'"]
+    assert held["script-src"] == [f"'sha256-{digest}'", "blob:"]
+    assert held["img-src"] == held["font-src"] == ["data:"]
     assert held["frame-ancestors"] == ["'self'"]
     assert (answer.header("x-frame-options"), answer.header("cache-control")) == ("SAMEORIGIN", "no-store")
 

@@ -16,8 +16,8 @@ from everturn import Chat, wire
 from everturn.app import App
 from everturn.clock import SystemClock
 from everturn.config.server_options import ServerOptions
-from everturn.core.events import Entry
-from everturn.core.parts import Usage
+from everturn.core.events import Entry, StepFinished
+from everturn.core.parts import CacheCollapse, Usage
 from everturn.core.rate_limits import BreakerPolicy, LimiterHandle, RateLimit, Sender
 from everturn.errors import Stale, StoreUnavailable
 from everturn.limiter.limiter import RateLimiter
@@ -136,6 +136,10 @@ async def turns() -> None:
     await store.append(
         "s", 0, [*turn_started_events(), *call_requested_events(usage=Usage(1, 1, cost=0.5)), *turn_ended_events()]
     )
+    missed = CacheCollapse("unexpected", 4_000)
+    step = StepFinished(turn="t", step=2, parts=(), finish="stop", usage=Usage(5_000, 1), cache=missed)
+    await store.append("s", await store.head("s"), [step])
+    assert metrics.METRICS.value("prompt_cache_missed_tokens_total", "unknown", "unexpected") == 4_000
     with suppress(Stale):
         await store.append("s", 99, turn_ended_events())
     taking = App(ScriptedModel([say("a")]), plugins=[TurnMetrics()], store=observe_store(MemoryStore(), TurnMetrics()))

@@ -25,7 +25,8 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.options import Lineage, TurnOptions
-from everturn.core.parts import CompactionReason, Output
+from everturn.core.parts import CacheCollapse, CompactionReason, Output
+from everturn.core.turn_trace import trace_spans
 from everturn.telemetry.ids import SpanKey, is_sampled, read_traceparent, span_id, span_of_turn, trace_id
 from everturn.telemetry.otel_names import provider_and_model
 from everturn.telemetry.span_types import Span
@@ -170,6 +171,7 @@ def test_the_spans_of_every_golden_log() -> None:
             "plain": ["  chat scripted", "invoke_agent", "  chat scripted", "invoke_agent"],
             "organized": ["  chat scripted", "invoke_agent", "  chat scripted", "invoke_agent"],
             "rated": ["  chat scripted", "invoke_agent"],
+            "uploaded": ["  chat uploading", "invoke_agent", "  chat uploading", "invoke_agent"],
             "reached_out": [
                 "  chat scenes",
                 "    execute_tool look",
@@ -437,6 +439,7 @@ def test_without_content_no_span_holds_a_word_that_was_said(path: Path) -> None:
     }
     quiet |= {
         "outcome",
+        "cause",
         "parent",
         "identity",
         "plugin",
@@ -572,3 +575,18 @@ def test_a_part_of_all_traces_is_about_that_part_and_the_same_everywhere() -> No
 )
 def test_a_model_is_called_what_the_conventions_call_it(name: str, said: tuple[str, str]) -> None:
     assert provider_and_model(name) == said
+
+
+def test_a_step_that_missed_the_prompt_cache_says_why() -> None:
+    missed = CacheCollapse("tools changed", 12_000)
+    entries = [
+        Entry(1, TurnStarted(turn="t")),
+        Entry(2, StepStarted(turn="t", step=1)),
+        Entry(3, StepFinished(turn="t", step=1, parts=(), finish="stop", cache=missed)),
+    ]
+    (step,) = spans_of("s", entries)
+    assert (step.attributes["everturn.cache.collapse"], step.attributes["everturn.cache.missed_tokens"]) == (
+        "tools changed",
+        12_000,
+    )
+    assert [span.cache for span in trace_spans(entries)] == [missed]

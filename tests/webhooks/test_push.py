@@ -26,7 +26,7 @@ from everturn.core.options import TurnOptions
 from everturn.core.webhooks import PushTarget, Webhook
 from everturn.errors import ConfigError, Forbidden, UnknownWebhook
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
-from everturn.webhooks.web_push import PADDED, VapidKey, decode_base64url, encode_base64url, encrypt_message
+from everturn.webhooks.web_push_encryption import PADDED, VapidKey, decode_base64url, encode_base64url, encrypt_message
 from tests.helpers.tenants import gate_in
 
 SECRET = "a secret argument 4711"

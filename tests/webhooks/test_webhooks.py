@@ -309,3 +309,53 @@ def test_an_id_names_the_event_and_the_webhook() -> None:
     ]
     assert len({row.id, *(other.id for other in others)}) == 3
     assert "." not in row.id  # it would end early in what is signed
+
+
+async def test_a_paused_webhook_is_told_nothing_until_it_is_resumed(
+    make: Callable[..., App], receiver: Receiver
+) -> None:
+    app = make()
+    webhook, _ = await app.webhooks.create(receiver.url, ["turn.completed"])
+    receiver.answers = [500]
+    await (await app.chat("waits").send("x"))
+    await sent(app)
+    assert (await app.webhooks.pause(webhook.id)).is_paused
+    await (await app.chat("not told").send("x"))
+    clock_of(app).advance(60)
+    await sent(app)
+    [dead] = await app.webhooks.deliveries(webhook.id, "dead")
+    assert (dead.session, dead.problem) == ("waits", "the webhook is paused")
+    assert len(receiver.got) == 1
+    assert (await app.webhooks.rotate_secret(webhook.id)).webhook.is_paused, "a new secret does not resume it"
+    assert await app.webhooks.replay(webhook.id) == 1
+    await sent(app)
+    assert len(receiver.got) == 1, "nor does a replay"
+    assert not (await app.webhooks.resume(webhook.id)).is_paused
+    assert await app.webhooks.replay(webhook.id) == 1
+    await (await app.chat("told").send("x"))
+    await sent(app)
+    clock_of(app).advance(60)  # what the background task had claimed is due again
+    await sent(app)
+    assert {json.loads(body)["data"]["session"] for _, body in receiver.got} == {"waits", "told"}
+    assert await app.webhooks.deliveries(webhook.id, "dead") == []
+
+
+async def test_a_test_event_is_signed_sent_once_and_stored_nowhere(
+    make: Callable[..., App], receiver: Receiver
+) -> None:
+    app = make()
+    webhook, secret = await app.webhooks.create(receiver.url, ["turn.failed"])
+    await app.webhooks.pause(webhook.id)
+    tested = await app.webhooks.send_test(webhook.id)
+    body = verified(secret, receiver.got[0], clock_of(app).now())
+    assert (tested.status, tested.problem) == (204, "")
+    assert (body["type"], body["data"]) == ("webhook.test", {"tenant": "local", "webhook": webhook.id})
+    assert receiver.got[0][0]["webhook-id"] == tested.id
+    receiver.answers = [410]
+    tested = await app.webhooks.send_test(webhook.id)
+    assert (tested.status, tested.problem) == (410, "the receiver answered 410")
+    assert (await app.webhooks.get(webhook.id)).disabled == "", "only a delivery disables it"
+    for state in ("pending", "delivered", "dead"):
+        assert await app.webhooks.deliveries(webhook.id, state) == []
+    with pytest.raises(UnknownWebhook):
+        await app.webhooks.send_test(webhook.id, tenant="other")

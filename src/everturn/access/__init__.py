@@ -27,15 +27,20 @@ Access, by resource:
 - `files`: `access.files`: uploads, blobs, and reverting files
 - `memory`: `access.memory`: the caller's memory files
 - `schedules`: `access.schedules`: messages that start turns at planned times
+- `presence`: `access.presence`: who looks at conversations and approvals now
+- `presence_board`: the same, on all nodes, by messages on the bus
 - `push`: `access.push`: browsers that are told of approvals
 - `webhooks`: `access.webhooks`: URLs that are told of events
 - `settings`: `access.settings`: models and their keys, and agents, changed at run time
+- `rule_settings`: `access.rule_settings`: permission rules of administrators, and their dry run
 - `settings_backend`: the port by which settings are checked, encrypted and applied
 - `hooks`: `access.hooks`: the list of inbound hooks
 - `accounts`: `access.accounts`: users, API keys, tenants, usage, the audit log
+- `cache_usage`: requests that missed the prompt cache, summed
 - `users`: `access.users`: removal, budgets, invitations, usage by user, audit searches
 - `quarantine`: `access.quarantine`: quarantined sessions
 - `admin`: `access.admin`: rules, grants of the tenant, MCP servers, the model
+- `mcp_logins`: `access.mcp_logins`: logins to MCP servers, of people and of the installation
 - `scope`: what the resources share: tenant check, redaction, idempotency keys, audit records
 - `roles`: `@needs`, the role check
 - `server_context`: `ServerContext`: the runtime, accounts and agents of a node
@@ -48,8 +53,12 @@ Helpers:
 - `role_redaction`: what is hidden from roles below approver
 - `subagent_visibility`: who may read the session of a sub-agent
 - `explain`: explains how the rules decide on a call
+- `explain_view`: rules and explanations, as the caller may see them
+- `past_calls`: the last tool calls of a tenant
+- `rule_dry_run`: what a draft of rules would have decided about past calls
 - `session_archive`: checks of exported and imported sessions
 - `titles`: titles of sessions that have not started
+- `session_parameters`: the parameters of a session in its turns
 - `upload_handles`: signed handles of uploaded files
 """
 

@@ -18,13 +18,16 @@ from everturn.access.files import FileAccess
 from everturn.access.gates import GateAccess
 from everturn.access.hooks import HookAccess
 from everturn.access.log import LogAccess
+from everturn.access.mcp_logins import McpLoginAccess
 from everturn.access.mcp_offers import McpOfferAccess
 from everturn.access.mcp_settings import McpSettingsAccess
 from everturn.access.memory import MemoryAccess
+from everturn.access.presence import PresenceAccess
 from everturn.access.prompts import PromptAccess
 from everturn.access.push import PushAccess
 from everturn.access.quarantine import QuarantineAccess
 from everturn.access.roles import needs
+from everturn.access.rule_settings import RuleSettingsAccess
 from everturn.access.schedules import ScheduleAccess
 from everturn.access.scope import ScopedAccess
 from everturn.access.server_context import ServerContext
@@ -71,11 +74,14 @@ class Access:
         "hooks",
         "log",
         "mcp",
+        "mcp_logins",
         "mcp_settings",
         "memory",
+        "presence",
         "prompts",
         "push",
         "quarantine",
+        "rule_settings",
         "schedules",
         "scope",
         "sessions",
@@ -88,6 +94,7 @@ class Access:
 
     def __init__(self, server_context: ServerContext, principal: Principal) -> None:
         self.scope = scope = ScopedAccess(server_context, principal)
+        self.presence = PresenceAccess(scope)
         self.prompts = PromptAccess(scope)
         self.push = PushAccess(scope)
         self.sessions = SessionAccess(scope)
@@ -101,12 +108,14 @@ class Access:
         self.webhooks = WebhookAccess(scope)
         self.settings = SettingsAccess(scope)
         self.mcp_settings = McpSettingsAccess(scope)
+        self.rule_settings = RuleSettingsAccess(scope)
         self.hooks = HookAccess(scope)
         self.accounts = AccountAccess(scope)
         self.users = UserAccess(scope)
         self.quarantine = QuarantineAccess(scope)
         self.admin = AdminAccess(scope, self.gates)
         self.mcp = McpOfferAccess(scope, self.files)
+        self.mcp_logins = McpLoginAccess(scope, self.gates)
 
     @property
     def principal(self) -> Principal:
@@ -169,6 +178,8 @@ class Access:
             output_price=output_price,
             inputs=None if facts.inputs is None else sorted(facts.inputs),
             has_native_tools=facts.has_native_tools,
+            has_temperature=facts.has_temperature,
+            reasoning_levels=None if facts.reasoning_levels is None else list(facts.reasoning_levels),
         )
 
     @needs("viewer")

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from everturn import api
+from everturn.access.cache_usage import read_cache_usage
 from everturn.access.quotas import budget_start
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, check_user_id
@@ -141,7 +142,7 @@ class AccountAccess:
         account = await accounts.user(tenant, new.user or self.scope.principal.user)
         if account is None or not account[0].is_active:
             raise ConfigError(f"there is no user {(new.user or self.scope.principal.user)[:80]!r} who could use a key")
-        refuse_higher_role(self.scope.principal, account[0].role, "a key for somebody with a role")
+        refuse_higher_role(self.scope.principal, account[0].role, "a key for a user with a role")
         if new.expires and new.expires <= now:
             raise ConfigError("expires: a time in the future, in seconds since 1970; 0: until it is revoked")
         secret, secret_hash = new_secret(KEY_PREFIX)
@@ -172,7 +173,7 @@ class AccountAccess:
             raise UnknownKey("there is no such key")
         account = await accounts.user(tenant, credential.user)
         if account is not None:
-            refuse_higher_role(self.scope.principal, account[0].role, "a key of somebody with a role")
+            refuse_higher_role(self.scope.principal, account[0].role, "a key of a user with a role")
         if not credential.revoked:
             await self.scope.audit_action("key.revoke", key, user=credential.user)
             await accounts.revoke(tenant, key, self.scope.server_context.app.clock.now())
@@ -218,6 +219,14 @@ class AccountAccess:
         total = sum((spent for _, _, spent in used), Spent())
         days = [api.DailyUsage(day=_day(day), agent=agent, spent=spent) for day, agent, spent in used]
         return api.UsageView(since=since, total=total, days=days)
+
+    @needs("viewer")
+    async def cache_usage(self, since: float = 0.0) -> api.CacheUsageView:
+        """The requests of the tenant that missed the prompt cache since a time, by cause and model: counts, and no text."""
+        if not 0 <= since < 1e12:
+            raise ConfigError("since: seconds since 1970; 0: from the beginning")
+        with self.scope.tenant_scope(whole=True):
+            return await read_cache_usage(self.scope.store, self.scope.principal.tenant, since)
 
 
 def refuse_higher_role(principal: Principal, role: Role, subject: str) -> None:

@@ -6,30 +6,22 @@ All tenants share the tools and MCP servers of a server. Only operators see what
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from everturn import api
-from everturn.access.explain import agent_warnings, explain_call
+from everturn.access.explain_view import explain_view, is_operator, rule_view
 from everturn.access.gates import GateAccess, is_grant_shown, revoke_checked
-from everturn.access.mcp_views import server_hash, server_view
+from everturn.access.mcp_logins import mcp_sources, named_server
+from everturn.access.mcp_views import caller_of, login_state, server_hash, server_view
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess
-from everturn.core.accounts import is_at_least
-from everturn.core.canonical_json import encode_canonical, replace_surrogates_in
 from everturn.core.options import REVIEWS
-from everturn.core.rules.policy import PolicyDecision, Rule
+from everturn.core.rules.policy import Rule
 from everturn.core.rules.shadowed_rules import find_shadowed_rules
 from everturn.errors import (
-    BadArguments,
-    ConfigError,
     HashMismatch,
     UnknownGrant,
-    UnknownServer,
     UnknownSession,
-    UnknownTool,
 )
 from everturn.models.offline import OFFLINE
 from everturn.running.permissions import is_manual
@@ -64,7 +56,7 @@ class AdminAccess:
         tools = [tool.spec for tool in enabled.tools.values()]
         return api.RulesView(
             agent=spec.name,
-            rules=[self._rule(rule, shadows.get(id(rule), "")) for rule in rules],
+            rules=[rule_view(self.scope, rule, shadows.get(id(rule), "")) for rule in rules],
             tools=[
                 api.ToolRules(
                     name=tool.name,
@@ -90,36 +82,11 @@ class AdminAccess:
         Raises:
             UnknownTool: the agent has no tool of this name.
         """
-        if len(encode_canonical(request.arguments)) > LARGEST:
-            raise ConfigError(f"the arguments are too long to explain; at most {LARGEST} characters")
         info = await self.scope.own_session(request.session) if request.session is not None else None
-        agent = self.scope.server_context.agents.get(request.agent or (info.agent if info is not None else ""))
-        app = self.scope.server_context.app
-        tools = app.registry_of(agent.name).enabled(agent.options.tools)
-        tool = tools.get(request.tool)
-        if tool is None:
-            raise UnknownTool(f"{agent.name} has no tool of this name; it has: {', '.join(tools) or 'none'}")
-        arguments, problem = replace_surrogates_in(request.arguments), ""
-        meant = arguments
-        try:
-            meant = tool.validate(arguments) or arguments
-        except BadArguments as error:
-            problem = str(error)
-        granted = await self._granted_rules(request.session, agent.name) if request.session is not None else []
-        explanation = await explain_call(app.permissions, tool.spec, arguments, meant, agent.options, granted)
-        return api.ExplainView(
-            action=explanation.decision.action,
-            reason="" if explanation.decision.rule is not None else explanation.decision.reason,
-            rule=self._optional_rule(explanation.decision.rule),
-            is_final=explanation.decision.is_final,
-            cases=[self._case(decision) for decision in explanation.case_decisions],
-            others=[self._rule(rule) for rule in explanation.other_rules],
-            lines=explanation.lines if self._is_operator else [],
-            problem=problem,
-            warnings=agent_warnings(app.permissions, tools, app.registry_of(agent.name).tools, agent.options),
-            manual=is_manual(tool.spec, agent.options),
-            review=max(tool.spec.review, agent.options.review, key=REVIEWS.index),
-        )
+        agent = self.scope.server_context.agents.get(request.agent or (info.agent if info is not None else "")).name
+        granted = await self._granted_rules(request.session, agent) if request.session is not None else []
+        permits = self.scope.server_context.app.permissions
+        return await explain_view(self.scope, permits, agent, request.tool, request.arguments, granted)
 
     async def _granted_rules(self, session: str, agent: str) -> list[Rule]:
         """The grants of a session that apply to this user's turns, as rules."""
@@ -128,24 +95,6 @@ class AdminAccess:
         with self.scope.tenant_scope():
             grants = await self.scope.store.grants(session, app.clock.now())
         return app.permissions.rules_from_grants(grants, app.registry_of(agent).tools.get, user, folder)
-
-    @property
-    def _is_operator(self) -> bool:
-        return is_at_least(self.scope.principal.role, "operator")
-
-    def _rule(self, rule: Rule, shadow: str = "") -> api.RuleView:
-        """A rule; the path of its file is shown to operators only."""
-        shown = rule if self._is_operator else replace(rule, source=rule.source.rpartition("/")[2])
-        return api.RuleView(rule=shown, text=str(rule), shadow=shadow)
-
-    def _optional_rule(self, rule: Rule | None) -> api.RuleView | None:
-        return None if rule is None else self._rule(rule)
-
-    def _case(self, decision: PolicyDecision) -> api.CaseView:
-        reason = "" if decision.rule is not None else decision.reason
-        return api.CaseView(
-            case=decision.case, action=decision.action, rule=self._optional_rule(decision.rule), reason=reason
-        )
 
     # Grants --------------------------------------------------------------------------------------------------------------
 
@@ -189,13 +138,11 @@ class AdminAccess:
     @needs("viewer")
     async def servers(self) -> api.McpList:
         """The MCP servers and their state, as this node sees them."""
-        return api.McpList(
-            servers=[
-                self._server(source, spec, status)
-                for source in self._sources()
-                for spec, status in zip(source.specs, source.status(), strict=True)
-            ]
-        )
+        servers: list[api.McpView] = []
+        for source in mcp_sources(self.scope):
+            for spec, status in zip(source.specs, source.status(), strict=True):
+                servers.append(await self._server(source, spec, status))
+        return api.McpList(servers=servers)
 
     @needs("operator")
     async def trust_server(self, server: str, seen: api.TrustServer) -> None:
@@ -205,7 +152,7 @@ class AdminAccess:
             UnknownServer: there is no server of this name.
             HashMismatch: the server has changed since.
         """
-        source, spec = self._named_server(server)
+        source, spec = named_server(self.scope, server)
         if server_hash(source, spec) != seen.hash:
             raise HashMismatch("this server has changed since it was shown; review it again")
         await self.scope.audit_action("mcp.trust", server, hash=seen.hash)
@@ -214,44 +161,19 @@ class AdminAccess:
         await source.trust(server)
 
     @needs("operator")
-    async def log_in_server(self, server: str) -> api.LoginView:
-        """Start a login to a server: a person continues in a browser on this node's machine.
-
-        Raises:
-            UnknownServer: there is no server of this name.
-            NeedsLogin: the login could not be started.
-        """
-        source, spec = self._named_server(server)
-        await self.scope.audit_action("mcp.login", server)
-        return api.LoginView(address=await source.logins.begin(spec))
-
-    @needs("operator")
     async def retry_server(self, server: str) -> None:
         """Reconnect to a server now.
 
         Raises:
             UnknownServer: there is no server of this name.
         """
-        source, _ = self._named_server(server)
+        source, _ = named_server(self.scope, server)
         source.reconnect(server)
 
-    def _sources(self) -> Sequence[McpServers]:
-        if not self.scope.server_context.app.sources:
-            return ()
-        from everturn.mcp.servers import McpServers  # loaded only where there are MCP servers
-
-        return [source for source in self.scope.server_context.app.sources if isinstance(source, McpServers)]
-
-    def _named_server(self, name: str) -> tuple[McpServers, ServerSpec]:
-        for source in self._sources():
-            for spec in source.specs:
-                if spec.name == name:
-                    return source, spec
-        raise UnknownServer("there is no such server")
-
-    def _server(self, source: McpServers, spec: ServerSpec, status: ServerStatus) -> api.McpView:
-        whole = server_view(source, spec, status)
-        if self._is_operator:
+    async def _server(self, source: McpServers, spec: ServerSpec, status: ServerStatus) -> api.McpView:
+        caller = caller_of(self.scope)
+        whole = server_view(source, spec, status, caller, await login_state(source, spec, caller))
+        if is_operator(self.scope):
             return whole
         return api.McpView(
             name=whole.name,
@@ -261,6 +183,13 @@ class AdminAccess:
             title=whole.title,
             tools=whole.tools,
             is_stored=whole.is_stored,
+            login=whole.login,
+            is_logged_in=whole.is_logged_in,
+            logged_in_as=whole.logged_in_as,
+            logged_in_since=whole.logged_in_since if spec.is_per_person else 0.0,
+            can_log_in=spec.is_per_person,
+            is_logging_in=spec.is_per_person and whole.is_logging_in,
+            login_problem=whole.login_problem if spec.is_per_person else "",
         )
 
     # The model ---------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def agent_warnings(
         return []
     offered = {spec.name for spec in permits.offered_tools(enabled, options)}
     denied = ", ".join(sorted(enabled.keys() - offered))
-    warnings = [f"no model is offered {denied}: every call is denied, whatever its arguments"] if denied else []
+    warnings = [f"not offered to the model, because rules deny every call: {denied}"] if denied else []
     if not offered:
         warnings.append("this agent can use no tools, though there are some" + ("" if denied else f": {GROUPS_OFF}"))
     return warnings

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from everturn import api
 from everturn.access.role_redaction import redact_event
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
 from everturn.access.upload_handles import encode_handle, sanitize_file_name, sanitize_media_type
+from everturn.core.documents import StoredDocument
 from everturn.core.encryption import blobs_of_tenant
 from everturn.core.events import FilesChanged, FilesReverted, SubagentStarted
 from everturn.core.parts import FilesPart
@@ -31,7 +34,11 @@ class FileAccess:
         self.scope.server_context.meter.count_upload(self.scope.principal.tenant, len(data))
         part = await self.scope.chat("files").attach(data, sanitize_media_type(media_type), sanitize_file_name(name))
         key = await self.scope.server_context.accounts.keys.first("files")
-        return api.FileView(file=encode_handle(key, self.scope.principal.tenant, part), part=part)
+        problem = ""
+        if part.text:
+            text = await self.scope.chat("files").read(replace(part, blob=part.text))
+            problem = StoredDocument(text).info.problem
+        return api.FileView(file=encode_handle(key, self.scope.principal.tenant, part), part=part, problem=problem)
 
     @needs("viewer")
     async def read(self, session: str, blob: str) -> bytes:

@@ -6,18 +6,18 @@ agent covers what a resource contains; so these methods need an operator, as tru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from everturn import api
 from everturn.access.files import FileAccess
+from everturn.access.mcp_logins import mcp_sources, named_server
+from everturn.access.mcp_views import caller_of
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess
-from everturn.errors import ConfigError, ToolError, UnknownServer
+from everturn.errors import ConfigError, ToolError
 
 if TYPE_CHECKING:
     from everturn.mcp.offers import OfferedContent
-    from everturn.mcp.servers import McpServers
 
 EMPTY = "[it is empty]"
 
@@ -35,8 +35,8 @@ class McpOfferAccess:
         """The prompts and resources of the servers that are connected."""
         prompts: list[api.McpPromptView] = []
         resources: list[api.McpResourceView] = []
-        for source in self._sources():
-            for server, offers in (await source.offers()).items():
+        for source in mcp_sources(self.scope):
+            for server, offers in (await source.offers(caller_of(self.scope))).items():
                 prompts += [
                     api.McpPromptView(
                         server=server,
@@ -69,9 +69,9 @@ class McpOfferAccess:
             UnknownServer: there is no server of this name.
             ConfigError: the server has no such prompt, or refused.
         """
-        source = self._source(server)
+        source, _ = named_server(self.scope, server)
         try:
-            content = await source.get_prompt(server, asked.name, asked.arguments)
+            content = await source.get_prompt(server, asked.name, asked.arguments, caller_of(self.scope))
         except ToolError as error:
             raise ConfigError(str(error)) from None
         return await self._content(content, "prompt", f"{server}:{asked.name}", f"mcp:{server}")
@@ -84,9 +84,9 @@ class McpOfferAccess:
             UnknownServer: there is no server of this name.
             ConfigError: the server has no such resource, or refused.
         """
-        source = self._source(server)
+        source, _ = named_server(self.scope, server)
         try:
-            content = await source.read_resource(server, asked.uri)
+            content = await source.read_resource(server, asked.uri, caller_of(self.scope))
         except ToolError as error:
             raise ConfigError(str(error)) from None
         return await self._content(content, "resource", f"{server}:{asked.uri}", asked.uri)
@@ -96,16 +96,3 @@ class McpOfferAccess:
         text = content.text or ("" if files else EMPTY)
         context = api.AttachedContext(kind=kind, text=text, title=title[:500], source=source[:2_000]) if text else None
         return api.McpContent(contexts=[] if context is None else [context], files=files)
-
-    def _sources(self) -> Sequence[McpServers]:
-        if not self.scope.server_context.app.sources:
-            return ()
-        from everturn.mcp.servers import McpServers  # loaded only where there are MCP servers
-
-        return [source for source in self.scope.server_context.app.sources if isinstance(source, McpServers)]
-
-    def _source(self, name: str) -> McpServers:
-        for source in self._sources():
-            if any(spec.name == name for spec in source.specs):
-                return source
-        raise UnknownServer("there is no such server")

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.mcp_views import server_hash, server_view
+from everturn.access.mcp_views import caller_of, login_state, server_hash, server_view
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess
 from everturn.access.setting_writer import SettingWriter
@@ -65,7 +65,7 @@ class McpSettingsAccess:
         if wrong := next((name for name, value in entered.items() if _VALUE.fullmatch(value) is None), None):
             raise ConfigError(f"the value of {wrong!r} has line breaks or characters beyond ASCII")
         trust = known.trust if known is not None and is_same else McpTrust()
-        body = McpSettings(request.url, request.program, request.auth, names, trust)
+        body = McpSettings(request.url, request.program, request.auth, request.login, names, trust)
         saved = await self._writer.save(
             backend,
             "mcp",
@@ -77,7 +77,7 @@ class McpSettingsAccess:
             url=body.url,
             program=body.program,
         )
-        return mcp_view(saved, backend)
+        return await mcp_view(saved, backend, self.scope)
 
     @needs("owner")
     async def delete(self, server: str) -> None:
@@ -103,19 +103,7 @@ class McpSettingsAccess:
         saved = await self._writer.save(
             backend, "mcp", server, body, setting.version, sealed=setting.secret, trusted=len(facts), hash=seen.hash
         )
-        return mcp_view(saved, backend)
-
-    @needs("owner")
-    async def log_in(self, server: str) -> api.LoginView:
-        """Start a login to a server: a person continues in a browser on the server.
-
-        Raises:
-            UnknownServer: there is no server of this name.
-            NeedsLogin: the login could not be started.
-        """
-        _, _, source, spec = await self._server(server)
-        await self.scope.audit_action("mcp.login", server)
-        return api.LoginView(address=await source.logins.begin(spec))
+        return await mcp_view(saved, backend, self.scope)
 
     @needs("owner")
     async def retry(self, server: str) -> None:
@@ -137,14 +125,17 @@ class McpSettingsAccess:
         return backend, setting, source, spec
 
 
-def mcp_view(row: Setting, backend: SettingsBackend) -> api.McpSettingsView:
+async def mcp_view(row: Setting, backend: SettingsBackend, scope: ScopedAccess) -> api.McpSettingsView:
     """A server as its administrator sees it: the setting, and the state of the connection of this node."""
     body: McpSettings = decode_body(row)
     source = backend.servers
     live = None
     if source is not None:
         rows = zip(source.specs, source.status(), strict=True)
-        live = next((server_view(source, spec, status) for spec, status in rows if spec.name == row.name), None)
+        caller = caller_of(scope)
+        for spec, status in rows:
+            if spec.name == row.name:
+                live = server_view(source, spec, status, caller, await login_state(source, spec, caller))
     return api.McpSettingsView(
         name=row.name,
         version=row.version,
@@ -154,6 +145,7 @@ def mcp_view(row: Setting, backend: SettingsBackend) -> api.McpSettingsView:
         url=body.url,
         program=body.program,
         auth=body.auth,
+        login=body.login,
         values=list(body.values),
         trusted=len(body.trust.tools),
         server=live,

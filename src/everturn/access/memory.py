@@ -6,11 +6,13 @@ Nobody reads the files of another user, whatever their role.
 from __future__ import annotations
 
 from everturn import api
+from everturn.access.mcp_logins import erase_logins
 from everturn.access.roles import needs
-from everturn.access.scope import PROMPT_OWNER_PREFIX, ScopedAccess, check_user_id
+from everturn.access.scope import ScopedAccess, check_user_id
 from everturn.core.user_memory import (
     MAX_MEMORY_BYTES,
     MAX_MEMORY_FILE_BYTES,
+    PROMPT_OWNER_PREFIX,
     MemoryDelete,
     MemoryFile,
     MemoryFileInfo,
@@ -76,11 +78,12 @@ class MemoryAccess:
 
     @needs("owner")
     async def erase_user(self, user: str) -> None:
-        """Erase all memory files, saved prompts and instructions of a user of the tenant, unread."""
+        """Erase all memory files, saved prompts, instructions and logins to MCP servers of a user of the tenant, unread."""
         check_user_id(user, "the id of a user")
         await self.scope.audit_action("memory.erase", user)
         for owner in (user, PROMPT_OWNER_PREFIX + user):
             await self.scope.store.user_memory.erase(self.scope.principal.tenant, owner)
+        await erase_logins(self.scope, user)
 
     @property
     def _owner(self) -> tuple[str, str]:

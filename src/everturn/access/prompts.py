@@ -13,12 +13,12 @@ from typing import Final
 from everturn import api
 from everturn.access.agents import AgentSpec
 from everturn.access.roles import needs, require_role
-from everturn.access.scope import PROMPT_OWNER_PREFIX, ScopedAccess
+from everturn.access.scope import ScopedAccess
 from everturn.chat.session_instructions import read_session_instructions, set_session_instructions
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.options import NO_PROMPT, Prompt, TurnOptions
 from everturn.core.saved_prompts import PromptArgument, SavedPrompt, check_prompt, dump_prompt, load_prompt
-from everturn.core.user_memory import MemoryDelete, MemoryPut, check_memory_text
+from everturn.core.user_memory import PROMPT_OWNER_PREFIX, MemoryDelete, MemoryPut, check_memory_text
 from everturn.errors import ConfigError, Forbidden, ToolError, UnknownFile
 from everturn.running.prompt_layers import with_prompt
 from everturn.turn.request import instruction_layers
@@ -144,7 +144,7 @@ class PromptAccess:
 
     def _owner(self, shared: bool) -> tuple[str, str]:
         if shared:
-            require_role(self.scope.principal, "owner", "what the whole tenant has")
+            require_role(self.scope.principal, "owner", "prompts and instructions of the tenant")
         return _shared_owner(self.scope) if shared else _own_owner(self.scope)
 
     async def _write(self, owner: tuple[str, str], path: str, text: str) -> None:

@@ -10,7 +10,7 @@ from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
 from everturn.core.webhooks import PushTarget, Webhook, WebhookStore
 from everturn.errors import ConfigError, Forbidden, UnknownWebhook
-from everturn.webhooks.web_push import VapidKey, check_keys, is_available
+from everturn.webhooks.web_push_encryption import VapidKey, check_keys, is_available
 
 MOST_BROWSERS: Final = 10  # of a user
 MOST_IN_TENANT: Final = 2000  # each gate writes a delivery for each
@@ -39,7 +39,7 @@ class PushAccess:
         """Tell a browser of approvals. The same browser has one subscription: a second call replaces it."""
         principal, context = self.scope.principal, self.scope.server_context
         if principal.kind != "login":
-            raise Forbidden("a browser subscribes while somebody is logged in there; a key cannot")
+            raise Forbidden("push notifications need a browser that is logged in; an API key cannot subscribe")
         if not is_available():
             raise ConfigError("push notifications need cryptography: pip install 'everturn[server]'")
         if not subscription.endpoint.startswith("https://") or len(subscription.endpoint) > LONGEST_ENDPOINT:

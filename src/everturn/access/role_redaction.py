@@ -20,6 +20,7 @@ from everturn.core.events import (
     CallFinished,
     CompactionFailed,
     Event,
+    FileUploadChanged,
     GateOpened,
     HookFinished,
     LateResultReceived,
@@ -47,13 +48,13 @@ from everturn.core.parts import Output, ToolPart
 REDACTED_BLOB: Final = "redacted"
 """Replaces the blob id of private values."""
 
-_NOT_NOW: Final = "the model does not answer now; try again later"
-_OPERATOR: Final = "the model cannot be asked as it is set up here; the operator finds the reason in the log"
+_NOT_NOW: Final = "the model does not answer at the moment; try again later"
+_OPERATOR: Final = "the model is not set up correctly; the operator finds the reason in the server's log"
 _PROBLEM_TEXTS: Final = {
     **dict.fromkeys(("rate", "server", "network", "stalled", "truncated"), _NOT_NOW),
     **dict.fromkeys(("key", "quota", "unknown_model", "request", "model", "response", "limit"), _OPERATOR),
-    **dict.fromkeys(("hook", "clean-up"), "a plugin failed; the operator finds the reason in the log"),
-    "internal": "something is wrong here; the operator finds the reason in the log",
+    **dict.fromkeys(("hook", "clean-up"), "a plugin failed; the operator finds the reason in the server's log"),
+    "internal": "internal error; the operator finds the reason in the server's log",
 }
 
 P = TypeVar("P")
@@ -213,6 +214,11 @@ def _without_value(event: ToolStepFinished | WaitFinished) -> Event:
     return replace(event, value="") if event.value else event
 
 
+def _without_reference(event: FileUploadChanged) -> Event:
+    """Without what names the file at the provider."""
+    return replace(event, reference="", account="")
+
+
 _REDACTORS: dict[type[Event], Callable[[Any], Event]] = {
     GateOpened: _with_gate,
     ToolStepFinished: _without_value,
@@ -224,6 +230,7 @@ _REDACTORS: dict[type[Event], Callable[[Any], Event]] = {
     MessagesImported: _with_messages,
     StepFinished: _with_parts,
     RequestRetried: _with_retry,
+    FileUploadChanged: _without_reference,
     CompactionFailed: _with_retry,
     StepInterrupted: _with_problem,
     TurnCompleted: _with_end,

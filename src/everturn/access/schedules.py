@@ -19,6 +19,7 @@ from everturn.schedules.schedules import Schedules
 
 MOST_LISTED: Final = 200  # schedules on a page
 MAX_SCHEDULES: Final = 1000  # of a tenant, by the API
+MOST_PLANNED: Final = 5  # planned times shown of a schedule
 OTHERS: Final = "a schedule of another user, or of the configuration,"
 
 
@@ -58,6 +59,15 @@ class ScheduleAccess:
         """A schedule as the caller may see it: an owner manages those of others without their messages."""
         is_private = schedule.origin != "config" and schedule.by not in ("", self.scope.principal.user)
         return schedule_view(replace_fields(schedule, text="", metadata=None) if is_private else schedule)
+
+    @needs("member")
+    async def plan(self, request: api.PlanSchedule) -> api.PlannedTimes:
+        """The next planned times of a cron expression. One that is not valid yet is no error: a person is writing it."""
+        try:
+            times = self._schedules.plan(request.cron, request.timezone, request.until, MOST_PLANNED)
+        except ConfigError as error:
+            return api.PlannedTimes(times=[], problem=str(error))
+        return api.PlannedTimes(times=times)
 
     @needs("member")
     async def create(self, request: api.NewSchedule) -> api.ScheduleView:

@@ -26,10 +26,10 @@ from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.sharing import Reader, SessionLevel, is_level, level_of, reader_of
 from everturn.core.store_ports import SessionInfo, Store
+from everturn.core.user_memory import OWNER_PREFIXES
 from everturn.errors import ConfigError, Forbidden, KeyConflict, UnknownSession
 from everturn.stores.import_sanitize import IMPORTED_USER_PREFIX
 
-PROMPT_OWNER_PREFIX: Final = "prompts:"  # owners of saved prompts and instructions, in the store of memory files
 LONGEST_ID: Final = 1000  # characters; the session id of a sub-agent contains those of all its parents
 LONGEST_NAME: Final = 200
 DEEPEST: Final = 32  # levels of sub-agents; a longer chain is invalid
@@ -339,8 +339,8 @@ def check_user_id(text: str, field: str) -> str:
     """
     if not 0 < len(text) <= LONGEST_NAME or not text.isprintable() or text != text.strip():
         raise ConfigError(f"{field}: up to {LONGEST_NAME} visible characters, without spaces around them")
-    if text == "everturn" or text.startswith(("plugin:", IMPORTED_USER_PREFIX, PROMPT_OWNER_PREFIX)):
+    if text == "everturn" or text.startswith(("plugin:", IMPORTED_USER_PREFIX, *OWNER_PREFIXES)):
         raise ConfigError(
-            f"{field}: {text!r} is reserved for the runtime, plugins, saved prompts and imported sessions"
+            f"{field}: {text!r} is reserved for the runtime, plugins, saved prompts, logins and imported sessions"
         )
     return text

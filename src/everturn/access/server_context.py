@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from everturn import api
 from everturn.access.agents import Agents, AgentSpec
+from everturn.access.presence_board import PresenceBoard
 from everturn.access.quotas import TenantMeter
 from everturn.access.settings_backend import SettingsBackend
 from everturn.app import App
@@ -44,6 +45,7 @@ class ServerContext(Struct, dict=True):
         self.password_support: PasswordSupport = "off"
         self.retention_days = 0.0  # after which an idle session is erased; 0: never
         self.saved_prompts: tuple[SavedPrompt, ...] = ()  # those of the configuration
+        self.presence_names: dict[tuple[str, str], tuple[str, float]] = {}  # (tenant, user) -> name, and until when
         self._secrets: dict[str, bytes] = {}
         # Set by the code that loaded the configuration, which knows how to change it.
         self.setup_survey: SetupSurvey | None = None
@@ -57,6 +59,11 @@ class ServerContext(Struct, dict=True):
         if name not in self._secrets:
             self._secrets[name] = await self.accounts.secret(name)
         return self._secrets[name]
+
+    @cached_property
+    def presence(self) -> PresenceBoard:
+        """Who looks at the conversations, on all nodes."""
+        return PresenceBoard(self.app.bus, self.app.clock)
 
     @cached_property
     def schedules(self) -> Schedules:

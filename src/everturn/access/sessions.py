@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from everturn.access.role_redaction import redact_problem
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
 from everturn.access.session_archive import is_for_approvers, is_subagent_turn, refuse_incomplete
+from everturn.access.session_parameters import params_for, tools_for
 from everturn.access.titles import with_title, with_titles
 from everturn.access.turn_options import (
     PARAMS,
@@ -31,7 +32,9 @@ from everturn.access.upload_handles import NOT_A_FILE, decode_handle
 from everturn.chat import Chat, Turn
 from everturn.chat.agent_selection import select_agent
 from everturn.chat.context import read_context
+from everturn.chat.erase_session import erase_session
 from everturn.chat.ratings import build_rating, rate_answer, read_ratings
+from everturn.chat.session_parameters import read_session_parameters
 from everturn.chat.session_update import build_update, update_session
 from everturn.chat.validation import InputPart
 from everturn.core.canonical_json import replace_surrogates
@@ -41,6 +44,7 @@ from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import PermissionMode, StepLimitPolicy, TurnOptions
 from everturn.core.parts import ContextPart, FilePart, TextPart
+from everturn.core.session_parameters import NO_PARAMETERS, SessionParameters, check_parameters
 from everturn.core.sharing import TEMPORARY_SECONDS
 from everturn.core.state import Phase, TurnState, fold
 from everturn.core.stats import stats_of
@@ -122,16 +126,21 @@ class SessionAccess:
     @needs("member")
     async def start(self, request: api.NewSession, key: str = "") -> api.MessageReceipt:
         """Start a session with its first message."""
+        if request.parameters is not None:
+            check_parameters(request.parameters)
         session = await self.scope.new_session_id(key)
         if request.temporary:  # before its first message: it must never be in a list
             until = self.scope.server_context.app.clock.now() + TEMPORARY_SECONDS
             await self.scope.store.sharing.set_temporary(self.scope.principal.tenant, session, until)
         try:
-            return await self._send(session, request, key, request.agent)
+            sent = await self._send(session, request, key, request.agent)
         except UnknownSession as error:
             if not error.is_erased:
                 raise
             raise KeyConflict("the session that this Idempotency-Key created was erased; use another key") from None
+        if request.parameters is not None and sent.is_new:
+            await self.update(session, api.PatchSession(parameters=request.parameters))
+        return sent
 
     @needs("member")
     async def start_with_id(self, request: api.NewSession, name: str) -> api.MessageReceipt:
@@ -143,11 +152,13 @@ class SessionAccess:
         """One session."""
         info = await self.scope.readable_session(session)
         with self.scope.tenant_scope():
-            return session_view(await with_title(self.scope.store, info))
+            view = session_view(await with_title(self.scope.store, info))
+            parameters = await read_session_parameters(self.scope.store, session)
+        return replace(view, parameters=None if parameters == NO_PARAMETERS else parameters)
 
     @needs("member")
     async def update(self, session: str, change: api.PatchSession, key: str = "") -> api.SessionView:
-        """Rename, pin, archive or label a session. A turn that runs in it goes on."""
+        """Rename, pin, archive or label a session, or choose its parameters. A turn that runs in it goes on."""
         await self.scope.own_root_session(session)
         principal, app = self.scope.principal, self.scope.server_context.app
         with self.scope.key_conflicts(key):
@@ -160,6 +171,7 @@ class SessionAccess:
                 pinned=change.pinned,
                 archived=change.archived,
                 labels=None if change.labels is None else [replace_surrogates(label) for label in change.labels],
+                parameters=change.parameters,
                 by=principal.user,
             )
             await update_session(app, command)
@@ -191,10 +203,12 @@ class SessionAccess:
             "session.erase", session
         )  # first: an erased session can no longer say that it existed
         try:
-            await self.scope.store.erase(session)
+            left = await erase_session(self.scope.server_context.app, session)
         except EverturnError as error:
             await self.scope.audit_action("session.erase", session, failed=type(error).__name__)
             raise
+        for upload in left:
+            await self.scope.audit_action("upload.delete", session, failed=upload.id, expires=upload.expires)
 
     @needs("viewer")
     async def messages(
@@ -259,14 +273,25 @@ class SessionAccess:
             priority=request.priority,
         )
         chosen_options = check_choice(agent, choice, self.scope.server_context.app.registry_of(agent.name))
+        stored = getattr(request, "parameters", None) or await self._parameters(session)
+        if stored.without_groups and choice.tools is None:
+            chosen_options["tools"] = tools_for(stored, agent, self.scope.server_context.app.registry_of(agent.name))
         parts = await self._parts(request.text, request.files, request.contexts)
         mode = check_mode(agent, request.mode)
         has_choice = bool(request.agent) or any(value is not None for value in chosen_options.values())
         has_choice = has_choice or mode == "auto_edit"  # it widens what one agent may do
+        explicit = chosen_options.get("params")
+        chosen_options["params"] = await self._params_for(stored, agent, request.model, explicit)
+        compared = {
+            check_model(agent, name): await self._params_for(stored, agent, name, explicit)
+            for name in request.compare_with
+        }
+        has_choice = has_choice or bool(compared)
         make_chat = self._chat if has_choice else self._chat_of_session
         chat = await make_chat(session, agent, mode, request.at_step_limit)
         after = None if after is None else _checked_message(after)
-        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
+        for _ in range(1 + len(compared)):
+            await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         beside = await self._running_turn(session) if request.busy == "fork" and after is None else None
         try:
             with self.scope.key_conflicts(key):
@@ -278,6 +303,7 @@ class SessionAccess:
                     beside=beside,
                     steer=request.busy == "steer",
                     at=request.at or None,
+                    compare_with=compared,
                     **chosen_options,
                 )
         except KeyConflict:
@@ -285,6 +311,18 @@ class SessionAccess:
                 raise
             return earlier
         return _sent(turn)
+
+    async def _parameters(self, session: str) -> SessionParameters:
+        with self.scope.tenant_scope():
+            return await read_session_parameters(self.scope.store, session)
+
+    async def _params_for(
+        self, stored: SessionParameters, agent: AgentSpec, model: str, explicit: Mapping[str, Any] | None
+    ) -> Mapping[str, Any] | None:
+        app, name = self.scope.server_context.app, model or agent.options.model
+        if stored == NO_PARAMETERS or app.modality_of(name) != "chat":
+            return explicit
+        return await params_for(stored, agent, app.model_for(name), explicit)
 
     async def _running_turn(self, session: str) -> str | None:
         """The running turn of a session, the oldest of several."""
@@ -331,10 +369,14 @@ class SessionAccess:
             is_agent_model = message_row.role == "assistant" and message_row.by in models_of(agent)
             model = message_row.by if is_agent_model else agent.options.model
         params = check_params(request.params) if request.params else await self._params_of(session, message_row, model)
+        stored = await self._parameters(session)
+        params = await self._params_for(stored, agent, model, params)
+        tools = tools_for(stored, agent, self.scope.server_context.app.registry_of(agent.name))
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         chat = await self._chat(session, agent, check_mode(agent, request.mode), request.at_step_limit)
         with self.scope.key_conflicts(key):
-            return _sent(await chat.rerun(message_row.id, model=model, params=params, key=self.scope.stored_key(key)))
+            stored_key = self.scope.stored_key(key)
+            return _sent(await chat.rerun(message_row.id, model=model, params=params, tools=tools, key=stored_key))
 
     @needs("member")
     async def compact(self, session: str, request: api.CompactSession, key: str = "") -> api.MessageReceipt:
@@ -391,10 +433,14 @@ class SessionAccess:
             with self.scope.tenant_scope():
                 (before,) = await self.scope.store.path(session, _checked_message(message), 1)
             parts += [part for part in before.parts if isinstance(part, ContextPart)]
+        stored = await self._parameters(session)
+        params = await self._params_for(stored, agent, edited.model, None)
+        tools = tools_for(stored, agent, self.scope.server_context.app.registry_of(agent.name))
         chat = await self._chat(session, agent, check_mode(agent, edited.mode), edited.at_step_limit)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         with self.scope.key_conflicts(key):
-            return _sent(await chat.edit(_checked_message(message), parts, model=model, key=self.scope.stored_key(key)))
+            original, stored_key = _checked_message(message), self.scope.stored_key(key)
+            return _sent(await chat.edit(original, parts, model=model, params=params, tools=tools, key=stored_key))
 
     @needs("member")
     async def select_message(self, session: str, selected: api.SelectBranch) -> None:
@@ -647,4 +693,7 @@ def _parse_cursor(before: str) -> tuple[float, str] | None:
 
 
 def _sent(turn: Turn) -> api.MessageReceipt:
-    return api.MessageReceipt(session=turn.session, turn=turn.id, message=turn.message, is_new=turn.is_new)
+    compared = [other.id for other in turn.compared]
+    return api.MessageReceipt(
+        session=turn.session, turn=turn.id, message=turn.message, is_new=turn.is_new, compared=compared
+    )

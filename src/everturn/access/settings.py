@@ -55,7 +55,7 @@ class SettingsAccess:
             keys=[_key_view(row, backend) for row in rows if row.kind == "key"],
             models=[_model_view(row, backend) for row in rows if row.kind == "model"],
             agents=[_agent_view(row, backend) for row in rows if row.kind == "agent"],
-            mcp=[mcp_view(row, backend) for row in rows if row.kind == "mcp"],
+            mcp=[await mcp_view(row, backend, self.scope) for row in rows if row.kind == "mcp"],
             programs=[
                 api.ProgramView(name=name, variables=list(variables)) for name, variables in backend.programs().items()
             ],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from everturn.core.rules.policy import Rule
 from everturn.core.settings import Setting, SettingKind
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class SettingsBackend(Protocol):
 
     def fixed(self) -> list[FixedSetting]:
         """What files and the environment define."""
+        ...
+
+    def fixed_rules(self) -> Sequence[Rule]:
+        """The permission rules that files define."""
         ...
 
     def vendors(self) -> list[str]:

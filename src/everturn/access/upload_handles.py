@@ -26,7 +26,7 @@ _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9][a-z0-9!#$&^
 
 def encode_handle(secret: bytes, tenant: str, part: FilePart) -> str:
     """The handle by which messages of this tenant may name a file."""
-    data = encode_canonical([part.blob, part.media_type, part.size, part.name]).encode()
+    data = encode_canonical(_fields(part)).encode()
     return f"{PREFIX}{_text(data)}.{_text(_mac(secret, tenant, part))}"
 
 
@@ -38,8 +38,7 @@ def decode_handle(secret: bytes, tenant: str, handle: str) -> FilePart:
     """
     try:
         data, mac = handle.removeprefix(PREFIX).split(".")
-        blob, media_type, size, name = msgspec.json.decode(_bytes(data), type=tuple[str, str, int, str])
-        part, signature = FilePart(blob, media_type, size, name), _bytes(mac)
+        part, signature = _decode_part(_bytes(data)), _bytes(mac)
     except (ValueError, msgspec.MsgspecError, binascii.Error):
         raise UnknownFile(NOT_A_FILE) from None
     # The handle is built anew: another text that decodes to the same would be a second name of the same file.
@@ -65,8 +64,20 @@ def sanitize_media_type(media_type: str) -> str:
 
 def _mac(secret: bytes, tenant: str, part: FilePart) -> bytes:
     # One JSON list: no two of them share an encoding, so nothing can be moved from one field to the next.
-    data = encode_canonical(["file", tenant, part.blob, part.media_type, part.size, part.name])
+    data = encode_canonical(["file", tenant, *_fields(part)])
     return hmac.digest(secret, data.encode(), hashlib.sha256)
+
+
+def _fields(part: FilePart) -> list[str | int]:
+    document = [part.text, part.pages] if part.text else []
+    return [part.blob, part.media_type, part.size, part.name, *document]
+
+
+def _decode_part(data: bytes) -> FilePart:
+    fields = msgspec.json.decode(data, type=list[str | int])
+    if len(fields) == 4:
+        return FilePart(*msgspec.convert(fields, tuple[str, str, int, str]))
+    return FilePart(*msgspec.convert(fields, tuple[str, str, int, str, str, int]))
 
 
 def _text(data: bytes) -> str:

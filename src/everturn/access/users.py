@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from everturn import api
 from everturn.access.accounts import AUDIT_PAGE_LIMIT, REMOVED_USER, new_secret, refuse_higher_role
+from everturn.access.mcp_logins import erase_logins
 from everturn.access.push import remove_pushes
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, check_user_id
@@ -42,6 +43,7 @@ class UserAccess:
             await accounts.records.remove_user(principal.tenant, user, now)
             await accounts.records.revoke_credentials(principal.tenant, user, now, with_keys=True)
             await remove_pushes(self.scope, user)
+            await erase_logins(self.scope, user)
             for row in await accounts.records.invitations(principal.tenant):
                 if row.user == user:
                     await accounts.records.revoke_invitation(principal.tenant, row.id, now)

@@ -9,7 +9,7 @@ from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
 from everturn.core.webhooks import WEBHOOK_EVENTS, Delivery, DeliveryState, Webhook
 from everturn.errors import ConfigError, UnknownWebhook
-from everturn.webhooks.webhooks import CreatedWebhook, Webhooks
+from everturn.webhooks.webhooks import CONFIGURED, CreatedWebhook, Webhooks
 
 MAX_WEBHOOKS: Final = 20  # of a tenant
 MOST_LISTED: Final = 200  # deliveries
@@ -59,6 +59,28 @@ class WebhookAccess:
         return _created_view(await self._webhooks.rotate_secret(webhook, tenant=self._tenant))
 
     @needs("owner")
+    async def pause(self, webhook: str) -> api.WebhookView:
+        """Send nothing until it is resumed."""
+        await self._changeable(webhook)
+        await self.scope.audit_action("webhook.pause", webhook)
+        return webhook_view(await self._webhooks.pause(webhook, tenant=self._tenant))
+
+    @needs("owner")
+    async def resume(self, webhook: str) -> api.WebhookView:
+        """Send again, also to one that its receiver has disabled."""
+        await self._get(webhook)
+        await self.scope.audit_action("webhook.resume", webhook)
+        return webhook_view(await self._webhooks.resume(webhook, tenant=self._tenant))
+
+    @needs("owner")
+    async def send_test(self, webhook: str) -> api.WebhookTestView:
+        """Send a test event now, and return what the receiver answered."""
+        await self._get(webhook)
+        await self.scope.audit_action("webhook.test", webhook)
+        sent = await self._webhooks.send_test(webhook, tenant=self._tenant)
+        return api.WebhookTestView(id=sent.id, status=sent.status, problem=sent.problem)
+
+    @needs("owner")
     async def delete(self, webhook: str) -> None:
         """Delete a webhook and its deliveries."""
         await self._get(webhook)
@@ -88,6 +110,11 @@ class WebhookAccess:
         with self.scope.tenant_scope():
             return await self._webhooks.get(webhook, tenant=self._tenant)
 
+    async def _changeable(self, webhook: str) -> None:
+        """Refuse a webhook of the configuration: at the next start it would be as before."""
+        if (await self._get(webhook)).by == CONFIGURED:
+            raise ConfigError("this webhook is in everturn.toml; change [[webhooks.endpoints]] there, and restart")
+
     @property
     def _webhooks(self) -> Webhooks:
         return self.scope.server_context.webhooks
@@ -107,6 +134,8 @@ def webhook_view(row: Webhook) -> api.WebhookView:
         created=row.created,
         by=row.by,
         disabled=row.disabled,
+        origin="config" if row.by == CONFIGURED else "api",
+        is_paused=row.is_paused,
     )
 
 

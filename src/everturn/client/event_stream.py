@@ -147,10 +147,10 @@ def _check_end(end: str) -> None:
         DriverLost: the server no longer drives the session.
     """
     ends: dict[str, EverturnError] = {
-        "revoked": NotRecognised("the server ended the stream: this token holds no more"),
+        "revoked": NotRecognised("the server ended the stream: the token was revoked"),
         "unshared": UnknownSession("the session is no longer shared with you"),
-        "erased": UnknownSession("the session was erased while it was followed"),
-        "lost": DriverLost("nobody drives this session there any more; its log is intact"),
+        "erased": UnknownSession("the session was erased"),
+        "lost": DriverLost("the server no longer drives the session; its log is intact"),
     }
     if end in ends:
         raise ends[end]

@@ -177,6 +177,10 @@ class Server:
         """The usage of the tenant."""
         return await self.node_client.get("/api/usage", api.UsageView, {"since": str(since)})
 
+    async def cache_usage(self, since: float = 0.0) -> api.CacheUsageView:
+        """The requests of the tenant that missed the provider's prompt cache, by cause and model."""
+        return await self.node_client.get("/api/usage/cache", api.CacheUsageView, {"since": str(since)})
+
     async def agent_list(self) -> api.AgentList:
         """The agents of the server, and their models."""
         return await self.node_client.get("/api/agents", api.AgentList)
@@ -221,6 +225,10 @@ class Server:
         """Start a login to an MCP server; returns the URL where a person continues."""
         response = await self.node_client.ask("POST", f"/api/mcp/{quote(server, safe='')}/login", may_repeat=False)
         return decode_body(response, api.LoginView).address
+
+    async def logout_mcp(self, server: str) -> None:
+        """End the login to an MCP server."""
+        await self.node_client.ask("DELETE", f"/api/mcp/{quote(server, safe='')}/login")
 
     async def mcp_offers(self) -> api.McpOffers:
         """The prompts and resources of the MCP servers that are connected."""

@@ -44,7 +44,7 @@ class Cluster(Struct, frozen=True):
     """
 
     database: str = "postgresql://127.0.0.1:5432/everturn"
-    restate: str = ""  # the ingress, such as http://127.0.0.1:8080
+    restate: str = ""  # the ingress, such as http://127.0.0.1:8080; of several nodes, separated by commas
     admin: str = "http://127.0.0.1:9070"
     nats: str = ""  # nats://127.0.0.1:4222, or several, separated by commas; tls:// for TLS
     listen: str = ""  # host:port on which Restate calls this worker, or fd:N for a shared socket

@@ -15,13 +15,13 @@ from everturn.stores.registry import SUFFIXES
 
 SHOWN = 40  # characters of a title
 WAITS_FOR = {
-    "call": "somebody to allow {tool}",
-    "egress": "somebody to let {tool} send something out",
-    "manual": "somebody to do what {tool} was called for",
-    "result": "somebody to read what {tool} brought",
-    "loop": "somebody to say whether {tool} is to go on in circles",
-    "client": "a client to do {tool}",
-    "limit": "somebody to say whether the turn may take more steps",
+    "call": "a person to allow {tool}",
+    "egress": "a person to let {tool} send data out",
+    "manual": "a person to do {tool} by hand",
+    "result": "a person to review the result of {tool}",
+    "loop": "a person to say whether {tool} may be called again",
+    "client": "a client to run {tool}",
+    "limit": "a person to say whether the turn may take more steps",
 }
 
 

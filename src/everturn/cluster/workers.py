@@ -7,6 +7,7 @@ accepts; and one address, because Restate sends new drives to the address that w
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import logging
 import os
@@ -60,9 +61,20 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
+def tune_garbage_collector() -> None:
+    """Have the collector of cycles look less often, and never at what was imported: a server makes few cycles.
+
+    It takes about a tenth of a turn otherwise. For processes of our own only: a library leaves the collector alone.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
 async def run_worker(target: str, cluster: Cluster, say: Callable[[str], None]) -> None:
     """Run one worker."""
     make = load_factory(target)
+    tune_garbage_collector()
     await cluster.work(
         make, lambda: say(f"worker {os.getpid()} drives sessions of {_without_credentials(cluster.database)}")
     )
@@ -72,8 +84,8 @@ async def supervise(target: str, cluster: Cluster, count: int, say: Callable[[st
     """Keep `count` workers running until this process is stopped, then stop them."""
     load_factory(target)  # reports an invalid name once, in the parent
     if not cluster.restate:
-        how = f"which take sessions from Temporal at {cluster.temporal}" if cluster.temporal else ""
-        await _supervise(target, cluster, count, None, say, how or "which take sessions from it")
+        how = f"they take sessions from Temporal at {cluster.temporal}" if cluster.temporal else ""
+        await _supervise(target, cluster, count, None, say, how or "they take sessions from it")
         return
     from everturn.engine.restate import open_worker_socket, socket_url
 

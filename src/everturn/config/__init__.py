@@ -26,6 +26,7 @@ Every value has a source position, so that all problems are reported at once, ea
     stored_settings  settings of administrators, as a layer beneath the files
     settings_reload  applies stored settings while a server runs
     secret_box      encryption of the secrets in settings
+    mcp_logins      opens the store of the logins of people to MCP servers
     retention_job   runs the store's maintenance job daily
     discovery       finds the models that this machine could use
     available_models  lists the models that can be used, with prices; guesses the vendor of a name

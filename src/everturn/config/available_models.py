@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
@@ -136,12 +134,14 @@ class KeyCheck(Struct, frozen=True):
 
 def check_vendor_key(vendor: str, key: str) -> KeyCheck:
     """Ask a vendor for its models with a key. The clouds are not asked: their lists need other rights than a model does."""
+    from urllib.error import HTTPError  # slow to import, as urlopen is; only a listing needs them
+
     profile = VENDORS[vendor]
     if profile.cloud:
         return KeyCheck((), f"{vendor}: its models are not listed here; name yours, as {vendor}:NAME")
     try:
         return KeyCheck(tuple(row.name for row in _rows(_request(profile, key))))
-    except urllib.error.HTTPError as error:
+    except HTTPError as error:
         is_refused = error.code in (401, 403)
         return KeyCheck((), f"{vendor}: {'the key is refused' if is_refused else f'HTTP {error.code}'}", is_refused)
     except (OSError, ValueError, msgspec.MsgspecError) as error:
@@ -155,7 +155,9 @@ def list_server_models(base_url: str) -> list[str]:
     Raises:
         OSError, ValueError: it does not answer, or with something else.
     """
-    with urllib.request.urlopen(f"{base_url.rstrip('/')}/models", timeout=TIMEOUT) as reply:
+    from urllib.request import urlopen
+
+    with urlopen(f"{base_url.rstrip('/')}/models", timeout=TIMEOUT) as reply:
         return [row.name for row in _rows(reply.read(MAX_RESPONSE))]
 
 
@@ -183,6 +185,8 @@ def _rows(body: bytes) -> list[_Row]:
 
 
 def _request(profile: Profile, key: str) -> bytes:
+    from urllib.request import Request, urlopen
+
     headers = {"user-agent": "everturn", **profile.headers}
     if profile.format == "messages":
         headers["x-api-key"] = key
@@ -191,8 +195,8 @@ def _request(profile: Profile, key: str) -> bytes:
     else:
         headers["authorization"] = f"Bearer {key}"
     query = "?pageSize=1000" if profile.format == "gemini" else "?limit=1000" if profile.format == "messages" else ""
-    request = urllib.request.Request(f"{profile.base_url}/models{query}", headers=headers)
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:
+    request = Request(f"{profile.base_url}/models{query}", headers=headers)
+    with urlopen(request, timeout=TIMEOUT) as reply:
         return reply.read(MAX_RESPONSE)
 
 

@@ -73,6 +73,7 @@ class CommandLineOverrides(Struct, frozen=True):
     model: str = ""
     cluster: Mapping[str, str] | None = None
     is_personal: bool = False  # a single user, on this machine
+    holds_calls: bool = False  # until the caller has applied the stored settings: one of their rules may deny a call
 
 
 def refresh_agents(
@@ -386,6 +387,8 @@ async def open_server(
             # Alone on a terminal: its tools are of this machine and this folder, so no other process may drive.
             engine = "inline" if overrides.is_personal else loaded.config.store.engine or None
             app = make(store=configured_store(loaded, overrides.store, known), engine=engine)
+            if overrides.holds_calls:
+                app.permissions.hold()
             stack.push_async_callback(app.aclose)
             await app.start()
         watching = asyncio.get_running_loop().create_task(watch_services(app))

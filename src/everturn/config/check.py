@@ -225,7 +225,9 @@ def _check_oidc(oidc: OidcTable, config: Config, reader: ConfigDecoder) -> None:
     roles = [(("role",), oidc.role), *((("roles", value), role) for value, role in oidc.roles.items())]
     for place, role in roles:
         if role == "operator":
-            reader.add_problem(("auth", "oidc", *place), "a token makes nobody an operator; an owner is the most")
+            reader.add_problem(
+                ("auth", "oidc", *place), "a token cannot grant the role operator; the highest role is owner"
+            )
 
 
 def _check_models(config: Config, reader: ConfigDecoder) -> None:
@@ -453,5 +455,5 @@ def unresolved_references(config: Config, environ: Mapping[str, str]) -> list[st
     values.append(("store.encryption.keyring", encryption.keyring))
     values += [(f"store.encryption.master_keys[{n}]", key) for n, key in enumerate(encryption.master_keys)]
     for key, text in values:
-        problems += [f"{key}: there is nothing here for {reference}" for reference in text.missing(environ)]
+        problems += [f"{key}: {reference} is not set" for reference in text.missing(environ)]
     return problems

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
@@ -34,6 +35,14 @@ class EnvironmentValue(str):
     __slots__ = ()
 
 
+@cache
+def _describe(kind: type) -> inspect.StructType:
+    """Describe the fields of a Struct: once, because a start reads the configuration more than once."""
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return info
+
+
 class ConfigDecoder:
     """Decodes a tree; `troubles` has its problems."""
 
@@ -47,8 +56,7 @@ class ConfigDecoder:
 
     def struct(self, kind: type[S], table: Mapping[str, Any], path: KeyPath = ()) -> S | None:
         """Decode a table into a Struct; None when something in it is invalid."""
-        info = inspect.type_info(kind)
-        assert isinstance(info, inspect.StructType)
+        info = _describe(kind)
         before = len(self.problems)
         decoded: dict[str, Any] = {}
         fields = {field.name: field for field in info.fields if (*path, field.name) not in SET_IN_OTHER_TABLE}

@@ -1,13 +1,14 @@
-"""Configured inbound hooks: reads and checks `[hooks.NAME]`."""
+"""Inbound hooks of the configuration: reads and checks `[hooks.NAME]`, and those that administrators have stored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest
 from everturn.config.schema import Config, HookTable
 from everturn.core.accounts import LOCAL
+from everturn.core.settings import HookSettings, Setting
 from everturn.errors import ConfigError
 from everturn.inbound_hooks.hook import InboundHook, check_hook
 
@@ -69,3 +70,33 @@ def read_hooks(config: Config, environ: Mapping[str, str]) -> list[InboundHook]:
         ConfigError: a secret is not there.
     """
     return [read_hook(name, table, environ) for name, table in config.hooks.items()]
+
+
+def stored_hook(row: Setting, body: HookSettings, secret: str, agents: Collection[str]) -> InboundHook:
+    """The hook of a setting; `agents` are those that there are.
+
+    Raises:
+        ConfigError: it is invalid, or its agent was deleted.
+    """
+    if body.agent and body.agent not in agents:
+        raise ConfigError(
+            f"settings: hooks.{row.name}.agent: there is no agent {body.agent!r}; {nearest(body.agent, tuple(agents))}"
+        )
+    hook = InboundHook(
+        name=row.name,
+        scheme=body.scheme,
+        secrets=(secret,) if secret else (),
+        tenant=body.tenant,
+        text=body.text,
+        agent=body.agent,
+        session=body.session,
+        when=body.when,
+        fields=body.fields,
+        by=body.by,
+        priority=body.priority,
+    )
+    try:
+        check_hook(hook)
+    except ConfigError as error:
+        raise ConfigError(f"settings: hooks.{row.name}: {error}") from None
+    return hook

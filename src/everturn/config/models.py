@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from everturn.config.schema import ModelTable
 from everturn.core.chunks import Chunk
+from everturn.core.file_uploads import AccountUploads, uploads_of
 from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
 from everturn.core.rate_limits import RateLimit
@@ -43,6 +44,11 @@ class ConfiguredModel:
     def modality(self) -> Modality:
         """What the model is for."""
         return modality_of(self._model)
+
+    @property
+    def uploads(self) -> tuple[AccountUploads, ...]:
+        """The accounts to which it uploads files."""
+        return uploads_of(self._model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""
@@ -88,6 +94,7 @@ def make_model(
         price=table.price,
         window=table.window,
         tool_format=table.tool_format,
+        upload_above=table.upload_above,
         retry=table.retry,
         rate_limit=limits.get(table.rate_limit),
         rate_limit_name=table.rate_limit,

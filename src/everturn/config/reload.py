@@ -15,15 +15,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from everturn.access.server_context import ServerContext
 from everturn.base_app import BaseApp
 from everturn.config.build import ensure_accounts, refresh_agents
 from everturn.config.hooks import read_hooks
 from everturn.config.layers import SYSTEM_FILE, user_file
 from everturn.config.load import LoadedConfig, load_config
+from everturn.config.mcp_logins import open_logins
 from everturn.config.schedules import apply_schedules
 from everturn.config.settings_reload import SIGNAL, StoredSettings
 from everturn.errors import ConfigError, StoreUnavailable
+from everturn.inbound_hooks.hook import InboundHook
 from everturn.running.permissions import Permissions
 
 log = logging.getLogger(__name__)
@@ -62,7 +66,9 @@ class ConfigReloader:
 
     async def open_settings(self, key_file: Path | None = None) -> None:
         """Apply what administrators have stored, now and whenever it changes; `key_file` has the key of its secrets."""
+        await open_logins(self._app, self.files, self._environ, key_file)
         if not self.files.config.settings.editable:
+            self._app.permissions.release()
             return
         settings = StoredSettings(self, self._app, self._environ, key_file)
         await settings.open()
@@ -78,7 +84,13 @@ class ConfigReloader:
         async with self._lock:
             try:
                 await self.settings.read()
-                self._apply(await self._with_settings(self.files))
+                new = await self._with_settings(self.files)
+                # First, and by themselves: a denial applies whatever is wrong with another setting.
+                self._app.permissions.replace(new.rules)
+                self._app.permissions.release()
+                self.loaded = replace(self.loaded, rules=new.rules)
+                self._apply(new)
+                self._replace_hooks(read_hooks(self.files.config, self._environ))
             except (ConfigError, StoreUnavailable) as error:
                 log.error("the settings were not changed: %s", error)
 
@@ -92,7 +104,14 @@ class ConfigReloader:
         self.settings.problems = applied.problems
         self.settings.install_models(applied)
         self.settings.install_servers(applied)
+        self.settings.read_hooks(applied)
         return applied.loaded
+
+    def _replace_hooks(self, hooks: list[InboundHook]) -> None:
+        """Make the hooks of the files, and those of the settings, the ones that there are."""
+        if self._context is not None:
+            stored = self.settings.hooks if self.settings is not None else ()
+            self._context.inbound_hooks.replace_all([*hooks, *stored])
 
     async def watch_settings(self, pause: float = SETTINGS_PAUSE) -> None:
         """Apply changes of other processes: at once when they signal, and otherwise after a pause; until cancelled."""
@@ -139,8 +158,7 @@ class ConfigReloader:
             async with self._lock:
                 self._apply(await self._with_settings(new))
                 self.files = new
-            if self._context is not None:
-                self._context.inbound_hooks.replace_all(hooks)
+                self._replace_hooks(hooks)
             if self._context is not None:
                 await ensure_accounts(self._context.accounts, new, self._app.clock.now())
                 await apply_schedules(self._context.schedules, new.config, old.config)

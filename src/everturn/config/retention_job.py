@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from everturn.base_app import BaseApp
 from everturn.chat import Chat
+from everturn.chat.erase_session import erase_session
 from everturn.errors import SessionBusy, UnknownSession
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ async def erase_expired(app: BaseApp) -> int:
     erased, sharing = 0, app.store.sharing
     for session in await sharing.expired(app.clock.now()):
         try:
-            await app.store.erase(session)
+            await erase_session(app, session)
             erased += 1
         except UnknownSession:  # its first message was never sent
             pass

@@ -18,7 +18,7 @@ from everturn.core.schedules import CatchUp, Overlap
 from everturn.core.webhooks import WEBHOOK_EVENTS, WebhookEvent
 from everturn.inbound_hooks.hook import MAX_BYTES, MOST_BYTES, Action
 from everturn.inbound_hooks.signatures import Scheme
-from everturn.mcp.config import Annotation
+from everturn.mcp.config import Annotation, Login
 from everturn.models.prices import Price
 from everturn.models.retry import RetryPolicy
 
@@ -128,6 +128,8 @@ class ModelTable(Struct, frozen=True):
     price: Price | None = None
     window: Annotated[int, Meta(ge=1)] | None = None
     tool_format: str = ""
+    # bytes; larger images and PDF files are uploaded to the vendor once. Unset: every request has them inline.
+    upload_above: Annotated[int, Meta(ge=0)] | None = None
     params: dict[str, Any] = {}
     retry: RetryPolicy | None = None
     fallback: tuple[str, ...] = ()  # vendor:model, or names under [models]: asked in this order when it has failed
@@ -282,6 +284,7 @@ class McpTable(Struct, frozen=True):
     cancel: Literal["tell", "leave"] = "tell"
     annotations: dict[str, Annotation] = {}
     auth: Literal["none", "oauth"] = "none"
+    login: Login = ""  # whose an OAuth login is; "": each person's own on a server, one for all in a terminal
     insecure: bool = False
     login_hosts: tuple[str, ...] = ()
     type: str = ""

@@ -6,7 +6,8 @@ The key comes from the first of these that there is:
     [auth] signing_keys     derived from the first; the others still open what they sealed
     a store in a file       a key in a file of its own beside it, which only its owner can read; made on first use
 
-A sealed secret is bound to its scope, kind and name as associated data: copied to another row, it does not open.
+A sealed secret is bound to its place as associated data, a setting to its scope, kind and name: copied to another row, it
+does not open.
 """
 
 from __future__ import annotations
@@ -47,8 +48,7 @@ class SecretBox:
 
     def seal(self, secret: str, setting: Setting) -> bytes:
         """Encrypt the secret of a setting."""
-        nonce = os.urandom(_NONCE)
-        return self._first + nonce + self._ciphers[self._first].encrypt(nonce, secret.encode(), _bind(setting))
+        return self.encrypt(secret, _place(setting))
 
     def open(self, setting: Setting) -> str:
         """Decrypt the secret of a setting.
@@ -56,20 +56,31 @@ class SecretBox:
         Raises:
             ConfigError: its key is not configured any more, or it was changed or moved here.
         """
-        from cryptography.exceptions import InvalidTag
-
-        sealed = setting.secret
-        cipher = self._ciphers.get(sealed[:_HEADER])
-        try:
-            if cipher is None:
-                raise InvalidTag
-            nonce = sealed[_HEADER : _HEADER + _NONCE]
-            return SecretStr(cipher.decrypt(nonce, sealed[_HEADER + _NONCE :], _bind(setting)).decode())
-        except InvalidTag:
+        secret = self.decrypt(setting.secret, _place(setting))
+        if secret is None:
             raise ConfigError(
                 f"the secret of {setting.kind} {setting.name!r} does not decrypt: the key that it was encrypted with is "
                 "gone, or the row was changed; enter it again"
-            ) from None
+            )
+        return SecretStr(secret)
+
+    def encrypt(self, secret: str, place: Sequence[str]) -> bytes:
+        """Encrypt a text for a place: copied to another place, it does not decrypt."""
+        nonce = os.urandom(_NONCE)
+        return self._first + nonce + self._ciphers[self._first].encrypt(nonce, secret.encode(), _bind(place))
+
+    def decrypt(self, sealed: bytes, place: Sequence[str]) -> str | None:
+        """Decrypt; None: its key is not configured any more, or it was changed or moved here."""
+        from cryptography.exceptions import InvalidTag
+
+        cipher = self._ciphers.get(sealed[:_HEADER])
+        if cipher is None:
+            return None
+        nonce = sealed[_HEADER : _HEADER + _NONCE]
+        try:
+            return cipher.decrypt(nonce, sealed[_HEADER + _NONCE :], _bind(place)).decode()
+        except InvalidTag:
+            return None
 
 
 async def open_secret_box(
@@ -110,5 +121,9 @@ def _key_of(file: Path) -> bytes:
     return data.strip()
 
 
-def _bind(setting: Setting) -> bytes:
-    return msgspec.json.encode(["setting", setting.scope, setting.kind, setting.name])
+def _place(setting: Setting) -> tuple[str, ...]:
+    return "setting", setting.scope, setting.kind, setting.name
+
+
+def _bind(place: Sequence[str]) -> bytes:
+    return msgspec.json.encode(list(place))

@@ -18,19 +18,22 @@ from everturn.access.settings_backend import FixedSetting, KeyTest
 from everturn.base_app import BaseApp
 from everturn.config.agents import make_agents
 from everturn.config.available_models import check_vendor_key
+from everturn.config.hooks import stored_hook
 from everturn.config.key_store import KEY_VARIABLES, check_key
 from everturn.config.load import LoadedConfig
 from everturn.config.models import make_model
 from everturn.config.secret_box import SecretBox, open_secret_box
 from everturn.config.stored_mcp import stored_server
-from everturn.config.stored_settings import AppliedSettings, StoredEnvironment, add_settings, key_variable
+from everturn.config.stored_settings import AppliedSettings, StoredEnvironment, add_settings, key_variable, known_agents
 from everturn.core.chunks import Chunk
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
-from everturn.core.settings import McpSettings, McpTrust, Setting, decode_body
+from everturn.core.rules.policy import Rule
+from everturn.core.settings import HookSettings, McpSettings, McpTrust, Setting, decode_body
 from everturn.egress.client import PORTS
 from everturn.egress.policy import EgressPolicy
 from everturn.errors import ConfigError, ModelError
+from everturn.inbound_hooks.hook import InboundHook
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.servers import McpServers
 from everturn.models.registry import find_key, get_model
@@ -86,6 +89,7 @@ class StoredSettings:
         self.secret_problem = "the settings are not read yet"
         self.rows: tuple[Setting, ...] = ()
         self.problems: Mapping[tuple[str, str], str] = {}
+        self.hooks: tuple[InboundHook, ...] = ()
         self._revision = -1
         self._installed: dict[str, tuple[object, ...]] = {}
 
@@ -101,8 +105,9 @@ class StoredSettings:
 
     async def read(self) -> None:
         """Read the settings anew."""
-        self._revision = await self._app.store.settings.revision()
+        revision = await self._app.store.settings.revision()
         self.rows = tuple(await self._app.store.settings.current())
+        self._revision = revision  # only now: what failed halfway is read again
 
     async def has_changed(self) -> bool:
         """Return whether another process has changed a setting since the last read."""
@@ -142,6 +147,15 @@ class StoredSettings:
                 specs.append(stored_server(applied.loaded.config, row, body, values))
                 trusted[row.name] = body.trust
         source.replace_servers(specs, trusted)
+
+    def read_hooks(self, applied: AppliedSettings) -> None:
+        """Make the inbound hooks of the settings those of `hooks`; one without a secret would accept anything."""
+        agents, hooks = known_agents(applied.loaded, applied.rows), list[InboundHook]()
+        for row in applied.rows:
+            if row.kind == "hook" and row.secret:
+                body: HookSettings = decode_body(row)
+                hooks.append(stored_hook(row, body, applied.keys[key_variable(row)], agents))
+        self.hooks = tuple(hooks)
 
     def _models(self, applied: AppliedSettings) -> dict[str, tuple[tuple[object, ...], Callable[[], Model]]]:
         """Return each model that settings define or give a key, with what it depends on and how it is made."""
@@ -198,6 +212,10 @@ class StoredSettings:
             for name, table in files.config.mcp.items()
         ]
         found += [
+            FixedSetting("hook", name, table.scheme, str(files.tree.where(("hooks", name))))
+            for name, table in files.config.hooks.items()
+        ]
+        found += [
             FixedSetting("agent", name, table.model, str(files.tree.where(("agents", name))))
             for name, table in files.config.agents.items()
         ]
@@ -206,6 +224,10 @@ class StoredSettings:
             for variable, vendor in KEY_VARIABLES.items()
             if find_key(variable, self._environ)
         ]
+
+    def fixed_rules(self) -> Sequence[Rule]:
+        """Return the permission rules of the files."""
+        return self._reloader.files.rules
 
     def vendors(self) -> list[str]:
         """Return the vendors whose keys can be stored."""
@@ -228,7 +250,9 @@ class StoredSettings:
         """
         if self._box is None:
             raise ConfigError(self.secret_problem)
-        return replace(setting, secret=self._box.seal(secret if setting.kind == "mcp" else check_key(secret), setting))
+        return replace(
+            setting, secret=self._box.seal(secret if setting.kind in ("mcp", "hook") else check_key(secret), setting)
+        )
 
     async def check(self, rows: Sequence[Setting]) -> None:
         """Check what would apply with these settings; nothing changes.

@@ -35,7 +35,12 @@ def stored_server(config: Config, row: Setting, body: McpSettings, values: Mappi
         except AddressRefused as error:
             raise ConfigError(f"settings: mcp.{row.name}.url: {error}; or `allow` under [settings]") from None
         return ServerSpec(
-            row.name, url=body.url, headers=dict(values), auth=body.auth, allow=tuple(config.settings.allow)
+            row.name,
+            url=body.url,
+            headers=dict(values),
+            auth=body.auth,
+            login=(body.login or "user") if body.auth == "oauth" else "",
+            allow=tuple(config.settings.allow),
         )
     program = config.settings.programs.get(body.program)
     if program is None:

@@ -1,8 +1,9 @@
 """Stored settings as a layer of the configuration: beneath the files, which win.
 
-A model or an agent of a file is fixed: a stored one of the same name is left out. Rules are in files alone. Each stored
-setting has a type of its own (core/settings.py), which names no module, no file and no variable; a secret gets into a table
-by reference, to a variable that exists in `StoredEnvironment` alone and in no process.
+A model or an agent of a file is fixed: a stored one of the same name is left out. Stored rules are added to those of the
+files, and revoke none of their denials. Each stored setting has a type of its own (core/settings.py), which names no
+module, no file and no variable; a secret gets into a table by reference, to a variable that exists in
+`StoredEnvironment` alone and in no process.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from everturn.config.agents import ASSISTANT
 from everturn.config.check import check_config
 from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import ConfigProblems, SourcePosition
+from everturn.config.hooks import stored_hook
 from everturn.config.layers import ConfigLayer, merge
 from everturn.config.load import LoadedConfig
 from everturn.config.schema import Config
 from everturn.config.secret_box import SecretBox
 from everturn.config.stored_mcp import stored_server
-from everturn.core.settings import AgentSettings, McpSettings, ModelSettings, Setting, decode_body
+from everturn.core.rules.policy import Rule
+from everturn.core.settings import AgentSettings, HookSettings, McpSettings, ModelSettings, Setting, decode_body
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError
 from everturn.models.vendors import VENDORS
+from everturn.permissions.stored_rules import UNREADABLE_RULE, read_stored_rules
 
 SOURCE: Final = "settings"
 """The position of what is stored, in texts about the configuration."""
@@ -63,14 +67,17 @@ class AppliedSettings(Struct, frozen=True):
 
 
 def add_settings(loaded: LoadedConfig, rows: Sequence[Setting], box: SecretBox | None) -> AppliedSettings:
-    """Return a configuration with the settings that are valid; one that is not is left out, and the reason is told."""
+    """Return a configuration with the settings that are valid; one that is not is left out, and the reason is told.
+
+    Rules that cannot be read are replaced by one that asks about every call: one of them may have denied it.
+    """
     keys, problems = open_secrets(rows, box)
     usable = [row for row in rows if (row.kind, row.name) not in problems and not is_fixed(loaded, row)]
     try:
         return AppliedSettings(merge_settings(loaded, usable), tuple(usable), problems, keys)
     except ConfigError:
         pass
-    order = {"key": 0, "model": 1, "agent": 2, "mcp": 3}
+    order = {"key": 0, "rules": 1, "model": 2, "agent": 3, "mcp": 4, "hook": 5}
     valid: list[Setting] = []
     for row in sorted(usable, key=lambda row: order[row.kind]):
         try:
@@ -78,13 +85,22 @@ def add_settings(loaded: LoadedConfig, rows: Sequence[Setting], box: SecretBox |
             valid.append(row)
         except ConfigError as error:
             problems[row.kind, row.name] = str(error)
-    return AppliedSettings(merge_settings(loaded, valid), tuple(valid), problems, keys)
+    merged = merge_settings(loaded, valid)
+    if any(kind == "rules" for kind, _ in problems):
+        merged = msgspec.structs.replace(merged, rules=(*merged.rules, UNREADABLE_RULE))
+    return AppliedSettings(merged, tuple(valid), problems, keys)
 
 
 def is_fixed(loaded: LoadedConfig, row: Setting) -> bool:
     """Return whether a file has something of this name, which wins."""
-    tables = {"model": loaded.config.models, "agent": loaded.config.agents, "mcp": loaded.config.mcp}
+    config = loaded.config
+    tables = {"model": config.models, "agent": config.agents, "mcp": config.mcp, "hook": config.hooks}
     return row.name in tables.get(row.kind, ())
+
+
+def known_agents(loaded: LoadedConfig, rows: Sequence[Setting]) -> set[str]:
+    """Return the names of the agents of the files and of settings; without any, that of the plain assistant."""
+    return {*loaded.config.agents, *(row.name for row in rows if row.kind == "agent")} or {ASSISTANT}
 
 
 def open_secrets(rows: Sequence[Setting], box: SecretBox | None) -> tuple[dict[str, str], dict[Place, str]]:
@@ -120,9 +136,12 @@ def merge_settings(loaded: LoadedConfig, rows: Sequence[Setting]) -> LoadedConfi
         if row.kind == "mcp":
             body: McpSettings = decode_body(row)
             stored_server(loaded.config, row, body, dict.fromkeys(body.values, ""))
-    tree = _tree(loaded, rows)
+        elif row.kind == "hook":
+            hook: HookSettings = decode_body(row)
+            stored_hook(row, hook, "", known_agents(loaded, rows))
+    tree, rules = _tree(loaded, rows), _rules(rows)
     if not tree:
-        return loaded
+        return msgspec.structs.replace(loaded, rules=(*loaded.rules, *rules)) if rules else loaded
     places = {path: SourcePosition(SOURCE) for path in _paths(tree, ())}
     whole = merge([ConfigLayer(loaded.tree.values, loaded.tree.places), ConfigLayer(tree, places)])
     whole = msgspec.structs.replace(whole, files=loaded.tree.files, texts=loaded.tree.texts)
@@ -133,7 +152,11 @@ def merge_settings(loaded: LoadedConfig, rows: Sequence[Setting]) -> LoadedConfi
     checked = check_config(config, reader)
     if reader.problems:
         raise ConfigProblems(reader.problems)
-    return LoadedConfig(config, whole, checked.rules, checked.systems, checked.agent_rules, checked.prompts)
+    return LoadedConfig(config, whole, (*checked.rules, *rules), checked.systems, checked.agent_rules, checked.prompts)
+
+
+def _rules(rows: Sequence[Setting]) -> list[Rule]:
+    return [rule for row in rows if row.kind == "rules" for rule in read_stored_rules(decode_body(row))]
 
 
 def _tree(loaded: LoadedConfig, rows: Sequence[Setting]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from everturn.config.load import LoadedConfig
 from everturn.config.modules import load_module
@@ -78,7 +79,7 @@ def create_tools(loaded: LoadedConfig, environ: Mapping[str, str], is_personal: 
     if folders:
         _snapshots(folders, configured, environ)
     if loaded.config.mcp:
-        configured.tools.append(_servers(loaded, environ))
+        configured.tools.append(_servers(loaded, environ, is_personal))
     configured.plugins += create_plugins(loaded, environ)
     return configured
 
@@ -192,12 +193,13 @@ def _snapshots(folders: dict[str, Path], brought: ConfiguredTools, environ: Mapp
     brought.plugins.append(FileSnapshots(folders, store_dir=state_folder(environ) / "snapshots" / name))
 
 
-def _servers(loaded: LoadedConfig, environ: Mapping[str, str]) -> Any:
+def _servers(loaded: LoadedConfig, environ: Mapping[str, str], is_personal: bool) -> Any:
     """Create the operator's MCP servers: naming them in this file means trusting them."""
     if find_spec("mcp") is None:
         raise ConfigError("[mcp] needs the mcp library: pip install 'everturn[mcp]'")
     from everturn.mcp import McpServers
     from everturn.mcp.config import ServerSpec, read_servers
+    from everturn.mcp.login_store import DeferredLogins
     from everturn.mcp.servers import QUICK_START_TIMEOUT
 
     specs_by_name: dict[str, ServerSpec | ConfigError] = {}
@@ -210,8 +212,13 @@ def _servers(loaded: LoadedConfig, environ: Mapping[str, str]) -> Any:
             continue
         if isinstance(spec, ConfigError):
             raise ConfigError(f"{loaded.tree.where(('mcp', name))}: {spec}")
+        if spec.auth == "oauth" and not spec.login:  # a server has several users, a terminal has one
+            spec = replace(spec, login="shared" if is_personal else "user")
         specs.append(spec)
-    return McpServers(specs, timeout=QUICK_START_TIMEOUT, tokens=state_folder(environ) / "mcp-tokens")
+    tokens = state_folder(environ) / "mcp-tokens"
+    return McpServers(
+        specs, timeout=QUICK_START_TIMEOUT, tokens=tokens, logins=None if is_personal else DeferredLogins()
+    )
 
 
 def stored_servers(environ: Mapping[str, str]) -> Any:
@@ -219,11 +226,12 @@ def stored_servers(environ: Mapping[str, str]) -> Any:
     if find_spec("mcp") is None:
         return None
     from everturn.mcp import McpServers
+    from everturn.mcp.login_store import DeferredLogins
     from everturn.mcp.servers import QUICK_START_TIMEOUT
     from everturn.mcp.trust import StoredTrust
 
     folder = state_folder(environ) / "mcp-tokens" / "settings"
-    return McpServers((), trust=StoredTrust(), timeout=QUICK_START_TIMEOUT, tokens=folder)
+    return McpServers((), trust=StoredTrust(), timeout=QUICK_START_TIMEOUT, tokens=folder, logins=DeferredLogins())
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:

@@ -6,6 +6,7 @@ Workers that share a socket are separate processes; an environment variable pass
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from typing import Any, Final
 
@@ -13,11 +14,13 @@ from everturn.app import App
 from everturn.config.build import app_factory, configured_telemetry
 from everturn.config.load import load_config
 from everturn.config.models import default_model
-from everturn.config.reload import ConfigReloader
+from everturn.config.reload import SETTINGS_PAUSE, ConfigReloader
 from everturn.config.retention_job import erase_temporary_sessions, run_maintenance
+from everturn.errors import StoreUnavailable
 from everturn.telemetry import logs
 from everturn.telemetry.service_gauges import watch_services
 
+log = logging.getLogger(__name__)
 FILE: Final = "EVERTURN_CONFIG"
 TARGET: Final = "everturn.config.worker:make"
 _tasks: set[asyncio.Task[None]] = set()  # asyncio may collect a task without a reference
@@ -34,10 +37,18 @@ def make(**ports: Any) -> App:
     logs.setup(loaded.config.telemetry.logs, loaded.config.telemetry.level.upper())
     app = app_factory(loaded, model, os.environ, configured_telemetry(loaded, os.environ))(**ports)
     reloading = ConfigReloader(loaded, app, None, model, named)
+    if loaded.config.settings.editable:
+        app.permissions.hold()  # unfinished turns continue before the stored rules are read
     loop = asyncio.get_running_loop()
 
     async def follow_settings() -> None:
-        await reloading.open_settings()
+        while True:
+            try:
+                await reloading.open_settings()
+                break
+            except StoreUnavailable as error:
+                log.warning("the settings of administrators cannot be read yet, so calls wait: %s", error)
+                await asyncio.sleep(SETTINGS_PAUSE)
         await reloading.watch_settings()
 
     for work in (

@@ -9,7 +9,7 @@ from typing import Any
 from everturn.core.ports import Clock
 from everturn.errors import EngineUnavailable
 
-CLOSED = "the engine was closed before its server took this wake; what was admitted is safe, send it again elsewhere"
+CLOSED = "the engine was closed before its server accepted this wake-up; the message is stored; wake the session through another process"
 
 Send = Callable[[str, float, str], Coroutine[Any, Any, None]]  # (session, seconds from now, key)
 

@@ -3,6 +3,7 @@
 - `signatures`: verifies Standard Webhooks, GitHub and Slack signatures
 - `payload`: decodes a body, looks up fields, fills templates
 - `hook`: the definition of a hook, and its check
+- `call_log`: what became of deliveries, in the audit log
 - `inbound_hooks`: `app.inbound_hooks`: add, list, receive a delivery
 """
 

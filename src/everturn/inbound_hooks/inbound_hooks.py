@@ -2,7 +2,8 @@
 
 A delivery is acknowledged after its command is durable, never before. The idempotency key of the command is the id of
 the delivery, so one that is sent again (the sender saw no answer, a process was killed in between, two processes got
-it) finds the turn that it has started. There is no table of deliveries: the inbox of commands is one.
+it) finds the turn that it has started. There is no table of deliveries: the inbox of commands is one, and the audit log
+shows people the last calls (`call_log`).
 """
 
 from __future__ import annotations
@@ -24,8 +25,18 @@ from everturn.core.events import GateOpened
 from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
 from everturn.core.parts import ContextPart, TextPart
-from everturn.errors import ConfigError, Forbidden, HashMismatch, HookRefused, KeyConflict, UnknownGate, UnknownSession
+from everturn.errors import (
+    ConfigError,
+    EverturnError,
+    Forbidden,
+    HashMismatch,
+    HookRefused,
+    KeyConflict,
+    UnknownGate,
+    UnknownSession,
+)
 from everturn.failpoints import hit_failpoint
+from everturn.inbound_hooks.call_log import CallLog
 from everturn.inbound_hooks.hook import InboundHook, check_hook, check_secrets
 from everturn.inbound_hooks.payload import context_text, decode_payload, fill_key, fill_text, look_up, matches
 from everturn.inbound_hooks.signatures import REFUSED, verify_delivery
@@ -66,6 +77,7 @@ class InboundHooks:
     def __init__(self, app: BaseApp) -> None:
         self._app = app
         self._hooks: dict[str, InboundHook] = {}
+        self.calls = CallLog(app)
         # Called before a turn is started; a server counts turns against the limits of the tenant here.
         self.count_turn: Callable[[str, str], Awaitable[None]] | None = None
 
@@ -113,6 +125,19 @@ class InboundHooks:
         hook = self._hooks.get(name)
         if hook is None:
             raise HookRefused(REFUSED, "there is no such hook")
+        try:
+            receipt = await self._receive(hook, headers, body)
+        except HookRefused as error:
+            await self.calls.record_refusal(hook, error.reason)
+            raise
+        except EverturnError as error:
+            await self.calls.record_refusal(hook, str(error))
+            raise
+        await self.calls.record(hook, receipt.outcome, receipt.session, receipt.turn, receipt.is_new)
+        return receipt
+
+    async def _receive(self, hook: InboundHook, headers: Mapping[str, str], body: bytes) -> HookReceipt:
+        name = hook.name
         if len(body) > hook.max_bytes:
             raise ConfigError(f"a delivery has at most {hook.max_bytes:,} bytes (hooks.{name}.max_bytes)")
         try:

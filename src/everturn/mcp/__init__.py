@@ -16,8 +16,14 @@ Modules, in the order of the flow:
 - `stdio_bridge`: those messages as the streams of the `mcp` library
 - `http`: the streams of a server over HTTP, with limits and an egress policy
 - `logs`: sanitizes the log records of the libraries
-- `oauth`: OAuth tokens, and the login in a browser
+- `published_tools`: the tools of a server as tools of turns
+- `personal_connections`: a server to which each person connects with their own login
+- `oauth`: OAuth tokens on requests, and the login in a browser
+- `token_storage`: the tokens of one login
+- `login_store`: where the logins of people are
+- `login_redirect`: how the browser comes back from a login
 - `login`: logins under way, for user interfaces
+- `revocation`: revokes the tokens of a login that ends
 - `tool_list`: validation, limits and names of listed tools
 - `offers`: validation, limits and conversion of prompts and resources
 - `offer_requests`: lists the prompts and resources of a server, and gets one

@@ -35,6 +35,10 @@ Annotation = Literal["read_only", "idempotent", "at_most_once"]
 """What the configuration says a repeated call of a tool does, whatever the server's own annotations claim."""
 
 
+Login = Literal["", "user", "shared"]
+"""Whose an OAuth login is: each person's own, or the installation's. "": `user` on a server, `shared` elsewhere."""
+
+
 class ServerSpec(Struct, frozen=True):
     """An MCP server: a program to start (`command`), or an address to connect to (`url`).
 
@@ -53,6 +57,7 @@ class ServerSpec(Struct, frozen=True):
     cancel: Literal["tell", "leave"] = "tell"  # whether a cancelled call is cancelled at the server, too
     annotations: dict[str, Annotation] = {}  # overrides what the server's annotations say about repeating a tool
     auth: Literal["none", "oauth"] = "none"
+    login: Login = ""  # whose the login is, with auth = "oauth"
     insecure: bool = False  # plain http to another machine
     # host:port of an authorization server in the internal network; others must be public, with https
     login_hosts: tuple[str, ...] = ()
@@ -68,6 +73,10 @@ class ServerSpec(Struct, frozen=True):
             raise ConfigError(f"server {self.name} needs either a command (a program to start) or a url, and not both")
         if not 0 < self.timeout <= MAX_TIMEOUT:
             raise ConfigError(f"server {self.name}: timeout is in seconds, above 0 and at most {MAX_TIMEOUT:g}")
+        if self.login and self.auth == "none":
+            raise ConfigError(
+                f'server {self.name}: login needs auth = "oauth"; without it, there is nothing to log in to'
+            )
         _check_program(self) if self.command else _check_address(self)
 
     @property
@@ -77,6 +86,11 @@ class ServerSpec(Struct, frozen=True):
         headers = {key.lower(): hash_values(value) for key, value in self.headers.items()}
         more = (self.login_hosts,) if self.login_hosts else ()
         return hash_values("launch", self.command, self.args, env, self.folder, self.url, headers, *more)
+
+    @property
+    def is_per_person(self) -> bool:
+        """Whether each person logs in, and calls use the login of the person who started the turn."""
+        return self.auth == "oauth" and self.login == "user"
 
     @property
     def folder(self) -> str:
@@ -180,6 +194,7 @@ class _ServerEntry(Struct, forbid_unknown_fields=True):
     cancel: Literal["tell", "leave"] = "tell"
     annotations: dict[str, Annotation] = {}
     auth: Literal["none", "oauth"] = "none"
+    login: Login = ""
     insecure: bool = False
     login_hosts: list[str] = []
     type: str = ""
@@ -218,6 +233,7 @@ def _spec(path: Path, key: str, name: str, table: Any, environ: Mapping[str, str
             entry.cancel,
             entry.annotations,
             entry.auth,
+            entry.login,
             entry.insecure,
             tuple(entry.login_hosts),
             source_line=_written_line(entry, entry.cwd if "${" in entry.cwd else folder),

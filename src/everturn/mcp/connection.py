@@ -10,22 +10,23 @@ import asyncio
 import importlib
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject
 from everturn.core.ports import ToolContext
-from everturn.errors import ConfigError, EverturnError, NeedsLogin, ToolError, leaf_errors
+from everturn.errors import ConfigError, NeedsLogin, ToolError, leaf_errors
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import CLOSED, SessionEvents
 from everturn.mcp.in_flight_calls import InFlightCalls, error_text, is_closed
 from everturn.mcp.offer_requests import OfferRequests
 from everturn.mcp.subprocess import ServerProcess
-from everturn.mcp.tool import ChangedTool, ServerTool
-from everturn.mcp.tool_list import ListedTool, assign_tool_names
-from everturn.mcp.trust import Trust, tool_hash
+from everturn.mcp.token_storage import TokenStorage
+from everturn.mcp.tool import LoginRequired, ServerTool
+from everturn.mcp.tool_list import ListedTool
+from everturn.mcp.trust import Trust
 
 if TYPE_CHECKING:
     from everturn.mcp.session import McpSession
@@ -39,6 +40,10 @@ STEADY: Final = 5.0  # seconds that a connection must have lasted to reset that 
 WATCH: Final = 30.0  # seconds without news after which the server is probed
 DEBOUNCE: Final = 0.1  # seconds in which several tool list changes count as one
 RECONNECT: Final = 10.0  # seconds that a call waits for a server to reconnect
+
+
+ToolListUpdate = Callable[[list[ListedTool], bool], Awaitable[str]]
+"""Takes the tools that a connection has listed, and whether their calls can be resumed; returns a problem, or ""."""
 
 
 class ServerStatus(Struct, frozen=True):
@@ -72,20 +77,17 @@ class ServerConnection(SessionEvents):
     def __init__(
         self,
         spec: ServerSpec,
-        servers: Sequence[str],
         trust: Trust,
-        publish: Callable[[str, Sequence[ServerTool]], None],
-        tokens: Any = None,
+        update: ToolListUpdate,
+        tokens: TokenStorage | None = None,
     ) -> None:
-        self.spec, self._servers, self._trust, self._publish, self._tokens = spec, servers, trust, publish, tokens
+        self.spec, self._trust, self._update, self._tokens = spec, trust, update, tokens
         self.calls, self.offers = InFlightCalls(self), OfferRequests(self)
         self.session: McpSession | None = None
-        self.listed: list[ListedTool] = []
         self.connections, self.most_connections = 0, 0  # now, and at most so far: never above one
         self._state: ServerState = "connecting"
         self._reason, self._since, self._connects = "", time.time(), 0
         self._problems: list[str] = []
-        self._tools: list[ServerTool] = []
         self._title, self._version = "", ""
         self._child: ServerProcess | None = None
         self._why = ""  # why the connection has ended; "": it has not
@@ -96,15 +98,20 @@ class ServerConnection(SessionEvents):
     # For the source and the calls ------------------------------------------------------------------------------------
 
     @property
+    def needs_login(self) -> bool:
+        """Whether the server accepts no token that there is."""
+        return self._state == "needs_login"
+
+    @property
     def status(self) -> ServerStatus:
-        """The current status."""
+        """The current status, without the tools."""
         return ServerStatus(
             self.spec.name,
             self._state,
             self._reason,
             self._since,
-            tuple(tool.spec.name for tool in self._tools),
-            tuple(tool.spec.name for tool in self._tools if isinstance(tool, ChangedTool)),
+            (),
+            (),
             tuple(self._problems),
             self._title,
             self._version,
@@ -112,11 +119,6 @@ class ServerConnection(SessionEvents):
             self._connects,
             self._child.stderr if self._child is not None else "",
         )
-
-    @property
-    def tools(self) -> Sequence[ServerTool]:
-        """The tools that it publishes."""
-        return self._tools
 
     async def call(
         self,
@@ -139,6 +141,8 @@ class ServerConnection(SessionEvents):
         try:
             async with asyncio.timeout(timeout):
                 while self.session is None:
+                    if self._state == "needs_login" and self.spec.is_per_person:
+                        raise LoginRequired(f"server {self.spec.name}: {self._reason}")
                     if self._state in ("untrusted", "needs_login", "failed"):
                         raise ToolError(f"server {self.spec.name} cannot be used: {self._reason}")
                     turned = self._state_changed
@@ -182,6 +186,10 @@ class ServerConnection(SessionEvents):
         """The server requires authentication."""
         self._set_state("needs_login", f"{why}; log in, or put what it wants into its headers")
         self.connection_lost(why)
+
+    def _login_refused(self, text: str) -> None:
+        self._set_state("needs_login", text)
+        self.connection_lost(text)
 
     async def answer_request(self, method: str, params: JsonObject) -> JsonObject:
         """Answer a request of the server during a call."""
@@ -237,7 +245,7 @@ class ServerConnection(SessionEvents):
                 raise ConfigError(
                     "it requires a login, and there is no folder for tokens: McpServers(…, tokens='folder')"
                 )
-            auth = auth_for(self.spec, self._tokens)
+            auth = auth_for(self.spec, self._tokens, self._login_refused)
         async with library.open_session(self.spec, self, self._started, auth) as session:
             await self._list(session)
             self._note_identity(session)
@@ -288,28 +296,10 @@ class ServerConnection(SessionEvents):
             self.tools_changed()  # the list may have changed while there was no subscription
 
     async def _list(self, session: McpSession) -> None:
-        """List the tools, and publish them if they differ from the previous list."""
+        """List the tools."""
         listed, self._problems = await session.tools()
-        hashes = {
-            tool_info.name: tool_hash(tool_info.name, tool_info.description, tool_info.schema, tool_info.annotations)
-            for tool_info in listed
-        }
-        trusted = await asyncio.to_thread(self._trust.tools, self.spec.name, hashes)
-        names = assign_tool_names(self.spec.name, [tool_info.name for tool_info in listed], self._servers)
-        tools = [
-            ServerTool(self, self.spec, tool_info, names[tool_info.name], resumable=session.is_modern)
-            if tool_info.name in trusted
-            else ChangedTool(self, self.spec, tool_info, names[tool_info.name])
-            for tool_info in listed
-        ]
-        is_changed = [tool.spec for tool in tools] != [tool.spec for tool in self._tools]
-        self.listed = listed
-        if is_changed:
-            self._tools = tools
-            try:
-                self._publish(f"mcp:{self.spec.name}", tools)
-            except EverturnError as error:  # a name that another tool has; the previous tools stay published
-                self._problems.append(str(error))
+        if problem := await self._update(listed, session.is_modern):
+            self._problems.append(problem)
 
     def _started(self, child: ServerProcess) -> None:
         self._child = child

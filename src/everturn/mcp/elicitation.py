@@ -175,7 +175,7 @@ def next_round(result: JsonObject, before: ElicitationRound | None) -> Elicitati
         elif method in (ELICIT, SAMPLE, ROOTS):
             requests.append(ElicitationRequest(f"r{number}.{key}", cast("str", method), plain_params))
         else:
-            return f"it asks for {str(method)[:50]!r}, which nobody here can do"
+            return f"it asks for {str(method)[:50]!r}, which is not supported"
     if len(requests) > 2 * MOST_QUESTIONS:
         return "it asks for too much at once"
     if not isinstance(state, str | None) or (state is None and not rows):

@@ -40,13 +40,15 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         limits = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20)
         self._inner = httpx2.AsyncHTTPTransport(limits=limits)
         self._events, self._sending, self._has_login = events, sending, spec.auth != "none"
-        self._policy, self._own = login_policy(spec), EgressClient([spec.url])
+        self._policy, self._own, self._url = login_policy(spec), EgressClient([spec.url]), httpx2.URL(spec.url)
         self._guard = EgressPolicy(spec.allow, ports=PORTS) if spec.allow is not None else None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         # The size of a compressed body is known only when it is too late.
         request.headers["accept-encoding"] = "identity"
-        sending = self._sending.get() if request.method == "POST" else None
+        # A token is renewed while the call waits: that request does not send it.
+        is_message = request.method == "POST" and request.url == self._url
+        sending = self._sending.get() if is_message else None
         if sending is not None:
             sending.is_sent = True
         try:

@@ -35,6 +35,11 @@ class ConnectionOwner(Protocol):
     spec: ServerSpec
     session: McpSession | None
 
+    @property
+    def needs_login(self) -> bool:
+        """Whether the server accepts no token that there is."""
+        ...
+
     async def wait_for_session(self) -> McpSession:
         """Return the session, once there is one."""
         ...
@@ -109,6 +114,9 @@ class InFlightCalls:
             except ToolError:
                 raise
             except Exception as error:
+                if self._connection.needs_login and not sending.is_sent:
+                    self._connection.drop_session(session)
+                    await self._connection.wait_for_session()  # raises, and says who has to log in
                 if self._connection.session is session and not is_closed(error):
                     raise self._refused(tool, error) from None
                 if sending.is_sent or is_last:
@@ -151,7 +159,7 @@ class InFlightCalls:
                     call.news.clear()
                     while call.questions and not task.done():
                         clock.reschedule(None)  # no timeout while a person is asked
-                        await self._answer(tool.server.name, call)
+                        await self._answer(tool.server, call)
                         clock.reschedule(loop.time() + limit)
                 return task.result()
         except TimeoutError:
@@ -166,7 +174,7 @@ class InFlightCalls:
                 task.cancel()
                 await asyncio.wait({task}, timeout=FAREWELL)
 
-    async def _answer(self, server: str, call: _InFlightCall) -> None:
+    async def _answer(self, server: ServerSpec, call: _InFlightCall) -> None:
         request, answered = call.questions[0]
         try:
             reply = await answer_server_request(server, request, call.context)

@@ -4,23 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
 from everturn.core.settings import McpTrust
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, ToolError
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.connection import ServerConnection, ServerStatus
 from everturn.mcp.login import PendingLogins
+from everturn.mcp.login_store import FileLogins, LoginStore, Person
+from everturn.mcp.offer_requests import OfferRequests
 from everturn.mcp.offers import OfferedContent, ServerOffers
-from everturn.mcp.tool import ServerTool
+from everturn.mcp.personal_connections import PersonalConnections
+from everturn.mcp.published_tools import PublishedTools
+from everturn.mcp.token_storage import PersonTokens, SavedTokens, TokenFile, TokenStorage
+from everturn.mcp.tool import ChangedTool, ServerTool
+from everturn.mcp.tool_list import ListedTool
 from everturn.mcp.trust import StoredTrust, ToolFacts, Trust, TrustAll
 
 CLOSING = 5.0  # seconds for all servers to stop
 START_TIMEOUT = 10.0  # seconds for servers to start, so that the first turn of a program has their tools
 QUICK_START_TIMEOUT = 0.7  # the same where a person looks at an empty screen meanwhile
+
+
+class _Server(Struct):
+    """A server that is open: its connection, or those of people, and its published tools."""
+
+    connection: ServerConnection | PersonalConnections
+    published: PublishedTools
+    people: PersonalConnections | None = None
+
+    @property
+    def status(self) -> ServerStatus:
+        """The status, with the published tools."""
+        tools = self.published.tools
+        changed = tuple(tool.spec.name for tool in tools if isinstance(tool, ChangedTool))
+        return replace(self.connection.status, tools=tuple(tool.spec.name for tool in tools), changed=changed)
 
 
 class McpServers:
@@ -30,6 +55,7 @@ class McpServers:
     for, and a slower one publishes its tools when it is connected.
     `trust` decides which servers may be started, and which tools are unchanged; by default servers are trusted because
     code names them, and a tool that changes is not. `tokens` is the folder for the tokens of servers that need a login.
+    `logins` stores those of people, for servers with `login = "user"`; by default they are in that folder, too.
     """
 
     def __init__(
@@ -39,6 +65,7 @@ class McpServers:
         trust: Trust | None = None,
         timeout: float = START_TIMEOUT,
         tokens: str | Path | None = None,
+        logins: LoginStore | None = None,
     ) -> None:
         self.specs = tuple(specs)
         names = [spec.name for spec in self.specs]
@@ -47,11 +74,12 @@ class McpServers:
             raise ConfigError(f"two servers have the name {', '.join(duplicates)}; names must be unique")
         self._trust: Trust = trust if trust is not None else TrustAll()
         self._timeout, self._tokens = timeout, tokens
-        self._connections: dict[str, ServerConnection] = {}
+        self._logins = logins if logins is not None or tokens is None else FileLogins(Path(tokens) / "people")
+        self._connections: dict[str, _Server] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()  # of servers that were removed
         self._publish: Callable[[str, Sequence[Tool]], None] | None = None
-        self.logins = PendingLogins(tokens, self.reconnect)
+        self.logins = PendingLogins(self._storage, self._login_store, self._logged_in)
 
     @property
     def origins(self) -> Sequence[str]:
@@ -61,7 +89,7 @@ class McpServers:
     async def wait_until_open(self) -> None:
         """Wait until the first attempt to connect to each server has succeeded or failed."""
         for link in list(self._connections.values()):
-            await link.first_attempt_done.wait()
+            await link.connection.first_attempt_done.wait()
 
     async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:
         """Start connecting, and wait until every server is connected or has failed, or for `timeout` seconds."""
@@ -72,7 +100,12 @@ class McpServers:
         for spec in self.specs:
             self._connect(spec, publish)
         if self._tasks:
-            waits = [asyncio.create_task(link.first_attempt_done.wait()) for link in self._connections.values()]
+            # What people use is known from earlier connections; nobody is connected yet.
+            links = [link.connection for link in self._connections.values() if link.people is None]
+            waits = [asyncio.create_task(link.first_attempt_done.wait()) for link in links]
+        else:
+            waits = []
+        if waits:
             await asyncio.wait(waits, timeout=self._timeout)
             for wait in waits:
                 wait.cancel()
@@ -86,6 +119,11 @@ class McpServers:
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSING)
         self._tasks, self._publish = {}, None
+
+    @property
+    def login_store(self) -> LoginStore | None:
+        """Where the logins of people are."""
+        return self._logins
 
     @property
     def is_stored(self) -> bool:
@@ -110,7 +148,7 @@ class McpServers:
             if name not in self._connections:
                 self._connect(spec, self._publish)
             elif name in changed:
-                self._connections[name].reconnect()
+                self._connections[name].connection.reconnect()
         # The status has the order of the specs.
         self._connections = {name: self._connections[name] for name in now}
 
@@ -119,9 +157,20 @@ class McpServers:
             publish(origin, tools)
 
         names = [spec.name for spec in self.specs]
-        link = ServerConnection(spec, names, self._trust, publish_tools, self._tokens)
-        self._connections[spec.name] = link
-        self._tasks[spec.name] = asyncio.create_task(link.run(), name=f"mcp-{spec.name}")
+        if spec.is_per_person:
+            people = PersonalConnections(spec, names, self._trust, publish_tools, self._login_store())
+            server = _Server(people, people.published, people)
+        else:
+            published = PublishedTools(spec, names, self._trust, publish_tools)
+
+            async def update(listed: list[ListedTool], resumable: bool) -> str:
+                return await published.update(link, listed, resumable)
+
+            tokens = TokenFile(spec, self._tokens) if self._tokens is not None and spec.auth == "oauth" else None
+            link = ServerConnection(spec, self._trust, update, tokens)
+            server = _Server(link, published)
+        self._connections[spec.name] = server
+        self._tasks[spec.name] = asyncio.create_task(server.connection.run(), name=f"mcp-{spec.name}")
 
     def _disconnect(self, name: str, publish: Callable[[str, Sequence[Tool]], None]) -> None:
         task = self._tasks.pop(name)
@@ -140,13 +189,13 @@ class McpServers:
     def tool_specs(self, name: str) -> list[ToolSpec]:
         """Return the tools of a server as a model sees them."""
         link = self._connections.get(name)
-        return [] if link is None else [tool.spec for tool in link.tools]
+        return [] if link is None else [tool.spec for tool in link.published.tools]
 
     def facts(self, name: str) -> list[ToolFacts]:
         """Return what a server currently says about its tools, for the decision to trust it."""
         return [
             ToolFacts(listed_tool.name, listed_tool.description, listed_tool.schema, listed_tool.annotations)
-            for listed_tool in self._connection(name).listed
+            for listed_tool in self._connection(name).published.listed
         ]
 
     def changes(self, name: str) -> list[str]:
@@ -155,39 +204,132 @@ class McpServers:
         link = self._connection(name)
         describe_changes = getattr(self._trust, "changes", None)
         return (
-            describe_changes(link.spec, self.facts(name))
+            describe_changes(link.connection.spec, self.facts(name))
             if describe_changes is not None and link.status.changed
             else []
         )
 
-    async def offers(self) -> dict[str, ServerOffers]:
-        """Return the prompts and resources of each connected server that answers."""
-        names = [name for name, link in self._connections.items() if link.session is not None]
-        listed = await asyncio.gather(
-            *(self._connections[name].offers.list() for name in names), return_exceptions=True
-        )
+    async def offers(self, person: Person | None = None) -> dict[str, ServerOffers]:
+        """Return the prompts and resources of each connected server that answers; with the login of a person where that
+        is needed."""
+        names = list(self._connections)
+        listed = await asyncio.gather(*(self._offers_of(name, person) for name in names), return_exceptions=True)
         return {name: offers for name, offers in zip(names, listed, strict=True) if isinstance(offers, ServerOffers)}
 
-    async def get_prompt(self, name: str, prompt: str, values: Mapping[str, str]) -> OfferedContent:
-        """Return the text of a prompt of a server, with its arguments filled in."""
-        return await self._connection(name).offers.prompt(prompt, values)
+    async def _offers_of(self, name: str, person: Person | None) -> ServerOffers:
+        async with self._offering(name, person) as offers:
+            return await offers.list()
 
-    async def read_resource(self, name: str, uri: str) -> OfferedContent:
+    async def get_prompt(
+        self, name: str, prompt: str, values: Mapping[str, str], person: Person | None = None
+    ) -> OfferedContent:
+        """Return the text of a prompt of a server, with its arguments filled in."""
+        async with self._offering(name, person) as offers:
+            return await offers.prompt(prompt, values)
+
+    async def read_resource(self, name: str, uri: str, person: Person | None = None) -> OfferedContent:
         """Return the content of a resource of a server."""
-        return await self._connection(name).offers.resource(uri)
+        async with self._offering(name, person) as offers:
+            return await offers.resource(uri)
+
+    @asynccontextmanager
+    async def _offering(self, name: str, person: Person | None) -> AsyncGenerator[OfferRequests]:
+        server = self._connection(name)
+        if server.people is None:
+            yield server.connection.offers
+            return
+        if person is None:
+            raise ToolError(f"server {name} needs the login of a person")
+        async with server.people.connected(person) as connected:
+            yield connected.offers
+
+    # Logins ----------------------------------------------------------------------------------------------------------
+
+    async def login_of(self, name: str, person: Person | None) -> SavedTokens | None:
+        """Return what is saved of a login; None: there is none. A login may have been revoked at the server."""
+        spec = self._spec(name)
+        saved = await self._storage(spec, person if spec.is_per_person else None).load()
+        return saved if saved.tokens is not None else None
+
+    async def log_out(self, name: str, person: Person | None) -> bool:
+        """End a login: its tokens are revoked at the server, if it offers that, and deleted; False if there was none."""
+        spec = self._spec(name)
+        owner = person if spec.is_per_person else None
+        saved = await self.login_of(name, owner)
+        if saved is None:
+            return False
+        await self._storage(spec, owner).delete()
+        self._end_connections(name, owner)
+        from everturn.mcp.revocation import revoke_tokens
+
+        await revoke_tokens(spec, saved)
+        return True
+
+    async def forget_person(self, person: Person) -> None:
+        """Delete all logins of a person."""
+        await self.logins.cancel(person)
+        for spec in self.specs:
+            if spec.is_per_person:
+                await self.log_out(spec.name, person)
+        if self._logins is not None:
+            await self._logins.erase(person)
+
+    def _end_connections(self, name: str, owner: Person | None) -> None:
+        server = self._connections.get(name)
+        if server is None:
+            return
+        if server.people is not None and owner is not None:
+            server.people.close(owner)
+        elif server.people is None and isinstance(server.connection, ServerConnection):
+            server.connection.login_required("the login has ended")
+
+    async def _logged_in(self, spec: ServerSpec, person: Person | None) -> None:
+        server = self._connections.get(spec.name)
+        if server is None or server.people is None or person is None:
+            self.reconnect(spec.name)
+            return
+        server.people.close(person)  # of an earlier login
+        with suppress(ToolError):
+            async with server.people.connected(person):  # lists the tools of the first one who logs in
+                pass
+
+    def _storage(self, spec: ServerSpec, person: Person | None) -> TokenStorage:
+        if spec.is_per_person:
+            if person is None:
+                raise ConfigError(f'server {spec.name} has login = "user": a person logs in, on the page MCP servers')
+            return PersonTokens(spec, self._login_store(), person, begin=True)
+        if self._tokens is None:
+            raise ConfigError("there is no folder for tokens: McpServers(…, tokens='folder')")
+        return TokenFile(spec, self._tokens)
+
+    def _login_store(self) -> LoginStore:
+        if self._logins is None:
+            raise ConfigError("there is no folder for tokens: McpServers(…, tokens='folder')")
+        return self._logins
+
+    def _spec(self, name: str) -> ServerSpec:
+        for spec in self.specs:
+            if spec.name == name:
+                return spec
+        raise ConfigError(
+            f"there is no server {name!r}; there are: {', '.join(spec.name for spec in self.specs) or 'none'}"
+        )
 
     async def trust(self, name: str) -> None:
         """Trust a server as it is now."""
         link, facts = self._connection(name), self.facts(name)
         hashes = {fact.name: fact.hash for fact in facts}
-        await asyncio.to_thread(self._trust.trust, link.spec, hashes, facts)
-        link.reconnect()
+        await asyncio.to_thread(self._trust.trust, link.connection.spec, hashes, facts)
+        link.connection.reconnect()
 
     def reconnect(self, name: str) -> None:
         """Connect to a server now: it was fixed, or a person logged in."""
-        self._connection(name).reconnect()
+        server = self._connection(name)
+        if server.people is not None:
+            server.people.forget_tools()
+        server.connection.reconnect()
 
-    def _connection(self, name: str) -> ServerConnection:
+    def _connection(self, name: str) -> _Server:
         if name not in self._connections:
             raise ConfigError(f"there is no server {name!r} open; there are: {', '.join(self._connections) or 'none'}")
         return self._connections[name]

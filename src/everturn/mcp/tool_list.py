@@ -171,7 +171,7 @@ def _metaschema_problem(schema: JsonObject) -> str:
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
-        return f"its input schema makes no sense: {error.message[:200]}"
+        return f"its input schema is invalid: {error.message[:200]}"
     except Exception as error:  # an invalid `$schema`
         return f"its input schema cannot be checked: {type(error).__name__}"
     return ""

@@ -395,6 +395,6 @@ def _limit(lines: list[str]) -> list[str]:
         if size > MAX_CHANGES_TEXT:
             return [
                 *lines[:at],
-                f"… {len(lines) - at} more lines are not shown: nobody reads that much; do not trust it",
+                f"… {len(lines) - at} more lines are not shown. Do not trust a server that you cannot review",
             ]
     return lines

@@ -5,6 +5,7 @@ analyses the command lines that a model wants to run.
 
 - `rules_file`: reads rules from TOML
 - `rule_text`: reads one rule from a line of text
+- `stored_rules`: reads the rules that administrators have set
 - `explain`: explains a decision to a person
 - `shell`: analyses shell command lines
 """

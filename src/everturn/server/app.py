@@ -44,6 +44,7 @@ from everturn.server.routes import (
     admin,
     callbacks,
     hooks,
+    presence,
     push,
     schedules,
     settings,
@@ -114,6 +115,7 @@ class Application:
             *accounts.ROUTES,
             *sharing.ROUTES,
             *traces.ROUTES,
+            *presence.ROUTES,
             *push.ROUTES,
             *schedules.ROUTES,
             *webhooks.ROUTES,
@@ -223,7 +225,8 @@ class Application:
         if route is None or route.needs is not None:
             principal = await self.authenticate(scope)
             scope[TENANT_SCOPE_KEY] = principal.tenant
-            self._count(principal)
+            if route is None or not route.is_uncounted:
+                self._count(principal)
         elif not route.is_cheap:
             self._anonymous_limit.take(scope)
         if route is None:

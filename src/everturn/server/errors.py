@@ -44,19 +44,21 @@ REQUEST_ERRORS: Final = {
         ErrorRow(
             403,
             "foreign_page",
-            "this request comes from a page that is none of ours, or by a name that is none of ours",
+            "the request comes from a page of another site, or names a host that this server does not serve: see [server] hosts",
         ),
-        ErrorRow(403, "csrf", "a cookie alone changes nothing: send `csrf` of GET /api/me as X-CSRF-Token"),
-        ErrorRow(404, "unknown", "there is nothing here"),
+        ErrorRow(403, "csrf", "a request with a cookie needs a CSRF token: send `csrf` of GET /api/me as X-CSRF-Token"),
+        ErrorRow(404, "unknown", "this path does not exist; GET /openapi.json lists the routes"),
         ErrorRow(404, "unknown_model"),
-        ErrorRow(405, "method", "this cannot be done here; the header Allow says what can"),
-        ErrorRow(408, "too_slow", "the body took too long"),
+        ErrorRow(
+            405, "method", "this path does not support the method; the header Allow lists the methods that it does"
+        ),
+        ErrorRow(408, "too_slow", "the request body arrived too slowly"),
         ErrorRow(413, "too_large"),
         ErrorRow(415, "media_type"),
         ErrorRow(422, "unfit"),
-        ErrorRow(431, "headers_too_large", "the headers are too long"),
-        ErrorRow(503, "leaving", "this node is about to leave; ask again, and another will answer"),
-        ErrorRow(503, "busy", "this node has its hands full; ask again in a moment"),
+        ErrorRow(431, "headers_too_large", "the request headers are too large"),
+        ErrorRow(503, "leaving", "this server is shutting down; send the request again, to another one"),
+        ErrorRow(503, "busy", "this server has too many open requests; try again in a moment"),
     )
 }
 
@@ -114,24 +116,28 @@ ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
     errors.OutcomeUnknown: ErrorRow(409, "outcome_unknown"),
     errors.NotResumable: ErrorRow(422, "not_resumable"),
     errors.ExternalTimeout: ErrorRow(503, "tool_timeout"),
-    errors.AddressRefused: ErrorRow(422, "address_refused", "nobody may go there from here"),
-    errors.FetchFailed: ErrorRow(503, "fetch_failed", "it could not be fetched"),
+    errors.AddressRefused: ErrorRow(
+        422, "address_refused", "the egress policy of this server does not allow the address"
+    ),
+    errors.FetchFailed: ErrorRow(503, "fetch_failed", "the address could not be fetched"),
     # for the operator: these texts name machines and files, so people are told only to retry
-    errors.ModelError: ErrorRow(503, "model_error", "the model does not answer; ask again later"),
-    errors.Stale: ErrorRow(503, "stale", "somebody else has just changed this; ask again"),
-    errors.StoreBusy: ErrorRow(503, "store_unavailable", "what is kept cannot be reached now; ask again"),
-    errors.StoreUnavailable: ErrorRow(503, "store_unavailable", "what is kept cannot be reached now; ask again"),
-    errors.TenantMoving: ErrorRow(503, "tenant_moving", "this tenant is moved to another cell; ask again"),
+    errors.ModelError: ErrorRow(503, "model_error", "the model provider does not answer; try again later"),
+    errors.Stale: ErrorRow(503, "stale", "another request changed this at the same time; send the request again"),
+    errors.StoreBusy: ErrorRow(503, "store_unavailable", "the store cannot be reached at the moment; try again"),
+    errors.StoreUnavailable: ErrorRow(503, "store_unavailable", "the store cannot be reached at the moment; try again"),
+    errors.TenantMoving: ErrorRow(503, "tenant_moving", "the tenant is being moved to another cell; try again"),
     errors.ServerUnavailable: ErrorRow(
-        503, "server_unavailable", "a server behind this one does not answer; ask again"
+        503, "server_unavailable", "another server that this one needs does not answer; try again"
     ),
     errors.EngineUnavailable: ErrorRow(
-        503, "engine_unavailable", "it is kept, and is done as soon as the engine is back"
+        503, "engine_unavailable", "the message is stored, and runs as soon as the engine is available again"
     ),
     errors.SessionQuarantined: ErrorRow(
-        409, "session_quarantined", "this session stopped too often; a new message tries again"
+        409,
+        "session_quarantined",
+        "the session is quarantined: its turn stopped its process too often; send a message to try again",
     ),
-    errors.DriverLost: ErrorRow(503, "driver_lost", "nobody drives this here now; ask again"),
+    errors.DriverLost: ErrorRow(503, "driver_lost", "this server no longer drives the session; try again"),
     errors.TenantKeyDestroyed: ErrorRow(
         410, "tenant_key_destroyed", "the data of this tenant was erased: its encryption key was destroyed"
     ),
@@ -167,7 +173,7 @@ def error_response(error: Exception) -> ErrorBody:
     if row is _OURS:
         name = secrets.token_hex(8)
         log.error("a request failed: %s", name, exc_info=error)
-        text = f"something is wrong here; it is in the server's log as {name}"
+        text = f"internal error; the server's log has it as {name}"
         return ErrorBody(500, api.ErrorView(code=row.code, message=text), {})
     return ErrorBody(row.status, api.ErrorView(code=row.code, message=row.text or str(error)), _headers(row, error))
 

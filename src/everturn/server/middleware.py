@@ -49,8 +49,11 @@ CORS_RESPONSE_HEADERS: Final = (
     b"x-vercel-ai-ui-message-stream"
 )
 _NAMES: Final = re.compile(rb"[a-z0-9-]{1,64}(?:\s*,\s*[a-z0-9-]{1,64}){0,63}", re.IGNORECASE)
+RETURN_PATHS: Final = ("/mcp/login",)
+"""Pages to which another site sends a browser back. They do nothing as the user whose cookie came along."""
+
 FOREIGN_HOST: Final = (
-    "this request came by a name that is none of ours; the operator names it under [server] hosts or public_url"
+    "this server does not serve the host that the request names; the operator adds it to [server] hosts or public_url"
 )
 LOGGED_HOSTS_LIMIT: Final = 20  # foreign host names that are logged at most
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
@@ -169,7 +172,8 @@ class GuardMiddleware:
             raise RequestError("foreign_page", FOREIGN_HOST)
         if b"upgrade" in seen and "websocket" in seen[b"upgrade"].lower():
             raise RequestError("foreign_page", "WebSockets are not supported; use the event stream")
-        if cookies and seen.get(b"sec-fetch-site", "none") not in ("none", "same-origin"):
+        is_return = scope["method"] == "GET" and scope["path"] in RETURN_PATHS
+        if cookies and not is_return and seen.get(b"sec-fetch-site", "none") not in ("none", "same-origin"):
             raise RequestError("foreign_page")
         origin = seen.get(b"origin")
         if origin is None or origin.lower() == self._names.origin(host):

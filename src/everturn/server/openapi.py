@@ -14,36 +14,37 @@ from everturn.server.route import Route
 REF: Final = "#/components/schemas/{name}"
 BEARER: Final[list[dict[str, list[str]]]] = [{"key": []}, {"login": []}]
 ABOUT: Final = """\
-A durable runtime for tool-calling chat. Everything but what says otherwise takes a credential, also on the machine it runs on.
-What is not there and what is another tenant's are the same answer. A send is repeated safely with the same `Idempotency-Key`.
+A durable runtime for chat agents that call tools. Requests need a credential, also from the same machine, unless a route says otherwise.
+The response for a thing that the caller may not see is the same as for one that does not exist. Repeat a request that writes with the same
+`Idempotency-Key`, and it is done once.
 """
 STREAM: Final = (
-    "Server-sent events; the schema is that of one of them. `data` is JSON, and `id` a cursor by which a stream of our own "
-    "is resumed: as `Last-Event-ID` or `?after=`. A line that begins with `:` says that the stream lives."
+    "Server-sent events; the schema describes one event. `data` is JSON. In streams of Everturn's API, `id` is a cursor: send it as "
+    "`Last-Event-ID` or `?after=` to resume the stream. A line that begins with `:` keeps the connection open."
 )
 TAGS: Final = {
-    "native": "Our own API.",
+    "native": "The API of Everturn.",
     "about": "The server itself.",
-    "openai": "As programs for OpenAI's API expect it.",
-    "ai-sdk": "As the AI SDK's `useChat` expects it.",
-    "ag-ui": "As clients of AG-UI expect it.",
+    "openai": "The OpenAI-compatible API.",
+    "ai-sdk": "The protocol of the AI SDK's `useChat`.",
+    "ag-ui": "The AG-UI protocol.",
 }
 REASONS: Final = {
-    400: "The request cannot be read.",
-    401: "Nothing was shown that holds.",
-    403: "Whoever asks may not.",
-    404: "It is not there, or another tenant's.",
-    405: "This cannot be done here.",
-    408: "The body came too slowly.",
-    409: "It does not go together with what has happened.",
-    410: "It is too late.",
-    413: "It is too large.",
-    415: "It is not of the type that is taken.",
-    422: "A value makes no sense; `where` says which.",
-    429: "More was asked for than the tenant may; `Retry-After` says when to ask again.",
-    431: "The headers are too long.",
-    500: "Our fault.",
-    503: "Not now; `Retry-After` says when to ask again.",
+    400: "The request cannot be parsed.",
+    401: "Credentials are missing or invalid.",
+    403: "The caller is not allowed to do this.",
+    404: "It does not exist, or the caller may not see it.",
+    405: "The path does not support the method.",
+    408: "The request body arrived too slowly.",
+    409: "It conflicts with the current state.",
+    410: "It has expired.",
+    413: "The request body is too large.",
+    415: "The media type is not supported.",
+    422: "A value is invalid; `where` names it.",
+    429: "A limit of the tenant was reached; `Retry-After` says when to try again.",
+    431: "The request headers are too large.",
+    500: "Internal error; the message has its id in the server's log.",
+    503: "Temporarily unavailable; `Retry-After` says when to try again.",
 }
 
 
@@ -96,7 +97,11 @@ def _anything(kind: type) -> dict[str, Any]:
 
 
 def _operation(route: Route, named: dict[str, Any]) -> dict[str, Any]:
-    description = "Anybody may ask this." if route.needs is None else f"Takes the role `{route.needs}`, or more."
+    description = (
+        "Public: no credential is needed."
+        if route.needs is None
+        else f"Requires the role `{route.needs}`, or a higher one."
+    )
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.about,

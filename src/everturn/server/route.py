@@ -89,6 +89,7 @@ class Route(Struct, frozen=True, kw_only=True):
     status: int = 200
     query: tuple[Param, ...] = ()
     is_cheap: bool = False  # exempt from the rate limit for unauthenticated requests: nothing is looked up for it
+    is_uncounted: bool = False  # exempt from the tenant's rate limit: open pages send it all the time
     is_secret: bool = False  # the response contains a token of the caller, and is never compressed
     upload: bool = False  # the body may be as large as an uploaded file
     body_limit: Callable[[ServerContext, dict[str, str | None]], int] | None = (

@@ -51,9 +51,9 @@ ALL: Final = (
     # turns
     _family("counter", "turns_started_total", "Turns begun."),
     _family("counter", "turns_ended_total", "Turns ended.", "outcome"),
-    _family("gauge", "turns_underway", "Turns that this process holds."),
-    _family("counter", "turns_taken_over_total", "Turns that another process had begun."),
-    _family("counter", "turns_suspended_total", "Times a turn began to wait for somebody."),
+    _family("gauge", "turns_underway", "Turns that this process drives."),
+    _family("counter", "turns_taken_over_total", "Turns taken over from another process."),
+    _family("counter", "turns_suspended_total", "Times a turn began to wait for a person or a client."),
     _family("histogram", "turn_seconds", "Seconds from a turn's start to its end.", "outcome", bounds=LONG_SECONDS),
     _family("histogram", "wake_seconds", "Seconds from a command to the driver that acts on it.", bounds=LONG_SECONDS),
     _family("gauge", "wake_lag_seconds", "Seconds that one waits for a driver who waits longest, in the whole store."),
@@ -76,6 +76,8 @@ ALL: Final = (
     _family("counter", "model_requests_total", "Requests to models that ended.", "model", "finish"),
     _family("histogram", "model_seconds", "Seconds a model took for a step.", "model", bounds=MODEL_SECONDS),
     _family("counter", "model_tokens_total", "Tokens.", "model", "type"),
+    _family("counter", "prompt_cache_collapses_total", "Requests that missed the prompt cache.", "model", "cause"),
+    _family("counter", "prompt_cache_missed_tokens_total", "Tokens that these requests missed.", "model", "cause"),
     _family("counter", "model_cost_dollars_total", "What models cost, where the price is known.", "model"),
     _family(
         "histogram",

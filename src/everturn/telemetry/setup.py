@@ -24,7 +24,6 @@ from everturn.core.options import TurnOptions
 from everturn.errors import ConfigError
 from everturn.telemetry.logs import LogKind
 from everturn.telemetry.metrics import METRICS
-from everturn.telemetry.metrics_port import MetricsPort
 from everturn.telemetry.store_observer import S, StoreObserver, observe_store
 from everturn.telemetry.trace_context import current_traceparent, enter_span
 from everturn.telemetry.tracer import Tracer
@@ -33,6 +32,8 @@ from everturn.telemetry.turn_metrics import TurnMetrics
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
+
+    from everturn.telemetry.metrics_port import MetricsPort
 
 
 log = logging.getLogger(__name__)
@@ -134,7 +135,11 @@ def open_telemetry(options: TelemetryOptions | None = None) -> Telemetry:
     if not 0 <= options.ratio <= 1 or options.interval <= 0:
         raise ConfigError("telemetry: `ratio` must be from 0 to 1, and `interval` more than 0 seconds")
     tracing = _tracing(options) if options.otlp else None
-    return Telemetry(tracing, MetricsPort(options.expose) if options.expose else None)
+    if not options.expose:
+        return Telemetry(tracing)
+    from everturn.telemetry.metrics_port import MetricsPort  # a server of its own: only where it is wanted
+
+    return Telemetry(tracing, MetricsPort(options.expose))
 
 
 def _tracing(options: TelemetryOptions) -> Tracer:

@@ -154,6 +154,9 @@ class TurnTrace:
         }
         if closing:
             attributes["everturn.step.closing"] = True
+        if isinstance(event, e.StepFinished) and event.cache is not None:
+            attributes["everturn.cache.collapse"] = event.cache.cause
+            attributes["everturn.cache.missed_tokens"] = event.cache.missed
         failed = ""
         if isinstance(event, e.StepInterrupted) and event.finish == "error":
             failed = attributes["error.type"] = event.problem.kind if event.problem else "error"

@@ -102,6 +102,9 @@ class TurnMetrics:
         self._metrics.count("model_requests_total", model, event.finish)
         self._observe_duration("model_seconds", turn, "step", str(event.step), event.at, model)
         self._count_usage(model, usage)
+        if isinstance(event, e.StepFinished) and (collapse := event.cache) is not None:
+            self._metrics.count("prompt_cache_collapses_total", model, collapse.cause)
+            self._metrics.count("prompt_cache_missed_tokens_total", model, collapse.cause, by=collapse.missed)
 
     def _compaction_ended(self, turn: str, event: e.Event) -> None:
         assert isinstance(event, e.CompactionFinished | e.CompactionFailed)

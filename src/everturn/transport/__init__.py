@@ -22,11 +22,12 @@ from everturn.transport.limits import StreamLimits
 
 
 class HttpRequest(Struct, frozen=True):
-    """A POST request."""
+    """A request."""
 
     url: str
     headers: Mapping[str, str]
     body: bytes
+    method: str = "POST"
 
 
 class HttpResponse(Protocol):

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache, lru_cache
 from importlib import import_module
+from io import BytesIO
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 CONNECT = 10.0  # seconds to connect to a server; the reader of the stream limits the time of the response
 TAIL = 0.05  # seconds for the last bytes of a complete response; a new connection costs more
+LARGE_BODY = 2**20  # bytes; aiohttp warns of larger ones that are not files
 READ_BUFFER = 2**17  # bytes read ahead of a slow reader, twice this at most
 
 _Pool = AsyncGenerator["ClientSession", None]
@@ -170,9 +172,10 @@ async def send_request(
     import aiohttp
 
     try:
-        response = await session.post(
+        response = await session.request(
+            post.method,
             _url(post.url),
-            data=post.body,
+            data=_payload(post.body),
             headers=post.headers,
             allow_redirects=False,
             proxy=proxy,
@@ -194,6 +197,11 @@ async def send_request(
             response.release()  # the connection can be reused
         else:
             response.close()
+
+
+def _payload(body: bytes) -> bytes | BytesIO | None:
+    """A body as aiohttp takes it: large ones as a file, which it sends in pieces."""
+    return BytesIO(body) if len(body) > LARGE_BODY else body or None
 
 
 @lru_cache

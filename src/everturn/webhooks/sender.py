@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.webhooks import Delivery, Webhook, WebhookStore, derive_secret, sign_payload
@@ -23,7 +25,7 @@ from everturn.egress.client import EgressClient
 from everturn.egress.fetch import FetchLimits
 from everturn.errors import AddressRefused, ConfigError, FetchFailed, StoreUnavailable
 from everturn.failpoints import hit_failpoint
-from everturn.webhooks.push import ENDED, build_push, is_ended
+from everturn.webhooks.push_notification import ENDED, build_push, is_ended
 
 if TYPE_CHECKING:
     from everturn.base_app import BaseApp
@@ -40,6 +42,16 @@ KEPT: Final = 7 * 86_400.0  # seconds for which a delivery is kept after it was 
 PURGE_INTERVAL: Final = 3600.0
 LIMITS: Final = FetchLimits(size=65_536, total=15.0, idle=10.0, connect=5.0)
 GONE: Final = 410
+PAUSED: Final = "the webhook is paused"
+TEST_EVENT: Final = "webhook.test"
+
+
+class DeliveryTest(Struct, frozen=True):
+    """What a receiver answered to a test event: its status (0: no answer), and why that is not a success."""
+
+    id: str
+    status: int
+    problem: str = ""
 
 
 class WebhookSender:
@@ -137,18 +149,14 @@ class WebhookSender:
 
     async def _deliver(self, row: Delivery, webhook: Webhook | None) -> None:
         """Try a delivery, and record the outcome."""
-        if webhook is None or webhook.disabled:
-            problem = webhook.disabled if webhook is not None else "the webhook was deleted"
+        if webhook is None or webhook.disabled or webhook.is_paused:
+            problem = "the webhook was deleted" if webhook is None else webhook.disabled or PAUSED
             await self._finish(row, 0, problem, is_final=True)
             return
         if webhook.push is not None:
             await self._push(row, webhook)
             return
-        try:
-            status = await self._post(row, webhook)
-            problem = "" if 200 <= status < 300 else f"the receiver answered {status}"
-        except (AddressRefused, FetchFailed) as error:
-            status, problem = 0, str(error)
+        status, problem = await self._post(row.id, payload(row), webhook)
         hit_failpoint("webhook.sent")
         if status == GONE:
             await self._store.put(replace(webhook, disabled="the receiver answered 410 Gone"))
@@ -189,17 +197,28 @@ class WebhookSender:
             done = replace(done, due=now + pause)
         await self._store.finish(done)
 
-    async def _post(self, row: Delivery, webhook: Webhook) -> int:
-        body = payload(row)
+    async def send_test(self, webhook: Webhook) -> DeliveryTest:
+        """Send a test event to a webhook now, once. It is in no outbox, and a 410 disables nothing."""
+        id, at = f"msg_{secrets.token_hex(16)}", datetime.fromtimestamp(self._app.clock.now(), UTC).isoformat()
+        data = {"tenant": webhook.tenant, "webhook": webhook.id}
+        body = msgspec.json.encode({"type": TEST_EVENT, "timestamp": at, "data": data})
+        return DeliveryTest(id, *await self._post(id, body, webhook))
+
+    async def _post(self, id: str, body: bytes, webhook: Webhook) -> tuple[int, str]:
+        """The status of the receiver (0: it did not answer), and what is wrong with it."""
         timestamp = int(self._app.clock.now())
         headers = {
             "content-type": "application/json",
             "user-agent": "everturn-webhooks/1",
-            "webhook-id": row.id,
+            "webhook-id": id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": await self.signatures(webhook, row.id, timestamp, body),
+            "webhook-signature": await self.signatures(webhook, id, timestamp, body),
         }
-        return (await self._client.request("POST", webhook.url, headers, body, limits=LIMITS)).status
+        try:
+            status = (await self._client.request("POST", webhook.url, headers, body, limits=LIMITS)).status
+        except (AddressRefused, FetchFailed) as error:
+            return 0, str(error)
+        return status, "" if 200 <= status < 300 else f"the receiver answered {status}"
 
     async def signatures(self, webhook: Webhook, id: str, timestamp: int, body: bytes) -> str:
         """The signatures of a delivery: one for each secret that the receiver may still have."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from everturn.core.accounts import LOCAL
 from everturn.core.webhooks import WEBHOOK_EVENTS, Delivery, DeliveryState, Webhook, WebhookEvent
 from everturn.errors import ConfigError, UnknownWebhook
-from everturn.webhooks.sender import WebhookSender
+from everturn.webhooks.sender import DeliveryTest, WebhookSender
 
 if TYPE_CHECKING:
     from everturn.base_app import BaseApp
@@ -94,6 +94,23 @@ class Webhooks:
         await self._app.store.webhooks.put(webhook)
         return CreatedWebhook(webhook, await self.sender.secret_of(webhook))
 
+    async def pause(self, id: str, *, tenant: str = LOCAL) -> Webhook:
+        """Send nothing until `resume`. What happens meanwhile is not told; what is pending becomes a dead letter."""
+        webhook = replace(await self.get(id, tenant=tenant), is_paused=True)
+        await self._app.store.webhooks.put(webhook)
+        return webhook
+
+    async def resume(self, id: str, *, tenant: str = LOCAL) -> Webhook:
+        """Send again, also to a webhook that was disabled. `replay` sends its dead letters."""
+        webhook = replace(await self.get(id, tenant=tenant), is_paused=False, disabled="")
+        await self._app.store.webhooks.put(webhook)
+        self.sender.notify()
+        return webhook
+
+    async def send_test(self, id: str, *, tenant: str = LOCAL) -> DeliveryTest:
+        """Send one signed event of the type `webhook.test` now, once, also to a paused webhook; it is not stored."""
+        return await self.sender.send_test(await self.get(id, tenant=tenant))
+
     async def deliveries(
         self, id: str, state: DeliveryState = "dead", *, limit: int = 100, tenant: str = LOCAL
     ) -> builtins.list[Delivery]:
@@ -130,9 +147,8 @@ class Webhooks:
             existing = await store.get(row.tenant, row.id)
             if existing is not None:  # its secret stays, and what disabled it, unless it has another address
                 disabled = existing.disabled if existing.url == row.url else ""
-                row = replace(
-                    row, created=existing.created, version=existing.version, rotated=existing.rotated, disabled=disabled
-                )
+                kept = {name: getattr(existing, name) for name in ("created", "version", "rotated")}
+                row = replace(row, disabled=disabled, **kept)
             if row != existing:
                 await store.put(row)
         for tenant in {LOCAL, *(row.id for row in await self._app.store.accounts.tenants())}:
@@ -154,7 +170,7 @@ def check_events(events: Iterable[str], *, or_all: bool = True) -> tuple[Webhook
         return WEBHOOK_EVENTS
     unknown = [name for name in named if name not in WEBHOOK_EVENTS]
     if unknown or not named:
-        problem = f"{unknown[0]!r} is none of them" if unknown else "name at least one"
+        problem = f"{unknown[0]!r} is not one of them" if unknown else "name at least one"
         raise ConfigError(f"events: {problem}; there are {', '.join(WEBHOOK_EVENTS)}")
     return tuple(name for name in WEBHOOK_EVENTS if name in named)
 

@@ -24,8 +24,10 @@ from everturn.core.deltas import (
     LogAdvanced,
     ReasoningDelta,
     TextDelta,
+    Viewing,
     merge_frames,
 )
+from everturn.core.presence import is_plausible, presence_channel
 from everturn.errors import UnreadableLog
 
 READ_LOG: Final = LogAdvanced(2**63 - 1)
@@ -61,7 +63,7 @@ def merge_for_send(frames: Sequence[Frame]) -> list[Frame]:
     merged: list[Frame] = []
     start = 0
     for at, frame in enumerate(frames):
-        if type(frame) is CallProgress:
+        if type(frame) is CallProgress or type(frame) is Viewing:
             merged += merge_frames(frames[start:at])
             merged.append(frame)
             start = at + 1
@@ -146,6 +148,8 @@ def _is_sound(frame: Frame, turn: str) -> bool:
         )
     if isinstance(frame, LogAdvanced):
         return 0 <= frame.seq <= READ_LOG.seq
+    if isinstance(frame, Viewing):
+        return turn == presence_channel(frame.tenant) and is_plausible(frame)
     return isinstance(frame, CallProgress) and frame.turn == turn
 
 
@@ -171,7 +175,7 @@ class DuplicateFilter:
                     new_frames.append(frame)
                     if frame != READ_LOG:
                         self._moved = frame.seq
-            elif isinstance(frame, CallProgress):
+            elif isinstance(frame, CallProgress | Viewing):
                 new_frames.append(frame)
         return new_frames
 

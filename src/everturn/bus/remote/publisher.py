@@ -281,7 +281,10 @@ class FramePublisher:
         if outbound.needs_resend or outbound.is_asked:
             channel = self._local.channels.get(outbound.turn)
             so_far = channel.frames if channel is not None else ()
-            frames = [*so_far] if so_far and not outbound.needs_resend else [READ_LOG, *so_far]
+            # What is kept may be text only. Where the log has just moved, a reader that is shown the text of a step without
+            # its beginning would drop all of it until the step ends.
+            is_complete = bool(so_far) and not (outbound.needs_resend or is_new)
+            frames = [*so_far] if is_complete else [READ_LOG, *so_far]
             outbound.needs_resend, outbound.is_asked, is_new = False, False, True
         messages: list[tuple[str, bytes]] = []
         if frames and (merged := merge_for_send(frames)):  # a message without frames would close the turn

@@ -50,6 +50,7 @@ class RestateHealth(Struct, frozen=True):
 class RestateEngine:
     """Wakes sessions through Restate, and with `listen` also drives them in this process.
 
+    `ingress` and `admin` are URLs; with several nodes of Restate, those of all nodes, separated by commas.
     `listen` is the address of a single worker, or a socket that several worker processes inherit from their parent (see
     `listening`) and close themselves. `advertise` is the URL at which Restate reaches the workers, if it differs.
     """
@@ -68,7 +69,7 @@ class RestateEngine:
         identity_key: str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._requests = RestateClient(ingress.rstrip("/"), admin.rstrip("/"), service)
+        self._requests = RestateClient(ingress, admin, service)
         self._wakes = WakeQueue(self._requests.send, clock or SystemClock())
         self._listen, self._advertise = listen, advertise
         self._service, self._identity_key = service, identity_key

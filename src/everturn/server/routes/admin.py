@@ -6,11 +6,21 @@ from typing import Final
 
 from everturn import api
 from everturn.access.admin import AdminAccess
+from everturn.access.mcp_logins import McpLoginAccess
 from everturn.access.mcp_offers import McpOfferAccess
-from everturn.server.route import Param, Route
+from everturn.server.route import HttpRequestContext, Param, Route
 from everturn.server.routes.api import route_for
 
 NAME: Final = {"type": "string", "maxLength": 200}
+
+LOGIN_CALLBACK: Final = "/mcp/login"
+
+
+def _return_to(context: HttpRequestContext) -> str:
+    """The page to which a browser comes back after a login. Only browsers send an Origin, which the middleware checked."""
+    origin = context.request.headers.get("origin", "")
+    return f"{origin}{LOGIN_CALLBACK}" if origin.startswith(("https://", "http://")) else ""
+
 
 ROUTES: Final[list[Route]] = [
     route_for(
@@ -69,10 +79,47 @@ ROUTES: Final[list[Route]] = [
     route_for(
         "POST",
         "/api/mcp/{server}/login",
-        AdminAccess.log_in_server,
-        "Start the login to an MCP server; a person completes it in a browser.",
-        lambda a: a.access.admin.log_in_server(a.ids["server"]),
+        McpLoginAccess.log_in_server,
+        "Start the login to an MCP server, of the caller, or of the installation where it is shared (operator; owner for a "
+        "stored server). A person completes it in a browser.",
+        lambda a: a.access.mcp_logins.log_in_server(a.ids["server"], _return_to(a)),
         answer=api.LoginView,
+    ),
+    route_for(
+        "DELETE",
+        "/api/mcp/{server}/login",
+        McpLoginAccess.log_out_server,
+        "End the caller's login to an MCP server, or that of the installation where it is shared.",
+        lambda a: a.access.mcp_logins.log_out_server(a.ids["server"]),
+        status=204,
+    ),
+    route_for(
+        "POST",
+        "/api/mcp/login",
+        McpLoginAccess.finish_login,
+        "Complete a login of the caller to an MCP server.",
+        lambda a: a.access.mcp_logins.finish_login(a.body),
+        name="finish_mcp_login",
+        body=api.FinishMcpLogin,
+        answer=api.McpLoginEnd,
+    ),
+    route_for(
+        "GET",
+        "/api/mcp/{server}/logins",
+        McpLoginAccess.server_logins,
+        "List the users of the tenant who are logged in to an MCP server.",
+        lambda a: a.access.mcp_logins.server_logins(a.ids["server"]),
+        name="mcp_logins",
+        answer=api.McpLogins,
+    ),
+    route_for(
+        "DELETE",
+        "/api/mcp/{server}/logins/{user}",
+        McpLoginAccess.revoke_login,
+        "End the login of a user of the tenant to an MCP server.",
+        lambda a: a.access.mcp_logins.revoke_login(a.ids["server"], a.ids["user"]),
+        name="revoke_mcp_login",
+        status=204,
     ),
     route_for(
         "POST",

@@ -120,9 +120,17 @@ async def _import_session(context: HttpRequestContext) -> api.SessionView:
 SESSION: Final = "/api/sessions/{session}"
 
 ROUTES: Final[list[Route]] = [
-    route_for("GET", "/api/me", Access.me, "Who is asking.", lambda a: a.access.me(), answer=api.Me, is_secret=True),
     route_for(
-        "GET", "/api/agents", Access.agents, "Agents there are.", lambda a: a.access.agents(), answer=api.AgentList
+        "GET",
+        "/api/me",
+        Access.me,
+        "Get the caller: tenant, user and role.",
+        lambda a: a.access.me(),
+        answer=api.Me,
+        is_secret=True,
+    ),
+    route_for(
+        "GET", "/api/agents", Access.agents, "List the agents.", lambda a: a.access.agents(), answer=api.AgentList
     ),
     route_for("GET", "/api/tools", Access.tools, "List the tools.", lambda a: a.access.tools(), answer=api.ToolList),
     route_for(
@@ -593,6 +601,15 @@ ROUTES: Final[list[Route]] = [
         "Get tokens and cost, by day and agent.",
         lambda a: a.access.accounts.usage(**a.query),
         answer=api.UsageView,
+        query=(Param("since", TIME, "seconds since 1970"),),
+    ),
+    route_for(
+        "GET",
+        "/api/usage/cache",
+        AccountAccess.cache_usage,
+        "Get the requests that missed the provider's prompt cache, by cause and model.",
+        lambda a: a.access.accounts.cache_usage(**a.query),
+        answer=api.CacheUsageView,
         query=(Param("since", TIME, "seconds since 1970"),),
     ),
 ]

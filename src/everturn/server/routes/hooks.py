@@ -12,8 +12,8 @@ from starlette.responses import PlainTextResponse, Response
 from everturn import api
 from everturn.access.hooks import HookAccess
 from everturn.access.server_context import ServerContext
-from everturn.server.route import HttpRequestContext, Route
-from everturn.server.routes.api import route_for
+from everturn.server.route import HttpRequestContext, Param, Route
+from everturn.server.routes.api import LIMIT, route_for
 
 MEDIA: Final = ("application/json", "application/x-www-form-urlencoded")
 
@@ -34,6 +34,8 @@ async def _receive(context: HttpRequestContext) -> api.HookReceiptView | Respons
     )
 
 
+HOOK: Final = "/api/settings/hooks/{hook}"
+
 ROUTES: Final[list[Route]] = [
     route_for(
         "GET",
@@ -43,6 +45,47 @@ ROUTES: Final[list[Route]] = [
         lambda a: a.access.hooks.list(),
         name="hooks",
         answer=api.HookList,
+    ),
+    route_for(
+        "GET",
+        "/api/hooks/{hook}/calls",
+        HookAccess.calls,
+        "List the last calls of an inbound hook, newest first.",
+        lambda a: a.access.hooks.calls(a.ids["hook"], **a.query),
+        name="hook_calls",
+        answer=api.HookCallList,
+        query=(Param("limit", LIMIT),),
+    ),
+    route_for(
+        "PUT",
+        HOOK,
+        HookAccess.put,
+        "Create an inbound hook, or change one. Only this response contains a secret that was made.",
+        lambda a: a.access.hooks.put(a.ids["hook"], a.body),
+        name="put_hook",
+        body=api.NewHook,
+        answer=api.HookWithSecret,
+        is_secret=True,
+    ),
+    route_for(
+        "POST",
+        f"{HOOK}/secret",
+        HookAccess.rotate_secret,
+        "Replace the secret of an inbound hook; the one before is refused from now on.",
+        lambda a: a.access.hooks.rotate_secret(a.ids["hook"], a.body),
+        name="rotate_hook_secret",
+        body=api.NewHookSecret,
+        answer=api.HookWithSecret,
+        is_secret=True,
+    ),
+    route_for(
+        "DELETE",
+        HOOK,
+        HookAccess.delete,
+        "Delete an inbound hook that an administrator created.",
+        lambda a: a.access.hooks.delete(a.ids["hook"]),
+        name="delete_hook",
+        status=204,
     ),
     Route(
         method="POST",

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from html import escape
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from starlette.responses import Response
 
@@ -19,7 +19,7 @@ from everturn.access.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal
 from everturn.errors import NotRecognised
-from everturn.localization import load_group
+from everturn.localization import Language, load_group
 from everturn.server.brand import Branding
 from everturn.server.errors import RequestError
 from everturn.server.middleware import AllowedHosts, Scope, cookie_name, find_cookies
@@ -32,9 +32,13 @@ from everturn.telemetry.service_gauges import check_services
 FORM: Final = "application/x-www-form-urlencoded"
 HTML: Final = "text/html; charset=utf-8"
 STYLE: Final = (
-    ":root{color-scheme:light dark}"
-    "body{font:16px/1.6 system-ui,sans-serif;max-width:44rem;margin:12vh auto 4rem;padding:0 1.25rem}"
-    "h1{font-size:1.6rem;margin:0 0 1rem}"
+    ":root{color-scheme:light dark;min-height:100dvh;display:grid;place-items:center;"  # as web/src/app/login.css
+    "background:light-dark(#faf9f7,#141517);color:light-dark(#1d1f22,#e8e8e6)}"
+    "body{font:16px/1.6 system-ui,sans-serif;box-sizing:border-box;width:min(34rem,100vw - 2.5rem);margin:1.25rem;"
+    "padding:1.5rem;border:1px solid light-dark(#e2e0da,#33373d);border-radius:10px;overflow-wrap:anywhere;"
+    "background:light-dark(#fff,#1b1d20);box-shadow:0 8px 30px light-dark(#0000001a,#00000066)}"
+    ".brand{margin:0 0 .9rem;font-weight:650;color:light-dark(#0f766e,#4fd1c0)}"
+    "h1{font-size:1.35rem;line-height:1.2;margin:0 0 .9rem}"
     "code,pre{font:14px/1.6 ui-monospace,monospace}"
     "pre{overflow:auto;padding:.9rem 1rem;border-radius:8px;background:light-dark(#f3f4f6,#26282c)}"
     "button{font:inherit;font-weight:600;padding:.55rem 1.6rem;border:0;border-radius:8px;cursor:pointer;"
@@ -78,7 +82,7 @@ def html_page(
     text = (
         f'<!doctype html><html lang="{language}"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>{inner}</body></html>"
+        f'<style>{STYLE}</style></head><body><p class="brand">Everturn</p><main><h1>{escape(title)}</h1>{inner}</main></body></html>'
     )
     return Response(text, status, PAGE_HEADERS | (headers or {}), media_type=HTML)
 
@@ -94,9 +98,14 @@ def is_browser_visit(scope: Scope) -> bool:
     return scope["method"] == "GET" and is_html and not f"{scope['path']}/".startswith(API_PREFIXES)
 
 
+def page_language(scope: Scope) -> Language:
+    """The language of a browser, of those that there are texts in."""
+    return "zh" if _header(scope, b"accept-language").lower().startswith("zh") else "en"
+
+
 def not_found_page(scope: Scope) -> Response:
     """The 404 page: the same for all callers, logged in or not."""
-    language = "zh" if _header(scope, b"accept-language").lower().startswith("zh") else "en"
+    language = page_language(scope)
     texts = load_group("server.not_found", language)
     inner = f'<p>{texts["text"]}</p><p><a href="/">{texts["link"]}</a></p>'
     return html_page(texts["title"], inner, 404, language=language)
@@ -203,14 +212,15 @@ class _PublicHandlers:
                 "This link is not whole", f"<p>The token at its end is missing.</p>{self._login_hint()}", 422
             )
         token = escape(context.query["token"], quote=True)
+        language = page_language(context.request.scope)
+        texts = load_group("server.login", language)
         form = (
-            f"<p>This logs this browser in to <b>{escape(self._origin(context))}</b>.</p>"
+            f"<p>{texts['what']} <b>{escape(self._origin(context))}</b></p>"
             '<form method="post" action="/login">'
-            f'<input type="hidden" name="token" value="{token}"><button autofocus>Log in</button></form>'
-            '<p class="small">The link works once. Only use a link that you requested: a link from someone else would sign '
-            "you in to their account.</p>"
+            f'<input type="hidden" name="token" value="{token}"><button autofocus>{texts["button"]}</button></form>'
+            f'<p class="small">{texts["once"]}</p>'
         )
-        return html_page("Log in to Everturn", form)
+        return html_page(texts["title"], form, language=language)
 
     async def log_in(self, context: HttpRequestContext) -> Response:
         try:
@@ -265,11 +275,22 @@ class _PublicHandlers:
                 code, state, flow_cookies[0], self._callback_url(context), seconds
             )
         # A redirect would still count as cross-site, and the browser would not send a strict cookie with it.
-        body = '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Go on</a></p>'
+        body = '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Continue</a></p>'
         answer = html_page("You are logged in", body)
         answer.headers.append("set-cookie", login_cookie(self._site.options, name, secret, seconds))
         answer.headers.append("set-cookie", login_cookie(self._site.options, name + "-oidc", "", 0, "Lax"))
         return answer
+
+    async def mcp_login_page(self, context: HttpRequestContext) -> Response:
+        """Hand what the authorization server of an MCP server answered to the web UI, which delivers it as the user.
+
+        A redirect would still count as cross-site, and the browser would not send a strict cookie with it.
+        """
+        texts = load_group("server.mcp_login", page_language(context.request.scope))
+        parts = (quote(context.query.get(name, ""), safe="") for name in ("state", "code", "error", "iss"))
+        target = escape(f"/#/mcp/{'/'.join(parts)}")
+        inner = f'<meta http-equiv="refresh" content="0;url={target}"><p><a href="{target}">{texts["link"]}</a></p>'
+        return html_page(texts["title"], inner, language=page_language(context.request.scope))
 
     def _callback_url(self, context: HttpRequestContext) -> str:
         """The URL to which the provider redirects the browser."""
@@ -344,6 +365,15 @@ def public_routes(site: PublicSite) -> list[Route]:
             "text/html",
             *back,
         ),
+        _public(
+            "/mcp/login",
+            "mcp_login_page",
+            "The page to which a browser comes back from the login to an MCP server.",
+            handlers.mcp_login_page,
+            "text/html",
+            *back,
+            *(Param(name, {"type": "string", "maxLength": 2000}) for name in ("error", "iss")),
+        ),
         Route(
             method="POST",
             path="/login",
@@ -362,7 +392,7 @@ def public_routes(site: PublicSite) -> list[Route]:
             path="/api/logout",
             name="log_out",
             needs="viewer",
-            about="Log a browser out: its cookie holds no more.",
+            about="Log out: the cookie of the browser becomes invalid.",
             handler=handlers.log_out,
             status=204,
             tag="about",

@@ -23,7 +23,7 @@ ROUTES: Final[list[Route]] = [
         "POST",
         "/api/push/subscriptions",
         PushAccess.subscribe,
-        "Tell the caller's browser of approvals by Web Push, until its login ends.",
+        "Send push notifications of approvals to a browser of the caller, until its login ends.",
         lambda a: a.access.push.subscribe(a.body),
         name="subscribe_push",
         body=api.NewPushSubscription,

@@ -35,6 +35,16 @@ ROUTES: Final[list[Route]] = [
         status=201,
     ),
     route_for(
+        "POST",
+        "/api/schedules/plan",
+        ScheduleAccess.plan,
+        "Compute the next planned times of a cron expression; nothing is stored.",
+        lambda a: a.access.schedules.plan(a.body),
+        name="plan_schedule",
+        body=api.PlanSchedule,
+        answer=api.PlannedTimes,
+    ),
+    route_for(
         "GET",
         SCHEDULE,
         ScheduleAccess.get,

@@ -1,4 +1,4 @@
-"""Settings routes: models and their keys, agents and MCP servers, for owners; with several tenants, for operators."""
+"""Settings routes: models and their keys, agents, MCP servers and permission rules, for owners; with several tenants, for operators."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from everturn import api
 from everturn.access.mcp_settings import McpSettingsAccess
+from everturn.access.rule_settings import RuleSettingsAccess
 from everturn.access.settings import SettingsAccess
 from everturn.server.route import Route
 from everturn.server.routes.api import route_for
@@ -14,6 +15,7 @@ KEY: Final = "/api/settings/keys/{vendor}"
 MODEL: Final = "/api/settings/models/{model}"
 AGENT: Final = "/api/settings/agents/{agent}"
 MCP: Final = "/api/settings/mcp/{server}"
+RULES: Final = "/api/settings/rules"
 
 ROUTES: Final[list[Route]] = [
     route_for(
@@ -141,20 +143,69 @@ ROUTES: Final[list[Route]] = [
     ),
     route_for(
         "POST",
-        f"{MCP}/login",
-        McpSettingsAccess.log_in,
-        "Start a login to an MCP server.",
-        lambda a: a.access.mcp_settings.log_in(a.ids["server"]),
-        name="log_in_mcp",
-        answer=api.LoginView,
-    ),
-    route_for(
-        "POST",
         f"{MCP}/retry",
         McpSettingsAccess.retry,
         "Reconnect to an MCP server now.",
         lambda a: a.access.mcp_settings.retry(a.ids["server"]),
         name="retry_mcp",
         status=204,
+    ),
+    route_for(
+        "GET",
+        RULES,
+        RuleSettingsAccess.get,
+        "List the permission rules of files, which are fixed, and those of administrators.",
+        lambda a: a.access.rule_settings.get(),
+        name="stored_rules",
+        answer=api.AllRulesView,
+    ),
+    route_for(
+        "PUT",
+        RULES,
+        RuleSettingsAccess.put,
+        "Replace the permission rules of administrators.",
+        lambda a: a.access.rule_settings.put(a.body),
+        name="put_rules",
+        body=api.NewRuleSettings,
+        answer=api.RuleSettingsView,
+    ),
+    route_for(
+        "GET",
+        f"{RULES}/versions",
+        RuleSettingsAccess.versions,
+        "List the versions of these rules, newest first.",
+        lambda a: a.access.rule_settings.versions(),
+        name="rule_versions",
+        answer=api.RuleVersionList,
+    ),
+    route_for(
+        "POST",
+        f"{RULES}/restore",
+        RuleSettingsAccess.restore,
+        "Make an older version of these rules the newest one.",
+        lambda a: a.access.rule_settings.restore(a.body),
+        name="restore_rules",
+        body=api.RestoreVersion,
+        answer=api.RuleSettingsView,
+    ),
+    route_for(
+        "POST",
+        f"{RULES}/dry-run",
+        RuleSettingsAccess.dry_run,
+        "Show what a draft of these rules would have decided about past calls. Nothing runs.",
+        lambda a: a.access.rule_settings.dry_run(a.body),
+        name="dry_run_rules",
+        body=api.DryRunRules,
+        answer=api.DryRunView,
+    ),
+    route_for(
+        "POST",
+        f"{RULES}/explain",
+        RuleSettingsAccess.explain,
+        "Explain what a draft of these rules would decide about a call. Nothing runs.",
+        lambda a: a.access.rule_settings.explain(a.body),
+        name="explain_draft",
+        body=api.ExplainDraft,
+        answer=api.ExplainView,
     ),
 ]

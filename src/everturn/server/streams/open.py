@@ -43,6 +43,7 @@ class StreamEndpoints:
         )
         self.hub = StreamHub(app.store, app.bus, app.log_poll, options.merge, app.explain_not_driven)
         self._inbox = InboxFeed(server_context)
+        self._server_context = server_context
 
     @property
     def open(self) -> int:
@@ -184,6 +185,7 @@ class StreamEndpoints:
         """End every stream, so that its client resumes on another node; a collected response has `grace` seconds."""
         await self._registry.aclose(grace)
         await self._inbox.aclose()
+        await self._server_context.presence.aclose()
         await self.hub.aclose()
 
 

@@ -217,7 +217,11 @@ ROUTES: Final = [
         SessionAccess.turn,
         retrieve,
         "Get a response, or stream its events after a sequence number.",
-        query=(_STREAM, _AFTER, Param("include_obfuscation", {"type": "boolean"}, "there is none, whatever is said")),
+        query=(
+            _STREAM,
+            _AFTER,
+            Param("include_obfuscation", {"type": "boolean"}, "Ignored: Everturn adds no obfuscation."),
+        ),
         answer=dict[str, Any],
     ),
     _route(

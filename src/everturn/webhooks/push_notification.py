@@ -20,7 +20,7 @@ from everturn.core.store_ports import SessionInfo
 from everturn.core.webhooks import Delivery, PushTarget, Webhook
 from everturn.errors import UnknownSession
 from everturn.localization import format_text, load_group
-from everturn.webhooks.web_push import VapidKey, encrypt_message
+from everturn.webhooks.web_push_encryption import VapidKey, encrypt_message
 
 if TYPE_CHECKING:
     from everturn.base_app import BaseApp
