@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from everturn.cli import main as everturn
 from everturn.cli.commands import doctor
 from everturn.cli.commands.doctor import run_checks
 from everturn.cli.doctor import checks, extras, machine, models
@@ -66,6 +67,17 @@ def test_a_sound_machine_ends_with_0(capsys: pytest.CaptureFixture[str]):
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert said.endswith("\nwhat is installed works\n")
+
+
+def test_the_store_and_the_configuration_of_the_command_line_are_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    store, file = tmp_path / "talks.db", tmp_path / "everturn.toml"
+    file.write_text("[server]\nprot = 1\n", encoding="utf-8")
+    assert everturn(["doctor", "--store", str(store)]) == 0
+    assert str(store) in capsys.readouterr().out
+    assert everturn(["doctor", "--config", str(file)]) == 1
+    assert "did you mean 'port'?" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]])

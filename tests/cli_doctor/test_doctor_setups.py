@@ -93,7 +93,7 @@ def test_a_secret_that_is_not_there_is_broken_by_its_reference(tmp_path: Path):
     environment = write(tmp_path, "[models.a]\nmodel = 'openai:x'\napi_key = '${env:NOT_SET}'\n")
     check = of(environment)["references"]
     assert check.state == "broken"
-    assert "models.a.api_key: there is nothing here for ${env:NOT_SET}" in check.detail
+    assert "models.a.api_key: ${env:NOT_SET} is not set" in check.detail
     assert "references" not in of({**environment, "NOT_SET": "x"})
 
 

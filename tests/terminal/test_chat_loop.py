@@ -25,7 +25,7 @@ def test_an_answer_is_shown_while_it_comes_and_ctrl_c_cancels_it(start: Start):
     terminal.interrupt()
     terminal.until(PROMPT)
 
-    assert "One two …\n· cancelled; what came so far stays" in terminal.text.replace("  ", " ")
+    assert "One two …\n· cancelled; the text so far stays" in terminal.text.replace("  ", " ")
     assert "heard 'hang+Go on', answered 1" in ask(terminal, "Go on")
 
 

@@ -107,7 +107,7 @@ def test_a_file_in_an_answer_is_a_row_with_a_hint_the_first_time(start: Start, t
     terminal = start(cwd=tmp_path)
 
     shown = ask(terminal, "draw")
-    assert f"ada>\n{ROW}· 2 tokens in, 1 out\n· /save writes it to this folder, /save PATH elsewhere\n" in shown
+    assert f"ada>\n{ROW}· 2 tokens in, 1 out\n· /save writes it to this folder, /save PATH to another place\n" in shown
     assert "nothing" not in shown
     shown = ask(terminal, "draw two")
     assert f"Here:\n{ROW}{ROW}" in shown
@@ -163,9 +163,7 @@ def test_a_file_that_came_before_a_cancel_is_kept(start: Start, tmp_path: Path):
     terminal.interrupt()
     terminal.until(PROMPT)
 
-    assert f"One two …\n{ROW}· cancelled; what came so far stays" in terminal.text.replace("  …", " …").replace(
-        "^C", ""
-    )
+    assert f"One two …\n{ROW}· cancelled; the text so far stays" in terminal.text.replace("  …", " …").replace("^C", "")
     assert "· saved cat.png\n" in ask(terminal, "/save")
 
 

@@ -85,7 +85,7 @@ async def test_a_gate_that_is_answered_elsewhere_says_so_and_the_turn_goes_on(pe
     async with watched(person, chat):
         gate = await asked(person, chat)
         await chat.answer(gate, allow="once", by="grace")
-        await person.until("grace has answered it meanwhile: allowed")
+        await person.until("grace has answered it: allowed")
         await person.until("bye")
 
     assert ran == ["hey"]
@@ -103,7 +103,7 @@ async def test_an_answer_that_comes_second_is_told_that_it_was_not_taken(person:
         )
         await chat.app.store.admit(first)
         person.type("too late\n")
-        await person.until("somebody else was first, and answered otherwise; yours was not taken")
+        await person.until("another person answered first, with another answer; yours was not used")
         await chat.app.engine.wake(chat.session)
 
     assert ran == ["hey"]
@@ -180,7 +180,7 @@ async def test_a_gate_of_a_sub_turn_that_is_answered_elsewhere_says_so(person: P
     chat = Chat(ScriptedModel(*[delegate] * 4), tools=[shout, SubagentTool("helper", "Helps.")])
     async with watched(person, chat):
         await chat.answer(await asked(person, chat), deny=True, by="grace")
-        await person.until("it was answered elsewhere meanwhile")
+        await person.until("it was answered in another client")
 
     assert ran == []
 

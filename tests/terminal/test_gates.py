@@ -453,7 +453,7 @@ def test_a_gate_that_expires_while_it_is_asked_says_so_and_the_turn_goes_on(star
     terminal.until(ASKED)
     assert "it can be answered for 1 second\n" in terminal.text
     terminal.until(PROMPT)
-    assert "the time to answer is over" in terminal.text
+    assert "the approval has expired" in terminal.text
 
     assert did(done) == ""
     assert "heard" in ask(terminal, "Hello")

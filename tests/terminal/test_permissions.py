@@ -71,7 +71,7 @@ def test_what_the_agent_can_never_use_is_a_warning_whatever_call_is_explained(tm
     path.write_text('[[permissions]]\ntool = "shout"\naction = "deny"\n', encoding="utf-8")
     done = permissions("explain", "inbox", "folder=new", *TOOLS, "--permissions", str(path))
     assert done.returncode == 0
-    assert done.stdout.endswith("warning: no model is offered shout: every call is denied, whatever its arguments\n")
+    assert done.stdout.endswith("warning: not offered to the model, because rules deny every call: shout\n")
     path.write_text('[[permissions]]\ntool = "*"\naction = "deny"\n', encoding="utf-8")
     done = permissions("explain", "inbox", "folder=new", *TOOLS, "--permissions", str(path))
     assert done.returncode == 4

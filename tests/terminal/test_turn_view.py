@@ -53,7 +53,7 @@ def test_a_call_whose_outcome_nobody_knows_is_told_wherever_the_answer_goes(is_b
     answer, _, told = begun(is_bare)
     answer.show(CallFinished(turn="t", at=0.0, call="c", state="outcome_unknown", output=Output("It was cut off.")))
 
-    assert told == ["pay: it was begun, and nobody knows whether it took effect: It was cut off."]
+    assert told == ["pay: it was started, and whether it took effect is not known: It was cut off."]
 
 
 @pytest.mark.parametrize("is_bare", [False, True])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from textual.events import Event, Paste
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from everturn.client import Server
+from everturn.errors import ServerUnavailable
 from everturn.terminal.tui.app import TerminalApp
 from everturn.terminal.tui.key_buffer import keys_from_text
 from tests.tui.screen_user import Hasty
@@ -58,6 +61,26 @@ async def test_a_message_that_is_refused_is_put_back_in_front_of_what_was_typed_
             pilot, lambda: "one" in app.chat_screen.composer.text and "two" in app.chat_screen.composer.text
         )
         assert app.chat_screen.composer.text == "one\ntwo"
+
+
+async def test_the_screen_is_drawn_while_a_message_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = asyncio.Event()
+
+    async def slow(*_: object, **options: object) -> None:
+        await answer.wait()
+        raise ServerUnavailable("it went away")
+
+    async with started([*keys_from_text("one\rtwo")]) as (app, pilot):
+        monkeypatch.setattr(app.server, "start_session", slow)
+        drawn = asyncio.Event()
+        await pause_until(pilot, lambda: app.chat_screen.composer.text == "two")
+        app.chat_screen.call_after_refresh(drawn.set)
+        await drawn.wait()
+        await pause_until(pilot, lambda: "one" in str(app.chat_screen.query_one("#queue", Static).content))
+        assert app.chat_screen.query_one("#queue", Static).display
+        answer.set()
+        await pause_until(pilot, lambda: app.chat_screen.composer.text == "one\ntwo")
+        await pause_until(pilot, lambda: not app.chat_screen.query_one("#queue", Static).display)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (30, 8)])

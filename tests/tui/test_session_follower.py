@@ -88,7 +88,7 @@ async def test_a_session_that_is_gone_is_reported() -> None:
     told, failed = Told(), asyncio.get_running_loop().create_future()
     follower = SessionFollower(cast("Server", told), "s", lambda turns: None, failed.set_result)
     follower.start()
-    told.items.put_nowait(UnknownSession("the session was erased while it was followed"))
+    told.items.put_nowait(UnknownSession("the session was erased"))
     async with asyncio.timeout(30):
         error = await failed
     assert isinstance(error, EverturnError)

@@ -240,7 +240,7 @@ class EditorSession:
             return
         match response:
             case {"outcome": {"outcome": "selected", "optionId": str(choice)}} if choice in replies:
-                with suppress(GateClosed, UnknownGate):  # it was answered elsewhere meanwhile
+                with suppress(GateClosed, UnknownGate):  # it was answered in another client
                     await self._host.server.answer(view, **replies[choice])
             case _:
                 pass  # cancelled: the turn ends, and the gate with it

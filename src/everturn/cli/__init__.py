@@ -16,6 +16,7 @@ Sub-packages and modules, in the order of the flow:
 - `folder_start`: `everturn` in a folder: the questions of trust, and which session it continues
 - `early_input`: keys typed while the full-screen UI starts
 - `config_options`: the configuration file and the store that the options of a command name
+- `garbage_collector`: paused until the first screen of the full-screen UI
 - `connect_token`: the token for `--connect URL`
 - `port_owner`: which user listens on a local port
 - `output`: error lines, confirmation questions and the notice for slow operations
@@ -31,7 +32,9 @@ from importlib import import_module
 from typing import Any, Final, TextIO
 
 from everturn import errors
+from everturn.cli.args.commands import make_chat_parser
 from everturn.cli.args.commands import make_parser as _parser
+from everturn.cli.garbage_collector import pause_garbage_collector
 from everturn.cli.output import is_terminal, print_error
 
 INTERRUPTED = 130  # the exit code by which shells mean that Ctrl-C ended a program
@@ -98,11 +101,11 @@ USER_ERRORS: Final = (
 """Errors that the user can fix: only their text is printed. Every other EverturnError is a bug in Everturn."""
 
 NEXT_STEPS: Final[Mapping[type[Exception], str]] = {
-    errors.StoreUnavailable: "is it running, and is this its address? `everturn doctor` looks",
-    errors.EngineUnavailable: "is it running, and is this its address? `everturn doctor` looks",
+    errors.StoreUnavailable: "is it running, and is this its address? `everturn doctor` tests the connection",
+    errors.EngineUnavailable: "is it running, and is this its address? `everturn doctor` tests the connection",
     errors.ServerUnavailable: "is it running? `everturn serve` starts one",
     errors.NotRecognised: "`everturn keys add USER` makes a key where the server runs; set EVERTURN_TOKEN to it",
-    errors.Forbidden: "ask whoever runs the server for another role",
+    errors.Forbidden: "ask the operator of the server for another role",
 }
 """Next step to print after an error whose own text names none."""
 
@@ -168,10 +171,11 @@ def _start_without_command(words: list[str]) -> int:
     Without a terminal, bare `everturn` prints the help; options are then those of `everturn chat`.
     """
     try:
-        options = _parser().parse_args(["chat", "--here", *words])
+        options = make_chat_parser().parse_args(["chat", "--here", *words])
     except SystemExit as system_exit:  # argparse has printed the error
         return system_exit.code if isinstance(system_exit.code, int) else 0
     if is_terminal(sys.stdin) and is_terminal(sys.stdout):
+        pause_garbage_collector()  # the chat resumes it
         if options.model or options.config or options.connect:
             return _load_function(COMMANDS["chat"])(options)
         return import_module("everturn.cli.first_run").start_first_run(words)
@@ -188,7 +192,8 @@ def _help(*, shows_all: bool = False) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from everturn.cli.commands.doctor import doctor
 
-    return doctor([*(["--json"] if options.json else []), *(["--no-color"] if options.no_color else [])])
+    named = [f"--{name}={value}" for name in ("config", "store") if (value := getattr(options, name))]
+    return doctor([*named, *(["--json"] if options.json else []), *(["--no-color"] if options.no_color else [])])
 
 
 def _config(options: argparse.Namespace) -> int:
@@ -221,7 +226,9 @@ def _discard_stdout() -> None:
 
 def _add_next_step(error: BaseException) -> str:
     next_step = next((text for kind, text in NEXT_STEPS.items() if isinstance(error, kind)), "")
-    return f"{error}; {next_step}" if next_step else str(error)
+    text = str(error)
+    names_next_step = text.startswith("the database refused:") and "; " in text
+    return f"{text}; {next_step}" if next_step and not names_next_step else text
 
 
 def _first_leaf(error: Any) -> BaseException:

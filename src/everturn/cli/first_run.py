@@ -226,16 +226,16 @@ def write_config(file: Path, text: str) -> None:
 
 def _chat(arguments: Sequence[str]) -> int:
     """Start the configured chat: full-screen where possible, else line by line."""
-    from everturn.cli.args.commands import make_parser
+    from everturn.cli.args.commands import make_chat_parser
     from everturn.cli.commands import chat
 
     try:
         model_arguments = make_model_arguments(load_config(os.environ.get("EVERTURN_CONFIG") or None), os.environ)
     except ConfigError as error:
         return _complain(str(error))
-    if not chat.find_tui_obstacle(make_parser().parse_args(["chat"])):
+    if not chat.find_tui_obstacle(make_chat_parser().parse_args(["chat"])):
         return chat.start_default_chat(arguments)
-    return chat.chat(make_parser().parse_args(["chat", *model_arguments]))
+    return chat.chat(make_chat_parser().parse_args(["chat", *model_arguments]))
 
 
 def make_model_arguments(loaded: LoadedConfig, environ: Mapping[str, str]) -> list[str]:

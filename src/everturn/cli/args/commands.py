@@ -21,7 +21,7 @@ from everturn.cli.args.parser import NO_COLOR, RULES, Parser, add_command, comma
 from everturn.cli.args.replay import add_replay
 from everturn.cli.args.run import add_explain_options, add_run
 from everturn.cli.args.schedules import add_schedule_commands
-from everturn.cli.args.server import add_server_commands
+from everturn.cli.args.server import FILE, STORE, add_server_commands
 from everturn.cli.args.sessions import add_session_commands
 from everturn.cli.args.webhooks import add_webhook_commands
 
@@ -135,6 +135,13 @@ def make_parser(*, shows_all: bool = False) -> argparse.ArgumentParser:
     return parser
 
 
+def make_chat_parser() -> argparse.ArgumentParser:
+    """Build the parser of `everturn chat` alone: bare `everturn` needs no other, and a hundred of them take their time."""
+    parser = _RootParser(prog="everturn")
+    add_chat(parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser))
+    return parser
+
+
 def _add_demo(commands: Any) -> None:
     demo = add_command(
         commands,
@@ -154,9 +161,15 @@ def _add_doctor(commands: Any) -> None:
         commands,
         "doctor",
         "check the installation, and show how to fix problems",
-        examples=("everturn doctor", "everturn doctor --json | jq '.checks[] | select(.state == \"broken\")'"),
+        examples=(
+            "everturn doctor",
+            "everturn doctor --store postgresql://user@host/database",
+            "everturn doctor --json | jq '.checks[] | select(.state == \"broken\")'",
+        ),
         codes="exit codes: 0 everything installed works, 1 something is broken",
     )
+    doctor.add_argument("--config", metavar="FILE", default="", help=FILE)
+    doctor.add_argument("--store", metavar="FILE", default="", help=STORE)
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--no-color", action="store_true", help=NO_COLOR)
 

@@ -136,6 +136,6 @@ def _add_run(command: Any) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="write a report: .json, .xml (JUnit), .md or .html; repeatable",
+        help="write a report: .json, .xml (JUnit), .md, .html, or .eval (log of Inspect); repeatable",
     )
     how.add_argument("--quiet", "-q", action="store_true", help="print only the summary")

@@ -90,7 +90,7 @@ class Parser(argparse.ArgumentParser):
             choices = "" if len(known) > 6 else f"; there are: {', '.join(known)}"
             self.error(f"there is no command {str(value)!r}{suggest_nearest(str(value), known) or choices}")
         raise argparse.ArgumentError(
-            action, f"{str(value)!r} is none of {', '.join(known)}{suggest_nearest(value, known)}"
+            action, f"{str(value)!r} is not one of {', '.join(known)}{suggest_nearest(value, known)}"
         )
 
 

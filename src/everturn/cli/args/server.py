@@ -31,10 +31,16 @@ SERVED: Final = "exit codes: 0 stopped by a signal; 2 it could not start; stderr
 DONE: Final = "exit codes: 0 done; 2 no such store, user or key"
 CLUSTER_ADDRESSES: Final = {
     "database": ("URL", "postgresql://user@host/database"),
-    "restate": ("URL", "ingress of Restate, http://127.0.0.1:8080 (default: PostgreSQL is the engine)"),
-    "admin": ("URL", "admin API of Restate, http://127.0.0.1:9070"),
+    "restate": (
+        "URL",
+        "ingress of Restate, http://127.0.0.1:8080; of several nodes, separated by commas (default: PostgreSQL is the engine)",
+    ),
+    "admin": ("URL", "admin API of Restate, http://127.0.0.1:9070; of several nodes, separated by commas"),
     "temporal": ("URL", "frontend of Temporal as the engine, temporal://127.0.0.1:7233, or tls://host:7233"),
-    "nats": ("URL", "NATS server, nats://127.0.0.1:4222 (default: PostgreSQL is the bus)"),
+    "nats": (
+        "URL",
+        "NATS server, nats://127.0.0.1:4222; several, separated by commas (default: PostgreSQL is the bus)",
+    ),
     "listen": ("HOST:PORT", "address where Restate calls these workers, 127.0.0.1:9080"),
     "advertise": ("URL", "address of these workers as Restate sees it, if it differs"),
 }

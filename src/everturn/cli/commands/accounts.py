@@ -89,7 +89,7 @@ def _server_url(options: argparse.Namespace) -> str:
     with suppress(OSError):
         url = published.read_text(encoding="utf-8").strip()
     if not is_listening(url):  # a server that was killed has not removed its address file
-        print(f"note: nobody listens at {url} now; if the server is elsewhere, say where: --url", file=sys.stderr)
+        print(f"note: no server answers at {url}; give the address of the server with --url", file=sys.stderr)
     return url
 
 
@@ -134,7 +134,7 @@ async def _revoke_key(options: argparse.Namespace, accounts: Accounts) -> list[s
         list_command = f"everturn keys list{_tenant_option(options.tenant)}"
         raise ConfigError(f"there is no key {options.key!r} that is valid; `{list_command}` lists them")
     await _audit(accounts, options.tenant, "key.revoke", options.key)
-    return [f"{options.key} holds no more"]
+    return [f"{options.key} is revoked"]
 
 
 async def _add_user(options: argparse.Namespace, accounts: Accounts) -> list[str]:

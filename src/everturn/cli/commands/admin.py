@@ -191,7 +191,7 @@ def _question(options: argparse.Namespace) -> str:
             f"Destroy the key of tenant {options.tenant!r}, and with it all that it wrote, also in backups, for good?"
         )
     whom = f"the whole tenant {options.tenant!r}" if options.all_users else f"{options.user!r} of {options.tenant!r}"
-    return f"Erase {whom} with every session they took part in, for good?"
+    return f"Erase {whom} with every session they took part in? This cannot be undone."
 
 
 def _file_name(session: str) -> str:

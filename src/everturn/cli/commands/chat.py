@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TextIO
 from everturn.cli.commands.plain_chat import NO_STORE
 from everturn.cli.commands.plain_chat import chat as line_by_line
 from everturn.cli.early_input import TERMINATION_SIGNALS, EarlyInput, capture_early_input
+from everturn.cli.garbage_collector import pause_garbage_collector, resume_garbage_collector
 from everturn.cli.model_option import resolve_model_option
 from everturn.cli.output import is_terminal, print_error
 from everturn.core.canonical_json import replace_surrogates
@@ -48,7 +49,9 @@ def chat(options: argparse.Namespace) -> int:
 
         options.start = prepare_folder(options)
     if not reason:
+        pause_garbage_collector()
         return _full_screen(options)
+    resume_garbage_collector()
     if options.connect:
         return print_error(NO_SCREEN.format(reason), 2)
     if reason == "it is not installed" and not options.plain and is_interactive():
@@ -58,9 +61,9 @@ def chat(options: argparse.Namespace) -> int:
 
 def start_default_chat(words: Sequence[str] = ()) -> int:
     """Run `everturn chat --here`: what bare `everturn` does once there is a configuration."""
-    from everturn.cli.args.commands import make_parser
+    from everturn.cli.args.commands import make_chat_parser
 
-    return chat(make_parser().parse_args(["chat", "--here", *words]))
+    return chat(make_chat_parser().parse_args(["chat", "--here", *words]))
 
 
 def find_tui_obstacle(options: argparse.Namespace) -> str:
@@ -119,6 +122,7 @@ async def _run_app(options: argparse.Namespace, early: EarlyInput) -> int:
                 typed=early.typed,
                 start=getattr(options, "start", None),
             )
+            app.on_first_screen = resume_garbage_collector
             if chat_server.connection is not None:
                 chat_server.connection.on_moved = app.server_moved
                 app.model = "" if chat_server.is_own_process else replace_surrogates(options.model or "")

@@ -24,6 +24,7 @@ from everturn.cli.doctor.extras import check_extras, find_required_extras
 from everturn.cli.doctor.server import check_configuration, check_server
 from everturn.cli.doctor.services import check_service, collect_addresses
 from everturn.cli.doctor.store import check_store, resolve_configured_store
+from everturn.config.worker import FILE
 from everturn.core.sandbox import GUARANTEES, SandboxReport
 from everturn.errors import ConfigError
 
@@ -41,10 +42,14 @@ ProgressCallback = Callable[[Sequence[str]], None]
 def doctor(argv: Sequence[str] = ()) -> int:
     """Run all checks and print them; return 0 if everything installed works, 1 if something is broken."""
     parser = argparse.ArgumentParser(prog="everturn doctor", allow_abbrev=False)
+    parser.add_argument("--config", default="")
+    parser.add_argument("--store", default="")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-color", action="store_true")
     options = parser.parse_args(argv)
-    checks = run_checks(os.environ, _progress if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None)
+    named = {FILE: options.config, "EVERTURN_STORE__URL": options.store}
+    environment = {**os.environ, **{name: value for name, value in named.items() if value}}
+    checks = run_checks(environment, _progress if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode({"version": __version__, "checks": checks}), indent=2).decode())
     else:

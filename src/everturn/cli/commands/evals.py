@@ -29,6 +29,7 @@ from everturn.stores.registry import get_store
 from everturn.terminal.text.screen import escape_unprintable
 
 MAKE = "make"
+INSPECT_LOG = ".eval"
 NO_FORMAT = "--report {file}: the ending says the format; there are: {endings}"
 
 
@@ -39,12 +40,11 @@ def eval_command(options: argparse.Namespace) -> int:
             return asyncio.run(_make(options))
         if options.session or options.output or options.rated:
             raise ConfigError("--session, --rated and --output make a dataset: write `everturn eval make`")
-        report = asyncio.run(_evaluate(options))
+        dataset, report = asyncio.run(_evaluate(options))
         for line in summary_lines(report):
             print(escape_unprintable(line))
         for file in options.report:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-            Path(file).write_text(FORMATS[Path(file).suffix](report), encoding="utf-8")
+            _write_report(Path(file), report, dataset, options.run)
         return report.exit_code
     except EverturnError as error:
         return print_error(str(error), ERROR)
@@ -76,10 +76,12 @@ async def _make(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _evaluate(options: argparse.Namespace) -> EvalReport:
+async def _evaluate(options: argparse.Namespace) -> tuple[Dataset, EvalReport]:
     for file in options.report:
-        if Path(file).suffix not in FORMATS:
-            raise ConfigError(NO_FORMAT.format(file=file, endings=", ".join(FORMATS)))
+        if Path(file).suffix == INSPECT_LOG:
+            _inspect_bridge()  # before the evaluation costs anything
+        elif Path(file).suffix not in FORMATS:
+            raise ConfigError(NO_FORMAT.format(file=file, endings=", ".join([*FORMATS, INSPECT_LOG])))
     if options.branches and not options.run:
         raise ConfigError("--branches needs --run FOLDER, which stores the runs")
     dataset = Dataset.read(options.dataset)
@@ -111,7 +113,28 @@ async def _evaluate(options: argparse.Namespace) -> EvalReport:
                 print(f"wrote session {escape_unprintable(session)}")
         finally:
             await store.aclose()
-    return report
+    return dataset, report
+
+
+def _write_report(file: Path, report: EvalReport, dataset: Dataset, run: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix == INSPECT_LOG:
+        _inspect_bridge().write_inspect_log(report, dataset, file, run or None)
+    else:
+        file.write_text(FORMATS[file.suffix](report), encoding="utf-8")
+
+
+def _inspect_bridge() -> Any:
+    """Return the bridge to Inspect.
+
+    Raises:
+        ConfigError: Inspect is not installed.
+    """
+    try:
+        from everturn.evals.bridges import inspect_ai
+    except ImportError as error:
+        raise ConfigError(str(error)) from None
+    return inspect_ai
 
 
 def _print_case(case: CaseResult) -> None:

@@ -34,6 +34,7 @@ def router(options: argparse.Namespace) -> int:
 
 async def _serve(options: argparse.Namespace) -> None:
     from everturn.cells.router import CellRouter, serve_router
+    from everturn.cluster.workers import tune_garbage_collector
 
     loaded = load_config(config_file(options))
     table = loaded.config.router
@@ -42,6 +43,7 @@ async def _serve(options: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, leave.set)
     port = table.port if options.port is None else options.port
+    tune_garbage_collector()
     await serve_router(routed, options.host or table.host, port, leave, _print_address)
 
 

@@ -261,7 +261,7 @@ class RunCommand:
             where = [] if self._is_default_store else ["--store", store]
             words = ["everturn", "run", *where, "--session", self._chat.session]
             how = f"answer it with: {shlex.join([*words, '--resume', '--ask'])}"
-        self._notify(f"it waits for somebody ({tools}); {how}")
+        self._notify(f"it waits for a person ({tools}); {how}")
 
 
 class _TeeOutput:

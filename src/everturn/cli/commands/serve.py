@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from everturn.cli.config_options import config_file
 from everturn.cli.store.local_server import OFFLINE_HINT, is_unnamed_demo
 from everturn.cluster import Cluster
-from everturn.cluster.workers import loop_factory
+from everturn.cluster.workers import loop_factory, tune_garbage_collector
 from everturn.config.build import (
     CommandLineOverrides,
     configured_cluster,
@@ -41,6 +41,7 @@ from everturn.watchdog import LoopWatchdog
 if TYPE_CHECKING:
     from everturn.access.server_context import ServerContext
     from everturn.config.server_options import ServerOptions
+    from everturn.mcp.servers import McpServers
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,12 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
     if not options.cluster and (named := [name for name, value in places.items() if value]):
         raise ConfigError(f"--{named[0]} is for a node of a cluster; add --cluster")
     overrides = CommandLineOverrides(
-        options.host, options.port, options.store, options.model, places if options.cluster else None
+        options.host,
+        options.port,
+        options.store,
+        options.model,
+        places if options.cluster else None,
+        holds_calls=True,
     )
     server = server_options(loaded, overrides, os.environ)
     store = "" if options.cluster else configured_store(loaded, overrides.store, os.environ)
@@ -127,6 +133,7 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
         # another one can: the app has a watchdog of its own, which ends it later.
         watchdog = LoopWatchdog(loaded.config.cluster.loop_timeout, ends=False)
         watchdog.start()
+        tune_garbage_collector()
         try:
             await serve.serve(context, authenticator, server, ready, routes)
         finally:
@@ -178,6 +185,15 @@ def write_address_file(place: Path, address: str) -> None:
         log.warning("%s cannot be written, so `everturn login` needs --url: %s", place, error.strerror)
 
 
+def mcp_sources(context: ServerContext) -> list[McpServers]:
+    """Return the MCP servers of the configuration."""
+    if not context.app.sources:
+        return []
+    from everturn.mcp.servers import McpServers  # loaded only where there are MCP servers
+
+    return [source for source in context.app.sources if isinstance(source, McpServers)]
+
+
 def render_startup_message(
     address: str, link: str, token: Path, context: ServerContext, host: str, *, is_unnamed: bool
 ) -> list[str]:
@@ -197,6 +213,9 @@ def render_startup_message(
         "  answer  replace SESSION with the session in the response:",
         f"            curl -s {address}/api/sessions/SESSION/messages {bearer}",
     ]
+    for status in (status for source in mcp_sources(context) for status in source.status()):
+        later = "; its tools follow when it is ready" if status.state == "connecting" else ""
+        lines.append(f"  mcp     {status.name}: {status.state}{f' ({status.reason})' if status.reason else ''}{later}")
     if is_unnamed and agent.options.model == OFFLINE:
         lines.append(f"  {OFFLINE_HINT}")
     if not is_loopback(host):

@@ -29,6 +29,7 @@ EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
         },
     ),
     "code": ("run_python and run_javascript", {"pydantic-monty": "pydantic_monty", "quickjs-ng": "quickjs"}),
+    "documents": ("text of PDF attachments", {"pypdf": "pypdf"}),
     "shell": ("rules for shell commands", {"tree-sitter": "tree_sitter", "tree-sitter-bash": "tree_sitter_bash"}),
     "mcp": (
         "tools of MCP servers",
@@ -52,10 +53,12 @@ EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "bedrock": ("models of Amazon Bedrock with credentials in files, SSO or roles", {"botocore": "botocore"}),
     "pydantic-ai": ("models of pydantic-ai", {"pydantic-ai-slim": "pydantic_ai"}),
     "litellm": ("models of litellm", {"litellm": "litellm"}),
+    "pydantic-evals": ("evals in pydantic-evals", {"pydantic-evals": "pydantic_evals"}),
+    "inspect": ("evals in Inspect", {"inspect-ai": "inspect_ai"}),
 }
 """Extra → its purpose, and its packages with the names by which they are imported."""
 
-NOT_IN_ALL: Final = frozenset({"azure", "vertex", "bedrock", "pydantic-ai", "litellm"})
+NOT_IN_ALL: Final = frozenset({"azure", "vertex", "bedrock", "pydantic-ai", "litellm", "pydantic-evals", "inspect"})
 """Extras that `everturn[all]` does not include."""
 
 

@@ -78,7 +78,7 @@ def check_disk(folder: Path) -> DoctorCheck:
     except OSError as error:
         return DoctorCheck(ABOUT, "disk", "note", f"{make_printable(str(existing))}: {error.strerror}")
     if not total:
-        return DoctorCheck(ABOUT, "disk", "note", f"nobody says how much is free at {make_printable(str(existing))}")
+        return DoctorCheck(ABOUT, "disk", "note", f"the free space cannot be read at {make_printable(str(existing))}")
     detail = f"{format_bytes(free)} free at {make_printable(str(existing))}"
     state = "broken" if free < TOO_LITTLE else "note" if free < LITTLE else "ok"
     return DoctorCheck(

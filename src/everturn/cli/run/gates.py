@@ -31,7 +31,7 @@ DEFAULT_GATE_REASONS: Final = (  # reasons of gates that no rule asked for
     "no rule fits this call of {name}",
     "no rule covers this call of {name}",
 )
-NO_TERMINAL: Final = "--ask asks on a terminal, and there is none here; leave it out, or say --wait or --allow RULE"
+NO_TERMINAL: Final = "--ask needs a terminal; leave it out, or use --wait or --allow RULE"
 
 
 class NonInteractive:

@@ -10,7 +10,7 @@ from everturn.errors import ConfigError
 
 LONGEST: Final = 1_000_000  # characters of a message; the server has the same limit
 SHELL_TOOK_PROMPT: Final = (
-    "--shell took {!r} for its folder, and nothing is left to say; write the prompt first, or the folder, as in "
+    "--shell took {!r} as its folder, so there is no prompt; write the prompt first, or name the folder, as in "
     '`everturn run "…" --shell` or `everturn run --shell . "…"`'
 )
 NOTHING: Final = 'there is no message. For example: `everturn run "What time is it?"`, or something on stdin'

@@ -36,8 +36,10 @@ from everturn.stores.registry import without_password
 from everturn.terminal.text.local_tools import LocalToolOptions, build_local_tools
 from everturn.terminal.text.tool_loader import check_manual, load_tools, parse_budget, tools_in
 
-IN_MEMORY = "another program has the sessions in {store}{why}: what you say here is kept in memory only, and lost when you leave"
-UNSAVED = "sessions cannot be saved ({why}): what you say here is lost when you leave"
+IN_MEMORY = (
+    "another program has the store {store} open{why}: this conversation is in memory only, and is lost when you leave"
+)
+UNSAVED = "sessions cannot be saved ({why}): this conversation is lost when you leave"
 OFFLINE_HINT = "No model is named and no API key was found, so the offline demo answers. Choose one with --model."
 LOCAL_OPTIONS = (
     "model",

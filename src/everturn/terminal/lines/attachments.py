@@ -92,7 +92,7 @@ class Attachments:
             for file in files:
                 await self._write(file, self._folder / safe_name(file))
         elif self._is_typed:
-            self._hint("/save writes it to this folder, /save PATH elsewhere")
+            self._hint("/save writes it to this folder, /save PATH to another place")
         else:
             names = ", ".join(f"{safe_name(file)} ({format_size(file.size)})" for file in files)
             self._say(f"not saved: {names}; say where with --save DIR")

@@ -41,15 +41,15 @@ LIMIT_HELP: Final = {
 FORM_HELP: Final = {
     "y": "y: send exactly what is shown",
     "f": "f: answer field by field; all of it is shown before anything is sent",
-    "j": "j: write the answer as JSON, in your EDITOR if you have said which",
-    "n": "n: do not answer; the tool is told so, with the reason, if you give one",
+    "j": "j: write the answer as JSON, in $EDITOR if it is set",
+    "n": "n: do not answer; the tool gets the refusal, with your reason if you add one",
 }
 TEXT_ANSWER_HELP: Final = {
     "y": "y: yes, and nothing else",
     "t": "t: yes, and the words that you type",
     "n": FORM_HELP["n"],
 }
-CLIENT_HELP: Final = {"n": "n: nobody does it; the tool is told so, with the reason, if you give one"}
+CLIENT_HELP: Final = {"n": "n: refuse; the tool gets the refusal, with your reason if you add one"}
 KEYS_HINT: Final = "Type a letter, then Enter. Ctrl-C answers nothing and cancels the turn."
 
 

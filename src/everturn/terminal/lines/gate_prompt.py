@@ -42,8 +42,8 @@ GAP: Final = "   "
 TOO_LONG: Final = "a terminal takes no longer lines, and the end of this one is lost; shorten it, or set EDITOR"
 GATE_CLOSED: Final = "this question is no longer open; nothing was answered"
 ERROR_TEXTS: Final[dict[type[EverturnError], str]] = {
-    AnsweredOtherwise: "somebody else was first, and answered otherwise; yours was not taken",
-    GateExpired: "the time to answer is over; yours was not taken",
+    AnsweredOtherwise: "another person answered first, with another answer; yours was not used",
+    GateExpired: "the approval has expired; your answer was not used",
     GateClosed: GATE_CLOSED,
     UnknownGate: GATE_CLOSED,
 }

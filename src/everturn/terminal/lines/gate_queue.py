@@ -21,7 +21,7 @@ ACT_TIMEOUT = (
     2.0  # seconds that a driver has to act on an answer before the next gate is asked: it may resolve that one, too
 )
 MAX_QUESTION = 200  # characters of a question that are printed when it is denied without a person
-ELSEWHERE = "it was answered elsewhere meanwhile"
+ELSEWHERE = "it was answered in another client"
 NOBODY = "there is nobody to ask"
 
 
@@ -172,10 +172,8 @@ class GateQueue:
 def describe_resolution(resolution: GateResolution) -> str:
     """Describe how another client has answered."""
     if resolution.by == "everturn":
-        return "the time to answer is over"
-    return (
-        f"{resolution.by or 'somebody'} has answered it meanwhile: {'allowed' if resolution.allowed else 'not allowed'}"
-    )
+        return "the approval has expired"
+    return f"{resolution.by or 'another person'} has answered it: {'allowed' if resolution.allowed else 'not allowed'}"
 
 
 def truncate_text(text: str) -> str:

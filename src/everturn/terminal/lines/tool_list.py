@@ -11,7 +11,7 @@ from everturn.terminal.text.visible_text import escape_invisible
 if TYPE_CHECKING:
     from everturn.mcp import ServerStatus
 
-NO_TOOLS = "there are no tools; begin with --tools FILE, --files DIR, --code, --shell, --web or --mcp FILE"
+NO_TOOLS = "there are no tools; start with --tools FILE, --files DIR, --code, --shell, --web or --mcp FILE"
 ASKS = {"auto": "", "always": "asks before it runs", "ask": "asks before it runs, once", "deny": "is denied"}
 SIGNS = {"ready": ("good", "✓"), "connecting": ("dim", "…")}
 Notify = Callable[..., None]

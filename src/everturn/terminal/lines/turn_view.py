@@ -52,7 +52,7 @@ from everturn.terminal.text.paths import describe_file, safe_name
 from everturn.terminal.text.screen import LineScreen, escape_prose
 from everturn.terminal.text.visible_text import INDENT
 
-OUTCOME_UNKNOWN: Final = "it was begun, and nobody knows whether it took effect"
+OUTCOME_UNKNOWN: Final = "it was started, and whether it took effect is not known"
 MAX_PROGRESS_ROWS: Final = 20  # progress rows of one call; printed lines cannot be replaced here
 MAX_INDENT_DEPTH: Final = 4  # levels of nested calls that are indented; deeper ones share the last level
 CUT_OFF: Final[dict[Finish, str]] = {
@@ -228,7 +228,7 @@ class TurnPrinter:
     def _draw_summary(self, usage: Usage) -> None:
         if self.is_cancelled:
             self._notify(
-                "cancelled" + ("; what came so far stays in the conversation" if self.has_text or self.files else "")
+                "cancelled" + ("; the text so far stays in the conversation" if self.has_text or self.files else "")
             )
         elif self.state.options.compact is not None:
             if self.problem is None and not self.state.compactions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -79,6 +79,7 @@ class AppBase(App[int]):
         self.problem = ""  # the error that ended the app
         self.exit_messages: list[str] = []
         self._initial_session, self._notes, self._files = session, notes, attach
+        self.on_first_screen: Callable[[], None] = lambda: None
         self.is_here, self.is_in_memory = is_here, is_in_memory  # sessions in memory end with this process
         self._drafts: dict[str, str] = {}
         self._buffered_keys: list[events.Event] | None = [
@@ -104,8 +105,7 @@ class AppBase(App[int]):
         return screen
 
     def on_mount(self) -> None:
-        """Draw first, then request data."""
-        self.run_worker(self._watch, exit_on_error=False)
+        """Update the list of sessions from time to time."""
         self.set_interval(LIST_INTERVAL, self._list)
 
     async def _begin(self) -> None:
@@ -140,8 +140,14 @@ class AppBase(App[int]):
             await super().on_event(event)
 
     async def handle_input_ready(self) -> None:
-        """The input is ready: handle the buffered keys in order, and apply the command-line options."""
+        """The input is ready: handle the buffered keys in order; when it is drawn, apply the command-line options."""
         await self._replay_keys()
+        self.chat_screen.call_after_refresh(self._request_data)
+
+    def _request_data(self) -> None:
+        """Send the first requests. The first screen is drawn by now: the HTTP client alone takes long to import."""
+        self.on_first_screen()
+        self.run_worker(self._watch, exit_on_error=False)
         self.run_worker(self._begin, exit_on_error=False)
 
     def buffer_keys_for(self, screen: Screen[Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -74,6 +76,8 @@ class ChatScreen(Screen[None]):
         self._last_escape = 0.0  # time of the last Esc
         self._gate_left_at = 0.0  # time at which a gate was left
         self._seen: set[str] = set()  # gates that were opened once, by themselves or by the person
+        self._unsent: deque[tuple[ComposerInput.Submitted, float]] = deque()  # what was submitted, and when
+        self._has_unsent = asyncio.Event()
 
     @property
     def host(self) -> ChatHost:
@@ -100,10 +104,11 @@ class ChatScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Focus the input, and start the timer."""
+        self.run_worker(self._send_submitted())
         self.composer.text_area.focus()
         self.host.call_later(self.host.handle_input_ready)  # after the focus, which is also set later
         self.set_interval(TICK, self._tick)
-        self.draw()
+        self._draw()  # it counts as mounted only after this, and the first frame is to be complete
 
     @property
     def composer(self) -> Composer:
@@ -146,8 +151,10 @@ class ChatScreen(Screen[None]):
 
     def draw(self) -> None:
         """Draw the lines around the conversation again."""
-        if not self.is_mounted:
-            return
+        if self.is_mounted:
+            self._draw()
+
+    def _draw(self) -> None:
         app = self.host
         texts, state = get_app_texts(app.language), None if app.follower is None else app.follower.state
         title = texts.new if state is None else escape_prose(session_title(state)) or texts.new
@@ -175,13 +182,18 @@ class ChatScreen(Screen[None]):
 
     def _draw_queue(self, queued: Sequence[api.QueuedView]) -> None:
         texts, line = get_app_texts(self.host.language), self.query_one("#queue", Static)
-        line.display = bool(queued)
+        now = time.monotonic()
+        slow = [event.text for event, at in self._unsent if now - at >= TICK and event.text.strip()]
+        line.display = bool(queued or slow)
         rows = [
             f"{texts.steers if message.steers else texts.queued}: {' '.join(message.text.split())}"
             for message in queued
         ]
         shown = [escape_prose(row) for row in rows[:3]]
-        if shown:
+        if slow:
+            sending = [escape_prose(f"{texts.sending}: {' '.join(text.split())}") for text in slow]
+            line.update(Content("\n".join([*sending, *shown])))
+        elif shown:
             shown[-1] += f"   ({texts.take_back})" if len(rows) <= 3 else f"   (+{len(rows) - 3}; {texts.take_back})"
             line.update(Content("\n".join(shown)))  # only then: an update costs a layout of the whole screen
 
@@ -306,10 +318,28 @@ class ChatScreen(Screen[None]):
     # Actions ---------------------------------------------------------------------------------------------------------
 
     @on(ComposerInput.Submitted)
-    async def _submitted(self, event: ComposerInput.Submitted) -> None:
+    def _submitted(self, event: ComposerInput.Submitted) -> None:
         event.stop()
-        await self.host.wait_until_started()
-        await self.host.commands.submit(event.text, event.steers)
+        self._unsent.append((event, time.monotonic()))
+        self._has_unsent.set()
+
+    async def _send_submitted(self) -> None:
+        """Send what was submitted, in order.
+
+        Not in the handler of the message: a screen draws nothing while it handles one. With a slow server the text
+        then stayed in the input, as if Enter had not been pressed.
+        """
+        while True:
+            await self._has_unsent.wait()
+            self._has_unsent.clear()
+            await self.host.wait_until_started()
+            while self._unsent:
+                event, _ = self._unsent[0]
+                try:
+                    await self.host.commands.submit(event.text, event.steers)
+                finally:
+                    self._unsent.popleft()
+                    self.host.draw()
 
     @on(ComposerInput.Dropped)
     async def _dropped(self, event: ComposerInput.Dropped) -> None:

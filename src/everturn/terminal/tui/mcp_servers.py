@@ -198,7 +198,9 @@ def server_rows(server: api.McpView, texts: McpServersTexts, width: int) -> list
     """Return the details of a server; text from the server is escaped."""
     rows: list[Row] = []
     if server.state != "ready":
-        rows += message_rows(getattr(texts, f"next_{server.state}"), width, "warn", "!")
+        is_own = server.login == "user" and server.state == "needs_login"
+        hint = texts.next_own_login if is_own else getattr(texts, f"next_{server.state}")
+        rows += message_rows(hint, width, "warn", "!")
     for text in (server.reason, *server.problems, server.login_problem):
         rows += message_rows(escape_invisible(text), width, "bad", "!") if text else ()
     if server.is_logging_in:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -97,9 +98,10 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         rows: list[tuple[str, str, str]] = []
         for view in app.recent_sessions():
             sign = status_sign(view, waiting)
-            when = "  ".join(
-                filter(None, (states[sign], escape_prose(view.agent), format_age(view.updated, time.time(), texts)))
-            )
+            age = format_age(view.updated, time.time(), texts)
+            when = "  ".join(filter(None, (states[sign], escape_prose(view.agent), age)))
+            if cell_len(when) > self._room // 2:  # the name of the agent is the least of it
+                when = "  ".join(filter(None, (states[sign], age)))
             rows.append((view.id, f"{sign} {escape_prose(view.title) or texts.untitled}", when))
         self._show(rows, texts.no_sessions)
 
@@ -108,7 +110,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         chosen = self._chosen()
         listed.clear_options()
         self._rows = [session for session, _, _ in rows]
-        room = max(20, (listed.size.width or 70) - 2)
+        room = self._room
         for _, title, when in rows:
             right = Content.styled(when, "dim").truncate(room // 2, ellipsis=True)
             left = Content(title).truncate(room - right.cell_length - 2, ellipsis=True)
@@ -118,6 +120,11 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
             listed.highlighted = self._rows.index(chosen) if chosen in self._rows else 0
         else:
             listed.add_option(Option(Content.styled(nothing, "dim"), disabled=True))
+
+    @property
+    def _room(self) -> int:
+        """The columns of a row."""
+        return max(20, (self.query_one(OptionList).size.width or 70) - 2)
 
     def _chosen(self) -> str:
         index = self.query_one(OptionList).highlighted

@@ -6,15 +6,15 @@ import difflib
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]
 from pygments.token import Comment, Error, Keyword, Literal, Name, Number, Operator, String, Token
-from pygments.util import ClassNotFound
 
 from everturn.terminal.text.visible_text import escape_invisible
 from everturn.terminal.tui.render.text import GUTTER, Line, Run, gutter_run, prefix_lines, split_lines, wrap_anywhere
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
 
 MAX_HIGHLIGHTED: Final = 4_000  # characters of code that are highlighted at once
 MAX_HIGHLIGHTED_LINE: Final = 500  # characters of a line of code: some lexers are slow on longer ones
@@ -60,6 +60,9 @@ def _style(kind: Any) -> str:
 
 @lru_cache(len(LANGUAGES))
 def _lexer(language: str) -> Lexer | None:
+    from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]
+    from pygments.util import ClassNotFound
+
     try:
         return get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Final
-
-from markdown_it import MarkdownIt
-from markdown_it.rules_inline import StateInline
-from markdown_it.tree import SyntaxTreeNode
+from typing import TYPE_CHECKING, Final
 
 from everturn.terminal.tui.render.code import draw_code
 from everturn.terminal.tui.render.markdown_split import MarkdownPiece
 from everturn.terminal.tui.render.text import MIN_WIDTH, Line, Run, prefix_lines, runs_width, split_lines, wrap
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.tree import SyntaxTreeNode
 
 MIN_CELL_WIDTH: Final = 4  # minimal columns of a table cell
 BULLETS: Final = "•◦▪"
@@ -24,6 +25,8 @@ _MATH: Final = re.compile(
 
 @cache
 def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # with the first answer: the first screen has none, and it takes its time
+
     # Link definitions, which would not be visible anywhere, and HTML are disabled: both are drawn as they were written.
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 24}).enable(["table", "strikethrough"])
     parser.inline.ruler.before("escape", "math", _math)
@@ -45,6 +48,8 @@ def draw_markdown(chunk: MarkdownPiece, width: int) -> list[Line]:
     if chunk.kind == "code":
         return draw_code(chunk.source, chunk.language, width)
     if chunk.kind == "markdown":
+        from markdown_it.tree import SyntaxTreeNode
+
         try:
             return _MarkdownRenderer().blocks(SyntaxTreeNode(_parser().parse(chunk.source)).children, width)
         except (RecursionError, ValueError, IndexError):  # a model may write anything

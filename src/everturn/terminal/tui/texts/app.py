@@ -23,6 +23,7 @@ class AppTexts(Struct, frozen=True):
     steering: str
     attached: str
     queued: str
+    sending: str
     steers: str
     take_back: str
     taken_back: str

@@ -29,6 +29,7 @@ class McpServersTexts(Struct, frozen=True):
     next_down: str
     next_untrusted: str
     next_needs_login: str
+    next_own_login: str
     next_failed: str
     operator: str
     stdio: str
