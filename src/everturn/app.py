@@ -13,6 +13,7 @@ from everturn.chat.result import RunResult
 from everturn.chat.run import Run
 from everturn.chat.validation import MessageInput
 from everturn.core.accounts import LOCAL
+from everturn.core.canonical_json import hash_values
 from everturn.core.options import TurnOptions
 from everturn.errors import ConfigError
 from everturn.schedules.schedules import Schedules
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from everturn.inbound_hooks.inbound_hooks import InboundHooks
 
 T = TypeVar("T")
+
+
+def session_of_key(agent: AgentDefinition[Any] | str, key: str | None) -> str | None:
+    """The session of a run that has a key and names no session: the same in every process, so that a repeat finds it."""
+    name = agent if isinstance(agent, str) else agent.name
+    return f"run-{name}-{hash_values(key)[:32]}" if key else None
 
 
 class App(BaseApp):
@@ -64,6 +71,7 @@ class App(BaseApp):
     ) -> RunResult[Any]:
         """Run an agent on a message, in a new conversation or in `session`; `how` is as in `Chat.send`.
 
+        With a `key` and no `session`, the conversation belongs to the key: the same key is the same run, in every process.
         Returns when the turn has ended, or waits for a person or another answer: see `RunResult.status`.
 
         Raises:
@@ -71,6 +79,7 @@ class App(BaseApp):
         """
         if session is not None:  # whoever has the session: this agent was asked for
             how["agent"] = agent
+        session = session or session_of_key(agent, how.get("key"))
         return await self.chat(session, agent=agent).run(message, metadata=metadata, wait=wait, **how)
 
     def run_sync(
@@ -83,7 +92,8 @@ class App(BaseApp):
         self, agent: AgentDefinition[T], message: MessageInput, *, session: str | None = None, **how: Any
     ) -> Run[T]:
         """Run an agent, and show its turn as it happens: `async with app.stream(agent, "…") as run`."""
-        chat, output = self.chat(session, agent=agent), agent.current.output
+        chat = self.chat(session or session_of_key(agent, how.get("key")), agent=agent)
+        output = agent.current.output
         if session is not None:
             how["agent"] = agent
         return Run(lambda: chat.send(message, **how), None if output is None else output.parse_partial)

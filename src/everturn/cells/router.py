@@ -154,11 +154,11 @@ class CellRouter:
         if request.path in ("/healthz", "/readyz"):
             return web.Response(text="ok\n")
         if len(request.headers.getall("Host", [])) != 1:
-            return _refusal(400, "bad_request", "a request names one host")
+            return _refusal(400, "bad_request", "the request must have exactly one Host header")
         if (tenant := self._identity.tenant_of_host(request.host)) == "":
             tenant = self._identity.tenant_of_hook(request.path)
         if tenant is None:
-            return _refusal(404, "unknown", "there is nothing here")
+            return _refusal(404, "unknown", "this path does not exist")
         credential: dict[str, str] = {}
         if not tenant:
             credential = credential_of(request.headers)
@@ -170,7 +170,7 @@ class CellRouter:
             return await self._forward(request, tenant, credential)
         except (ClientError, TimeoutError, OSError) as error:
             log.warning("the cell of %r does not answer: %r", tenant, error)
-            return _refusal(503, "server_unavailable", "a server behind this one does not answer; ask again")
+            return _refusal(503, "server_unavailable", "the cell does not answer; try again")
 
     def _cell_names(self) -> list[str]:
         return sorted(self._addresses, key=lambda name: (name != self._cells.default, name))
@@ -183,7 +183,7 @@ class CellRouter:
         while True:
             cell = await self._cell_of(tenant, since, deadline) if tenant else self._cells.default
             if not cell:
-                return _refusal(503, "tenant_moving", "this tenant is moved to another cell; ask again")
+                return _refusal(503, "tenant_moving", "the tenant is being moved to another cell; try again")
             route = self._routes.get(tenant)
             response = await self._send(cell, request, body if body is not None else _blocks(request))
             try:
@@ -210,7 +210,7 @@ class CellRouter:
                 return _whole(response, await response.read())
             first = first or response
         if first is None:
-            return _refusal(503, "server_unavailable", "a server behind this one does not answer; ask again")
+            return _refusal(503, "server_unavailable", "the cell does not answer; try again")
         return _whole(first, await first.read())
 
     async def _send(self, cell: str, request: web.BaseRequest, body: Any) -> ClientResponse:

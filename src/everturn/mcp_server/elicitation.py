@@ -29,10 +29,8 @@ HEADINGS: Final = {
     "form": "{tool} asks you something",
     "limit": "The step limit is reached: may the turn continue, up to the limit below?",
 }
-TOO_LONG = (
-    "what {tool} would run with is too long to be put to a person here; allow it by a rule, or answer it elsewhere"
-)
-FOR_A_CLIENT = "{tool} is run by a client of another kind, and there is none here"
+TOO_LONG = "the arguments of {tool} are too long to show here; allow the call with a rule, or answer the approval in another UI"
+FOR_A_CLIENT = "{tool} runs in another kind of client, which is not connected here"
 NOBODY = (
     "{tool} asks a person first, and this client cannot ask one; "
     'allow it by a rule in the file that --permissions names: [[permissions]] tool = "{tool}" action = "allow"'

@@ -18,15 +18,17 @@ from everturn.calls.provider_tools import judge_provider_tools
 from everturn.calls.references import REFERENCES_RULE, has_truncated_result
 from everturn.calls.results import load_results
 from everturn.core.hooks import RequestContext, StepContext, Suspend
+from everturn.core.modality import has_lone_provider_tools
 from everturn.core.options import TurnOptions
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
 from everturn.errors import ConfigError
-from everturn.running.active_turn import DriveSetup
+from everturn.running.active_turn import ActiveTurn, DriveSetup
 from everturn.running.hook_contexts import RequestHookContext, StepHookContext
 from everturn.running.permissions import is_selected
 from everturn.tools.client import ClientRunTool
 from everturn.tools.groups import ToolGroup, render_group_section
+from everturn.tools.read_document import ReadDocumentTool
 from everturn.tools.read_result import ListResultsTool, ReadResultTool
 from everturn.tools.registry import EnabledTools, ToolRegistry
 from everturn.tools.skills import LoadSkillTool
@@ -39,6 +41,7 @@ from everturn.tools.tool_search import (
     server_of,
 )
 
+DOCUMENT_TOOLS: dict[str, Tool] = {(READ_DOCUMENT := ReadDocumentTool()).spec.name: READ_DOCUMENT}
 READ_RESULT, LIST_RESULTS = ReadResultTool(), ListResultsTool()
 RESULT_TOOLS: dict[str, Tool] = {tool.spec.name: tool for tool in (READ_RESULT, LIST_RESULTS)}
 log = logging.getLogger(__name__)
@@ -63,6 +66,7 @@ class ToolOffer(Struct, frozen=True):
     tools: Mapping[str, Tool]
     specs: tuple[ToolSpec, ...]
     read_result_specs: tuple[ToolSpec, ...]  # also offered once a result was truncated or cleared
+    document_specs: tuple[ToolSpec, ...]  # also offered once a document is attached
     prompt: str
     warning: str = ""  # tools that the turn was to have and has not
     deferred: Mapping[str, DeferredTool] = {}  # offered once they were found
@@ -101,9 +105,18 @@ class ToolCalling:
                 ctx.body.tools += found_tools(ctx.body.messages, offer.deferred)
             if offer.read_result_specs and has_truncated_result(ctx.run):
                 ctx.body.tools += offer.read_result_specs
+            if self._offers_documents(ctx.run, offer):
+                ctx.body.tools += offer.document_specs
             if offer.provider_specs:
                 return self._offer_provider_tools(ctx, offer.provider_specs)
         return None
+
+    @staticmethod
+    def _offers_documents(run: ActiveTurn, offer: ToolOffer) -> bool:
+        """Whether a turn can read documents: one is attached, no rule denies it, and it costs no tool of the provider."""
+        if not offer.document_specs or not run.branch_has_documents:
+            return False
+        return bool(offer.specs) or not offer.provider_specs or not has_lone_provider_tools(run.model)
 
     async def _offer_provider_tools(self, ctx: RequestHookContext, specs: Sequence[ToolSpec]) -> None:
         """Offer tools of the provider that rules allow: there is no call that a gate could stop later."""
@@ -122,6 +135,8 @@ class ToolCalling:
             await load_results(ctx.run)
         if offer.specs and has_truncated_result(ctx.run):
             tools = {**tools, **RESULT_TOOLS}
+        if self._offers_documents(ctx.run, offer):
+            tools = {**tools, **DOCUMENT_TOOLS}
         return await run_calls(ctx, tools, self._limits)
 
     def _offer(self, setup: DriveSetup, options: TurnOptions) -> ToolOffer:
@@ -184,7 +199,10 @@ class ToolCalling:
         reading = permits.offered_tools(RESULT_TOOLS, options) if offered else ()
         if READ_RESULT.spec not in reading:  # then a list of them is of no use
             reading = ()
-        return ToolOffer(key, enabled, tools, offered, tuple(reading), prompt, warning, deferred, provider_specs)
+        documents = () if options.tools == () else tuple(permits.offered_tools(DOCUMENT_TOOLS, options))
+        return ToolOffer(
+            key, enabled, tools, offered, tuple(reading), documents, prompt, warning, deferred, provider_specs
+        )
 
 
 def _defer(specs: Sequence[ToolSpec], options: TurnOptions, enabled: EnabledTools) -> dict[str, DeferredTool]:

@@ -125,7 +125,7 @@ def find_parent_cgroup() -> CgroupParent | str:
         own = Path("/proc/self/cgroup").read_text(encoding="utf-8")
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8")
     except OSError as error:
-        return f"nobody says which control group this process is in ({error.strerror})"
+        return f"the control group of this process cannot be read ({error.strerror})"
     places = locate_cgroups(own, mounts)
     if "memory" in places:
         return _first_version(places)

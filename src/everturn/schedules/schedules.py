@@ -126,6 +126,20 @@ class Schedules:
             self._app.binding(schedule.agent)
         return replace(schedule, due=next_planned(schedule, schedule.created))
 
+    def plan(self, cron: str, timezone: str = "UTC", until: float = 0.0, most: int = 5) -> builtins.list[float]:
+        """The next planned times of a cron expression, without a schedule.
+
+        Raises:
+            ConfigError: it is not one, or there is no such time zone.
+        """
+        time_zone(timezone)
+        check_cron(cron, timezone)
+        schedule = Schedule(id="plan", text="", cron=cron, timezone=timezone, until=until)
+        times, after = builtins.list[float](), self._app.clock.now()
+        while len(times) < most and (after := next_planned(schedule, after)):
+            times.append(after)
+        return times
+
     async def put(self, schedule: Schedule) -> Schedule:
         """Create a schedule, or replace the definition of the one with this id; its runs and its pause are kept."""
         fields = {name: getattr(schedule, name) for name in (*_DEFINITION, "id", "tenant", "by", "origin")}
