@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { defineConfig, type ProxyOptions } from "vite";
+import { defineConfig, type Plugin, type ProxyOptions } from "vite";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -9,6 +9,20 @@ const apiProxy: ProxyOptions = {
   target: server,
   changeOrigin: true,
   configure: (proxy) => void proxy.on("proxyReq", (request) => request.hasHeader("origin") && request.setHeader("origin", new URL(server).origin)),
+};
+
+// Kinds of mermaid diagrams that are not bundled (decision 0246): with their layout engines and parsers they would be three
+// quarters of the library. Their code blocks stay code.
+const OMITTED = new RegExp(
+  "/(?:mindmap-definition|architectureDiagram|c4Diagram|blockDiagram|sankeyDiagram|requirementDiagram|kanban-definition|swimlanes|" +
+    "wardleyDiagram|vennDiagram|ishikawaDiagram|cynefinDiagram|railroadDiagram|ebnfDiagram|abnfDiagram|pegDiagram|infoDiagram|" +
+    "pieDiagram|gitGraphDiagram|cose-bilkent|diagram-)[^/]*\\.mjs$",
+);
+const omitDiagrams: Plugin = {
+  name: "omit-diagrams",
+  enforce: "pre",
+  resolveId: (id) => (OMITTED.test(id) || id === "katex" ? "\0omitted" : null),
+  load: (id) => (id === "\0omitted" ? 'throw new Error("this kind of diagram is not drawn here");' : null),
 };
 
 // The web UI is built into the Python package, from where `everturn serve` serves it and the wheel includes it.
@@ -25,6 +39,8 @@ export default defineConfig({
     sourcemap: false,
     manifest: true,
   },
+  // Mermaid: one script, which the preview frame is given as text.
+  worker: { format: "iife", plugins: () => [omitDiagrams], rolldownOptions: { output: { codeSplitting: false } } },
   // The tables that the terminal UI shares are files of the Python package.
   server: { fs: { allow: [here("."), here("../src/everturn/terminal/tui/gates")] }, proxy: { "/api": apiProxy, "/login": apiProxy, "/sandbox": apiProxy } },
 });

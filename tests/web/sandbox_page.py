@@ -112,14 +112,22 @@ class Bench:
     def __init__(self, rig: Rig, page: Page) -> None:
         self.rig, self.page = rig, page
         self._root = Path(os.environ.get(BUILD_VARIABLE) or BUILD_DIRECTORY)
-        manifest = json.loads((self._root / ".vite" / "manifest.json").read_text())
-        self.chunks = [f"/{manifest[f'src/sandbox/{name}.ts']['file']}" for name in ("run", "files")]
+        self.chunks = [self.chunk(f"src/sandbox/{name}.ts") for name in ("run", "files")]
         page.goto(rig.url)
+
+    def chunk(self, source: str) -> str:
+        """The path of a module, as it was built."""
+        manifest = json.loads((self._root / ".vite" / "manifest.json").read_text())
+        return f"/{manifest[source]['file']}"
+
+    def read(self, name: str) -> str:
+        """A file of the sandbox, as it was built."""
+        return (self._root / "sandbox" / name).read_text()
 
     @property
     def frame(self) -> str:
         """The frame, as it was built."""
-        return (self._root / "sandbox" / "frame.html").read_text()
+        return self.read("frame.html")
 
     def run(self, code: str, limit: int = 3000, session: str = "probes") -> Ran:
         """Run it."""

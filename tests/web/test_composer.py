@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.helpers.browser import PHONE
+from tests.helpers.document_files import PDF_TYPE, make_pdf, make_xlsx
 from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
 from tests.web.page_measurements import axe
@@ -97,3 +98,33 @@ def test_an_answer_is_rated_with_a_reason_and_the_rating_outlives_a_reload(
     dialog.get_by_role("button").last.click()
     expect(down).to_have_attribute("aria-pressed", "false")
     assert rig.api("GET", f"/api/sessions/{session}/messages")["ratings"] == []
+
+
+@pytest.mark.parametrize("look", [{}, PHONE, {"locale": "zh-CN", "color_scheme": "dark"}])
+def test_a_document_shows_its_pages_and_its_text(rig: Rig, visit: Visit, look: dict[str, object]) -> None:
+    screen = visit(**look).open()
+    pdf = make_pdf([f"Chapter {n}\nLunch is at noon." for n in range(1, 13)])
+    sheet = make_xlsx({"Budget": '<row r="1"><c r="A1"><v>40</v></c></row>'})
+    screen.page.locator("form.composer input[type=file]").set_input_files(
+        [
+            {"name": "report.pdf", "mimeType": PDF_TYPE, "buffer": pdf},
+            {"name": "plan.xlsx", "mimeType": "", "buffer": sheet},
+            {"name": "locked.pdf", "mimeType": PDF_TYPE, "buffer": b"%PDF-1.7 no"},
+        ]
+    )
+    files = screen.page.locator(".composer .attachment-list > li")
+    expect(files.nth(0)).to_contain_text("12")
+    expect(files.nth(1)).to_contain_text("1")
+    expect(files.nth(2)).to_contain_text("damaged")
+    assert not axe(screen.page)
+    assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    screen.say("what is in it")
+    screen.wait_idle()
+    expect(screen.page.locator(".file-part").first).to_contain_text("12")
+    screen.page.locator(".files button").first.click()
+    dialog = screen.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Chapter 12")
+    assert not axe(screen.page)
+    assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    screen.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)

@@ -21,7 +21,7 @@ from tests.web.page_measurements import Meter
 LOOK: Final = """
 () => {
   const bad = [];
-  const forbidden = 'script,object,embed,base,meta,link,style,form[action],video,template,portal,foreignObject,use,animate,[srcset],[srcdoc],[role=log] iframe,[role=log] [data-gate] [data-gate]';
+  const forbidden = 'script,object,embed,base,meta,link,style,form[action],video,template,portal,foreignObject,use,animate,[srcset],[srcdoc],[role=log] iframe:not(.sandboxed[sandbox="allow-scripts"][src="/sandbox/preview.html"]),[role=log] [data-gate] [data-gate]';
   for (const one of document.body.querySelectorAll(forbidden)) bad.push(one.outerHTML.slice(0, 200));
   for (const one of document.body.querySelectorAll('*')) {
     for (const { name, value } of one.attributes) {

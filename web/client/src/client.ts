@@ -1,7 +1,7 @@
 /** Client for the native HTTP API: one method per request. Sends carry an idempotency key, so a repeat takes effect once. */
 import type {
-  AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LinkView, LogPage, LogTail, Me,
-  MessageList, NewLink, NewMessage, NewSession, NewShare, NoticeList, OpenAsAdministrator, OpenedLink, PatchSession, PeopleList, PutRating, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ShareView, SharingView, ToolList,
+  AgentList, AnswerGate, CacheUsageView, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LinkView, Looking, LogPage, LogTail, Me,
+  MessageList, NewLink, NewMessage, NewSession, NewShare, NoticeList, OpenAsAdministrator, OpenedLink, PatchSession, PeopleList, PresenceView, PutRating, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ShareView, SharingView, ToolList,
   SentRequestView, TraceView, TreeView, TurnView, UsageView,
 } from "./types.gen.js";
 import { ServerError } from "./errors.js";
@@ -64,6 +64,12 @@ export class Everturn {
   sendMessage = (session: string, message: NewMessage, key = newKey()) => this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages`, message, key);
   messages = (session: string, page: { leaf?: string; before?: string; limit?: string } = {}) =>
     this.get<MessageList>(`${sessionPath(session)}/messages`, page);
+  /** The selected branch, or the one that ends at `leaf`, from its first message on, read page by page. */
+  async allMessages(session: string, leaf?: string): Promise<MessageList> {
+    const pages = [await this.messages(session, { leaf, limit: "1000" })];
+    while (pages[0]!.next) pages.unshift(await this.messages(session, { before: pages[0]!.next, limit: "1000" }));
+    return { messages: pages.flatMap((page) => page.messages), ratings: pages.flatMap((page) => page.ratings), next: "" };
+  }
   tree = (session: string) => this.get<TreeView>(`${sessionPath(session)}/tree`);
   /** The last turns of a log, or the last that started before a position. */
   logTail = (session: string, before = 0) => this.get<LogTail>(`${sessionPath(session)}/log/tail`, before ? { before } : {});
@@ -99,6 +105,8 @@ export class Everturn {
   revert = (session: string, reverted: RevertFiles) => this.send<RevertView>("POST", `${sessionPath(session)}/revert`, reverted);
   /** Users of the tenant, whom a session can be shared with. */
   people = () => this.get<PeopleList>("/api/people");
+  /** Say what a tab shows, and learn who else looks at it. It is also sent while the page closes. */
+  look = (looking: Looking) => this.request<PresenceView>("POST", "/api/presence", JSON.stringify(looking), { "content-type": "application/json" }, true);
   /** Who may see a session, and what the caller may do in it. */
   sharing = (session: string) => this.get<SharingView>(`${sessionPath(session)}/sharing`);
   share = (session: string, share: NewShare) => this.send<ShareView>("POST", `${sessionPath(session)}/shares`, share);
@@ -113,6 +121,7 @@ export class Everturn {
   dismissNotice = (notice: string) => this.send<void>("DELETE", `/api/notices/${id(notice)}`);
   search = (q: string, limit = 50) => this.get<SearchResults>("/api/search", { q, limit });
   usage = (since = 0) => this.get<UsageView>("/api/usage", { since });
+  cacheUsage = (since = 0) => this.get<CacheUsageView>("/api/usage/cache", { since });
   logOut = () => this.send<void>("POST", "/api/logout");
 
   /** Upload a file; a message refers to it by the `file` of the response. */
@@ -179,16 +188,16 @@ export class Everturn {
     }
   }
 
-  private async request<T>(method: Method, path: string, body?: BodyInit, headers: Record<string, string> = {}): Promise<T> {
-    const answer = await this.fetchWithCsrf(method, path, body, headers);
+  private async request<T>(method: Method, path: string, body?: BodyInit, headers: Record<string, string> = {}, keepalive = false): Promise<T> {
+    const answer = await this.fetchWithCsrf(method, path, body, headers, keepalive);
     return (answer.status === 204 ? undefined : await answer.json()) as T;
   }
 
-  private async fetchWithCsrf(method: Method, path: string, body?: BodyInit, headers: Record<string, string> = {}): Promise<Response> {
-    let answer = await this.fetchOnce(method, path, body, headers);
+  private async fetchWithCsrf(method: Method, path: string, body?: BodyInit, headers: Record<string, string> = {}, keepalive = false): Promise<Response> {
+    let answer = await this.fetchOnce(method, path, body, headers, keepalive);
     if (answer.status === 403 && !this.token && method !== "GET" && (await toServerError(answer.clone())).code === "csrf") {
       await this.me(); // the login was renewed, or this is the first change
-      answer = await this.fetchOnce(method, path, body, headers);
+      answer = await this.fetchOnce(method, path, body, headers, keepalive);
     }
     return this.checkResponse(answer);
   }
@@ -199,12 +208,12 @@ export class Everturn {
     throw await toServerError(answer);
   }
 
-  private async fetchOnce(method: Method, path: string, body?: BodyInit, headers: Record<string, string> = {}): Promise<Response> {
+  private async fetchOnce(method: Method, path: string, body?: BodyInit, headers: Record<string, string> = {}, keepalive = false): Promise<Response> {
     const allHeaders: Record<string, string> = { ...headers };
     if (this.token) allHeaders["authorization"] = `Bearer ${this.token}`;
     else if (method !== "GET" && this.csrf) allHeaders["x-csrf-token"] = this.csrf;
     try {
-      return await this.fetchFn(this.base + path, { method, headers: allHeaders, body, credentials: "same-origin", cache: "no-store" });
+      return await this.fetchFn(this.base + path, { method, headers: allHeaders, body, credentials: "same-origin", cache: "no-store", ...(keepalive && { keepalive }) });
     } catch (error) {
       throw new ServerError(0, "away", error instanceof Error ? error.message : String(error));
     }

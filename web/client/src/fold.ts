@@ -72,7 +72,7 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
   switch (event.type) {
     case "TurnStarted": {
       const turn = turnOf(state, event.turn);
-      Object.assign(turn, { options: event.options ?? {}, started: event.at ?? 0, parent: event.parent ?? null });
+      Object.assign(turn, { options: event.options ?? {}, started: event.at ?? 0, parent: event.parent ?? null, command: event.command ?? "" });
       turn.tip = turn.parent;
       if (event.input) {
         addMessage(state, event.input, touch);
@@ -238,6 +238,7 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
       state.revoked.add(event.grant);
       return;
     case "RevertStarted":
+    case "FileUploadChanged":
     case "InstructionsSet":
       return;
     case "FilesReverted":
@@ -292,7 +293,7 @@ function turnOf(state: SessionState, id: string): TurnState {
   let turn = state.turns.get(id);
   if (!turn) {
     turn = {
-      id, phase: "idle", options: {}, parent: null, input: null, answer: null, tip: null, started: 0, ended: 0, steps: [], live: [], wait: "",
+      id, phase: "idle", options: {}, parent: null, command: "", input: null, answer: null, tip: null, started: 0, ended: 0, steps: [], live: [], wait: "",
       calls: new Map(), gates: new Map(), compaction: null, compactionProblem: null, limit: null, ending: null, problem: null, reports: [], usage: {},
     };
     state.turns.set(id, turn);

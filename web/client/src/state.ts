@@ -60,6 +60,7 @@ export interface TurnState {
   phase: Phase;
   options: TurnOptions;
   parent: string | null;
+  command: string; // the key of the command that started it; turns of one command answer the same message, each with a model of its own
   input: string | null; // the message that started it
   answer: string | null; // the message its steps are written into
   tip: string | null;

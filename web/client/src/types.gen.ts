@@ -111,6 +111,14 @@ export interface AgentView {
   readonly details: AgentDetails | null;
 }
 
+/** The rules of the installation: those of files, which are fixed, and the stored ones. `problem`: why nothing can be */
+export interface AllRulesView {
+  readonly is_editable: boolean;
+  readonly problem: string;
+  readonly fixed: readonly (RuleView)[];
+  readonly stored: RuleSettingsView | null;
+}
+
 /** Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. */
 export interface AnswerGate {
   readonly hash: string;
@@ -182,6 +190,28 @@ export interface Budget {
   readonly tokens?: number;
   readonly cost?: number;
   readonly seconds?: number;
+}
+
+/** A request that read much less from the provider's prompt cache than the request before it had left there. */
+export interface CacheCollapse {
+  readonly cause: "compacted" | "expired" | "instructions changed" | "model changed" | "tools changed" | "unexpected";
+  readonly missed: number;
+}
+
+/** Requests to one model that missed its provider's prompt cache for one cause. */
+export interface CacheCollapses {
+  readonly cause: "compacted" | "expired" | "instructions changed" | "model changed" | "tools changed" | "unexpected";
+  readonly model: string;
+  readonly requests: number;
+  readonly missed: number;
+}
+
+/** Requests that missed the prompt cache since a time, most missed tokens first. */
+export interface CacheUsageView {
+  readonly since: number;
+  readonly sessions: number;
+  readonly is_partial: boolean;
+  readonly collapses: readonly (CacheCollapses)[];
 }
 
 /** A client's claim of a call, valid until a time. */
@@ -462,6 +492,44 @@ export interface DeliveryView {
   readonly updated: number;
 }
 
+/** A past call that a draft decides otherwise, in a conversation that the caller may see. */
+export interface DryRunExample {
+  readonly session: string;
+  readonly turn: string;
+  readonly title: string;
+  readonly at: number;
+  readonly arguments: string;
+  readonly recorded: "allow" | "ask" | "deny";
+  readonly rule: RuleView | null;
+}
+
+/** Past calls of a tool that a draft decides otherwise. */
+export interface DryRunGroup {
+  readonly tool: string;
+  readonly before: "allow" | "ask" | "deny";
+  readonly after: "allow" | "ask" | "deny";
+  readonly count: number;
+  readonly private: number;
+  readonly loosens: boolean;
+  readonly examples: readonly (DryRunExample)[];
+}
+
+/** A draft of the stored rules, to be compared with those in effect over the last `calls` calls of the tenant. */
+export interface DryRunRules {
+  readonly rules: readonly (StoredRule)[];
+  readonly calls?: number;
+}
+
+/** What a draft of the rules would have decided about the last calls of the tenant. Nothing was run. */
+export interface DryRunView {
+  readonly calls: number;
+  readonly skipped: number;
+  readonly since: number;
+  readonly groups: readonly (DryRunGroup)[];
+  readonly changes: readonly (RuleChangeView)[];
+  readonly hidden_below: number;
+}
+
 /** A new version of a user message, and an answer to it. */
 export interface EditMessage {
   readonly text?: string;
@@ -490,6 +558,14 @@ export interface ExplainCall {
   readonly arguments?: Readonly<Record<string, unknown>>;
   readonly agent?: string;
   readonly session?: string | null;
+}
+
+/** Explain what a draft of the stored rules would decide about a call. Nothing is run. */
+export interface ExplainDraft {
+  readonly rules: readonly (StoredRule)[];
+  readonly tool: string;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+  readonly agent?: string;
 }
 
 /** The decision about a call, the rule that makes it, and the other rules that match. */
@@ -522,12 +598,28 @@ export interface FilePart {
   readonly media_type: string;
   readonly size: number;
   readonly name?: string;
+  readonly text?: string;
+  readonly pages?: number;
+}
+
+/** A file is uploaded to a provider, to be named by reference in requests. `started` is written before the upload. */
+export interface FileUploadChanged {
+  readonly type: "FileUploadChanged";
+  readonly at?: number;
+  readonly turn: string;
+  readonly upload: string;
+  readonly state: "gone" | "ready" | "refused" | "started";
+  readonly blob: string;
+  readonly account: string;
+  readonly reference?: string;
+  readonly expires?: number;
 }
 
 /** A stored file. `file` is its handle in a message, valid for this tenant only. */
 export interface FileView {
   readonly file: string;
   readonly part: FilePart;
+  readonly problem: string;
 }
 
 /** Files under a root changed in a step; "" is the session's own root, where each call records its changes. */
@@ -565,9 +657,17 @@ export interface FilesReverted {
   readonly command?: string;
 }
 
+/** What the authorization server of an MCP server gave to the caller's browser. */
+export interface FinishMcpLogin {
+  readonly state: string;
+  readonly code?: string;
+  readonly error?: string;
+  readonly iss?: string | null;
+}
+
 /** A model, agent or key that a file or the environment defines; it cannot be changed on the page. */
 export interface FixedSettingView {
-  readonly kind: "agent" | "key" | "mcp" | "model";
+  readonly kind: "agent" | "hook" | "key" | "mcp" | "model" | "rules";
   readonly name: string;
   readonly value: string;
   readonly where: string;
@@ -715,6 +815,20 @@ export interface GrantView {
   readonly title: string;
 }
 
+/** The last calls of a hook, newest first. Of those that did nothing, one a minute is listed. */
+export interface HookCallList {
+  readonly calls: readonly (HookCallView)[];
+}
+
+/** A call of a hook: the turn that it started, or why it did nothing. */
+export interface HookCallView {
+  readonly at: number;
+  readonly outcome: "answered" | "completed" | "ignored" | "refused" | "repeated" | "started";
+  readonly session: string;
+  readonly turn: string;
+  readonly reason: string;
+}
+
 /** A plugin is done with a step, and deferred these messages. */
 export interface HookFinished {
   readonly type: "HookFinished";
@@ -725,9 +839,10 @@ export interface HookFinished {
   readonly deferred?: readonly (DeferredMessage)[];
 }
 
-/** The inbound hooks of a tenant, by name. */
+/** The inbound hooks of a tenant, by name. `problem` says why the caller can create none; "": they can. */
 export interface HookList {
   readonly hooks: readonly (HookView)[];
+  readonly problem: string;
 }
 
 /** What became of a delivery to an inbound hook. `is_new` is false for one that was received before. */
@@ -750,6 +865,18 @@ export interface HookView {
   readonly by: string;
   readonly priority: "background" | "interactive";
   readonly max_bytes: number;
+  readonly origin: "api" | "config";
+  readonly when: Readonly<Record<string, readonly (string)[]>>;
+  readonly fields: readonly (string)[];
+  readonly version: number;
+  readonly at: number;
+  readonly problem: string;
+}
+
+/** A hook, and the secret that was made for it; "": the one that was there, or was entered. */
+export interface HookWithSecret {
+  readonly hook: HookView;
+  readonly secret: string;
 }
 
 /** One message of the event stream of a tenant: first a snapshot, then changes. A missed message is harmless: every */
@@ -939,9 +1066,23 @@ export interface LoggedIn {
   readonly user: string;
 }
 
-/** The URL at which a person logs in, in a browser on the server's machine. */
+/** The URL at which a person logs in: in their own browser if it `returns` to the web UI, else in one on the server's */
 export interface LoginView {
   readonly address: string;
+  readonly returns: boolean;
+}
+
+/** A session that is on the screen, or a gate of it. */
+export interface LookAt {
+  readonly session: string;
+  readonly gate?: string;
+}
+
+/** What a tab shows now. Repeat it every five seconds: a look that is not repeated ends after ten. */
+export interface Looking {
+  readonly tab: string;
+  readonly at: readonly (LookAt)[];
+  readonly has_left?: boolean;
 }
 
 /** What a prompt or a resource contains, for the `contexts` and `files` of a message. Its text is untrusted. */
@@ -953,6 +1094,17 @@ export interface McpContent {
 /** MCP servers, as they are configured. */
 export interface McpList {
   readonly servers: readonly (McpView)[];
+}
+
+/** The server that the caller is now logged in to; "": another process completes the login. */
+export interface McpLoginEnd {
+  readonly server: string;
+}
+
+/** Who of the tenant is logged in to an MCP server: ids of users, and nothing else of their logins. */
+export interface McpLogins {
+  readonly login: "shared" | "user";
+  readonly users: readonly (string)[];
 }
 
 /** The prompts and resources of the MCP servers that are connected. */
@@ -995,6 +1147,7 @@ export interface McpSettingsView {
   readonly url: string;
   readonly program: string;
   readonly auth: "none" | "oauth";
+  readonly login: "" | "shared" | "user";
   readonly values: readonly (string)[];
   readonly trusted: number;
   readonly server: McpView | null;
@@ -1007,7 +1160,7 @@ export interface McpToolView {
   readonly is_changed: boolean;
 }
 
-/** An MCP server, as this node sees it. The fields after `tools` are for operators only. */
+/** An MCP server, as this node sees it. Of the fields after `tools`, users below operator see only the */
 export interface McpView {
   readonly name: string;
   readonly transport: "http" | "stdio";
@@ -1025,6 +1178,10 @@ export interface McpView {
   readonly is_logging_in: boolean;
   readonly login_problem: string;
   readonly is_stored: boolean;
+  readonly login: "" | "shared" | "user";
+  readonly is_logged_in: boolean;
+  readonly logged_in_as: string;
+  readonly logged_in_since: number;
 }
 
 /** The authenticated user. */
@@ -1102,6 +1259,7 @@ export interface MessageReceipt {
   readonly turn: string;
   readonly message: string;
   readonly is_new: boolean;
+  readonly compared: readonly (string)[];
 }
 
 /** A user message: a text, files that were uploaded before, or both, with options for its turn. */
@@ -1111,6 +1269,7 @@ export interface MessageRequest {
   readonly contexts?: readonly (AttachedContext)[];
   readonly agent?: string;
   readonly model?: string;
+  readonly compare_with?: readonly (string)[];
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
   readonly tool_history?: "digest" | "full" | "none" | "results" | null;
@@ -1185,6 +1344,8 @@ export interface ModelView {
   readonly output_price: number | null;
   readonly inputs: readonly (string)[] | null;
   readonly has_native_tools: boolean | null;
+  readonly has_temperature: boolean | null;
+  readonly reasoning_levels: readonly (string)[] | null;
 }
 
 /** A running tool made a call of its own: it passes the same rules and gates as any call, and no model sees it. */
@@ -1203,6 +1364,23 @@ export interface NestedCallRequested {
 export interface NewAgentSettings {
   readonly settings: AgentSettings;
   readonly version?: number | null;
+}
+
+/** An inbound hook that starts turns, with the authority of the caller. */
+export interface NewHook {
+  readonly scheme: "github" | "slack" | "standard";
+  readonly text: string;
+  readonly agent?: string;
+  readonly session?: string;
+  readonly when?: Readonly<Record<string, readonly (string)[]>>;
+  readonly fields?: readonly (string)[];
+  readonly secret?: string;
+  readonly version?: number | null;
+}
+
+/** A new secret; "": one is made. */
+export interface NewHookSecret {
+  readonly secret?: string;
 }
 
 /** Invite a person: the link works once, and creates this user with this role. */
@@ -1260,6 +1438,7 @@ export interface NewMcpSettings {
   readonly url?: string;
   readonly program?: string;
   readonly auth?: "none" | "oauth";
+  readonly login?: "" | "shared" | "user";
   readonly values?: Readonly<Record<string, string>>;
   readonly version?: number | null;
 }
@@ -1271,6 +1450,7 @@ export interface NewMessage {
   readonly contexts?: readonly (AttachedContext)[];
   readonly agent?: string;
   readonly model?: string;
+  readonly compare_with?: readonly (string)[];
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
   readonly tool_history?: "digest" | "full" | "none" | "results" | null;
@@ -1309,6 +1489,12 @@ export interface NewPushSubscription {
   readonly site?: string;
 }
 
+/** All stored rules. `version` is the one that was seen, 0 before the first. */
+export interface NewRuleSettings {
+  readonly rules: readonly (StoredRule)[];
+  readonly version?: number | null;
+}
+
 /** A new schedule. The same `id` with the same definition is the same schedule. */
 export interface NewSchedule {
   readonly text: string;
@@ -1333,6 +1519,7 @@ export interface NewSession {
   readonly contexts?: readonly (AttachedContext)[];
   readonly agent?: string;
   readonly model?: string;
+  readonly compare_with?: readonly (string)[];
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
   readonly tool_history?: "digest" | "full" | "none" | "results" | null;
@@ -1345,6 +1532,7 @@ export interface NewSession {
   readonly busy?: "fork" | "queue" | "reject" | "steer";
   readonly priority?: "background" | "interactive" | null;
   readonly at?: number;
+  readonly parameters?: SessionParameters | null;
   readonly temporary?: boolean;
 }
 
@@ -1462,12 +1650,13 @@ export interface PasswordLogin {
   readonly tenant?: string;
 }
 
-/** Rename, pin, archive or label a session. A field that is left out stays as it is. */
+/** Rename, pin, archive or label a session, or choose its parameters. A field that is left out stays as it is. */
 export interface PatchSession {
   readonly title?: string | null;
   readonly pinned?: boolean | null;
   readonly archived?: boolean | null;
   readonly labels?: readonly (string)[] | null;
+  readonly parameters?: SessionParameters | null;
 }
 
 /** The users of the tenant, by id. */
@@ -1499,6 +1688,24 @@ export interface PersonView {
 
 /** The phase of a turn, as clients see it. Each phase is announced before its work starts. */
 export type Phase = "cancelled" | "completed" | "error" | "finalizing" | "idle" | "preparing" | "streaming" | "tool_call" | "waiting";
+
+/** When a schedule is to run, to see its next planned times before it is stored. */
+export interface PlanSchedule {
+  readonly cron: string;
+  readonly timezone?: string;
+  readonly until?: number;
+}
+
+/** The next planned times, the first one first, or why there are none. */
+export interface PlannedTimes {
+  readonly times: readonly (number)[];
+  readonly problem: string;
+}
+
+/** Who else looks at what the caller looks at. */
+export interface PresenceView {
+  readonly viewers: readonly (ViewerView)[];
+}
 
 /** Why a turn failed, or what a plugin's hook reported: a stable `kind` and a text for people. */
 export interface Problem {
@@ -1768,11 +1975,33 @@ export interface Rule {
   readonly source?: string;
 }
 
+/** A rule that a draft adds or removes; `loosens`: it may allow what was asked about or denied. */
+export interface RuleChangeView {
+  readonly text: string;
+  readonly is_added: boolean;
+  readonly loosens: boolean;
+  readonly is_idle: boolean;
+}
+
 /** A permission rule, as it is written in everturn.toml. */
 export interface RuleRow {
   readonly tool: string;
   readonly action: string;
   readonly match: Readonly<Record<string, string>>;
+}
+
+/** One version of the stored rules; version 0 has none. `problem` says why they are not in use. */
+export interface RuleSettingsView {
+  readonly version: number;
+  readonly by: string;
+  readonly at: number;
+  readonly problem: string;
+  readonly rules: readonly (StoredRuleView)[];
+}
+
+/** The versions of the stored rules, newest first. */
+export interface RuleVersionList {
+  readonly versions: readonly (RuleSettingsView)[];
 }
 
 /** A rule in TOML, and why it can never decide, if another rule shadows it. */
@@ -1910,7 +2139,15 @@ export interface SessionPage {
   readonly pinned: readonly (SessionView)[];
 }
 
-/** A person renamed, pinned, archived or labelled the session; None: that field was not changed. */
+/** Parameters of a session; None, "" and 0 leave the choice to the agent. */
+export interface SessionParameters {
+  readonly temperature?: number | null;
+  readonly max_tokens?: number;
+  readonly reasoning?: "" | "high" | "low" | "max" | "medium" | "minimal" | "none" | "xhigh";
+  readonly without_groups?: readonly (string)[];
+}
+
+/** A person renamed, pinned, archived or labelled the session, or chose its parameters; None: that was not changed. */
 export interface SessionUpdated {
   readonly type: "SessionUpdated";
   readonly at?: number;
@@ -1918,6 +2155,7 @@ export interface SessionUpdated {
   readonly pinned?: boolean | null;
   readonly archived?: boolean | null;
   readonly labels?: readonly (string)[] | null;
+  readonly parameters?: SessionParameters | null;
   readonly by?: string;
   readonly command?: string;
 }
@@ -1940,6 +2178,7 @@ export interface SessionView {
   readonly labels: readonly (string)[];
   readonly is_renamed: boolean;
   readonly is_listed: boolean;
+  readonly parameters: SessionParameters | null;
 }
 
 /** What administrators have set. `problem`: why nothing can be changed; `secret_problem`: why no key can be stored. */
@@ -2011,6 +2250,7 @@ export interface StepFinished {
   readonly warning?: string;
   readonly continues?: boolean;
   readonly loops?: boolean;
+  readonly cache?: CacheCollapse | null;
 }
 
 /** The step's stream broke off (an error or a cancel); these parts had arrived, and none of their calls runs. */
@@ -2053,6 +2293,23 @@ export interface StepStarted {
   readonly step: number;
   readonly closing?: boolean;
   readonly instructions?: string;
+}
+
+/** A permission rule, with the fields of `[[permissions]]`. */
+export interface StoredRule {
+  readonly tool: string;
+  readonly action: "allow" | "ask" | "deny";
+  readonly match?: Readonly<Record<string, string>>;
+  readonly enabled?: boolean;
+  readonly note?: string;
+}
+
+/** A stored rule, in TOML as well, and why it can never decide, if another rule shadows it. */
+export interface StoredRuleView {
+  readonly rule: StoredRule;
+  readonly text: string;
+  readonly shadow: string;
+  readonly is_idle: boolean;
 }
 
 /** The `data:` of one message of an event stream; its `id:` is the cursor after it. Exactly one field is set. */
@@ -2227,6 +2484,7 @@ export interface TraceSpan {
   readonly number?: number;
   readonly by?: string;
   readonly usage?: Usage | null;
+  readonly cache?: CacheCollapse | null;
   readonly session?: string;
   readonly turn?: string;
 }
@@ -2395,6 +2653,8 @@ export interface Usage {
   readonly cost?: number | null;
   readonly estimated?: boolean;
   readonly provider_calls?: number;
+  readonly web_searches?: number;
+  readonly file_searches?: number;
 }
 
 /** Usage of the tenant since a time. */
@@ -2446,6 +2706,15 @@ export interface UserView {
   readonly budget: UserBudgetView | null;
 }
 
+/** Another user who looks at a session or a gate now. */
+export interface ViewerView {
+  readonly session: string;
+  readonly gate: string;
+  readonly user: string;
+  readonly name: string;
+  readonly is_administrator: boolean;
+}
+
 /** The timer fired, the external system delivered this JSON value, or its time is over. */
 export interface WaitFinished {
   readonly type: "WaitFinished";
@@ -2474,6 +2743,13 @@ export interface WebhookList {
   readonly webhooks: readonly (WebhookView)[];
 }
 
+/** What a receiver answered to a test event; `status` 0: nothing. `problem` says why it is not a success. */
+export interface WebhookTestView {
+  readonly id: string;
+  readonly status: number;
+  readonly problem: string;
+}
+
 /** A URL that is told of events. `disabled` says why it is not; its secret is never shown again. */
 export interface WebhookView {
   readonly id: string;
@@ -2483,6 +2759,8 @@ export interface WebhookView {
   readonly created: number;
   readonly by: string;
   readonly disabled: string;
+  readonly origin: "api" | "config";
+  readonly is_paused: boolean;
 }
 
 /** A webhook, and the secret that its receiver verifies signatures with. */
@@ -2491,7 +2769,7 @@ export interface WebhookWithSecret {
   readonly secret: string;
 }
 
-export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | SessionUpdated | AnswerRated | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
+export type LogEvent = TurnStarted | AgentSwitched | AnswerStarted | MessageAdded | InputRefused | StepStarted | StepRestarted | RequestRetried | FileUploadChanged | StepFinished | StepInterrupted | OutputRejected | CompactionStarted | CompactionFinished | CompactionFailed | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | ToolStepStarted | ToolStepFinished | WaitStarted | WaitFinished | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | AgentSelected | InstructionsSet | SessionUpdated | AnswerRated | MessageDeleted | MessagesImported | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
 
 export type Terminal = TurnCompleted | TurnFailed | TurnCancelled;
 
@@ -2517,7 +2795,7 @@ export type Role = "approver" | "member" | "operator" | "owner" | "viewer";
 export const TRANSITIONS: Readonly<Record<Phase, Partial<Record<LogEvent["type"], Phase>>>> = {
   idle: { TurnStarted: "preparing" },
   preparing: { TitleSet: "preparing", AgentSwitched: "preparing", MessageAdded: "preparing", InputRefused: "preparing", AnswerStarted: "preparing", LimitReached: "preparing", CompactionStarted: "preparing", CompactionFinished: "preparing", CompactionFailed: "preparing", StepStarted: "streaming", TurnFinishing: "finalizing" },
-  streaming: { StepRestarted: "streaming", RequestRetried: "streaming", StepFinished: "streaming", OutputRejected: "streaming", StepInterrupted: "streaming", HookFinished: "streaming", MessageAdded: "streaming", InputRefused: "streaming", AnswerStarted: "streaming", StepStarted: "streaming", LimitReached: "streaming", CompactionStarted: "streaming", CompactionFinished: "streaming", CompactionFailed: "streaming", FilesChanged: "streaming", PermissionDecided: "tool_call", GateOpened: "tool_call", CallFinished: "tool_call", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
+  streaming: { StepRestarted: "streaming", RequestRetried: "streaming", FileUploadChanged: "streaming", StepFinished: "streaming", OutputRejected: "streaming", StepInterrupted: "streaming", HookFinished: "streaming", MessageAdded: "streaming", InputRefused: "streaming", AnswerStarted: "streaming", StepStarted: "streaming", LimitReached: "streaming", CompactionStarted: "streaming", CompactionFinished: "streaming", CompactionFailed: "streaming", FilesChanged: "streaming", PermissionDecided: "tool_call", GateOpened: "tool_call", CallFinished: "tool_call", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
   tool_call: { LimitReached: "tool_call", PermissionDecided: "tool_call", CompactionStarted: "tool_call", CompactionFinished: "tool_call", CompactionFailed: "tool_call", GateOpened: "tool_call", GateResolved: "tool_call", CallClaimed: "tool_call", NestedCallRequested: "tool_call", CallStarted: "tool_call", SubagentStarted: "tool_call", ToolStepStarted: "tool_call", ToolStepFinished: "tool_call", WaitStarted: "tool_call", WaitFinished: "tool_call", CallSuspended: "tool_call", CallNotified: "tool_call", CallResumed: "tool_call", CallFinished: "tool_call", AgentSwitched: "tool_call", FilesChanged: "tool_call", HookFinished: "tool_call", MessageAdded: "tool_call", InputRefused: "tool_call", AnswerStarted: "tool_call", StepStarted: "streaming", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
   waiting: { GateResolved: "tool_call", CallClaimed: "waiting", CallNotified: "tool_call", WaitFinished: "tool_call", LimitReached: "tool_call", TurnFinishing: "finalizing" },
   finalizing: { CallFinished: "finalizing", FilesChanged: "finalizing", TitleSet: "finalizing", LateResultReceived: "finalizing", TurnCompleted: "completed", TurnFailed: "error", TurnCancelled: "cancelled" },

@@ -57,7 +57,7 @@ test("a message that changed is another object, and one that did not is the same
 
 // Add a new event here, or this does not compile; then a golden log has to have it.
 const EVENTS: Record<LogEvent["type"], true> = {
-  TurnStarted: true, InputRefused: true, AgentSwitched: true, AnswerStarted: true, MessageAdded: true, StepStarted: true, StepRestarted: true, RequestRetried: true, StepFinished: true,
+  TurnStarted: true, InputRefused: true, AgentSwitched: true, AnswerStarted: true, MessageAdded: true, StepStarted: true, StepRestarted: true, RequestRetried: true, FileUploadChanged: true, StepFinished: true,
   StepInterrupted: true, OutputRejected: true, CompactionStarted: true, CompactionFinished: true, CompactionFailed: true, GateOpened: true, GateResolved: true, CallClaimed: true, NestedCallRequested: true, PermissionDecided: true, LimitReached: true,
   CallStarted: true, SubagentStarted: true, CallSuspended: true, CallNotified: true, CallResumed: true,
   ToolStepStarted: true, ToolStepFinished: true, WaitStarted: true, WaitFinished: true, CallFinished: true, FilesChanged: true,

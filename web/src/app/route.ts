@@ -10,9 +10,13 @@ export type Route =
   | { page: "compare"; session: string; left: string; right: string }
   | { page: "trace"; session: string; turn: string; other?: string }
   | { page: "tree"; session: string }
-  | { page: "inbox" | "permissions" | "mcp" | "memory" | "prompts" | "usage" | "settings" };
+  | { page: "mcp"; login?: McpLoginAnswer }
+  | { page: "inbox" | "permissions" | "memory" | "prompts" | "schedules" | "usage" | "settings" };
 
-const PAGES = ["inbox", "permissions", "mcp", "memory", "prompts", "usage", "settings"] as const;
+/** What the authorization server of an MCP server gave to this browser. */
+export interface McpLoginAnswer { state: string; code: string; error: string; iss: string }
+
+const PAGES = ["inbox", "permissions", "mcp", "memory", "prompts", "schedules", "usage", "settings"] as const;
 
 export function parseRoute(hash: string): Route {
   const [page = "", ...rest] = hash.replace(/^#?\/?/, "").split("/").map(decode);
@@ -25,6 +29,7 @@ export function parseRoute(hash: string): Route {
   }
   if (page === "link" && rest[0]) return { page, link: rest[0] };
   if (page === "invite" && rest[0]) return { page, token: rest[0] };
+  if (page === "mcp" && rest[0]) return { page, login: { state: rest[0], code: rest[1] ?? "", error: rest[2] ?? "", iss: rest[3] ?? "" } };
   if (page === "admin") return { page, section: rest[0] ?? "" };
   const known = PAGES.find((known) => known === page);
   return known ? { page: known } : { page: "new" };

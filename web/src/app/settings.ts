@@ -9,12 +9,13 @@ export interface Settings {
   model: string; // "": the agent's default
   isWelcomed: boolean; // the onboarding was dismissed
   notify: boolean; // notify of gates while the tab is hidden
+  presence: boolean; // others see what this browser shows, and it sees who else looks
   gates: "rows" | "full"; // how gates side by side are shown
   browserTools: Readonly<Record<string, "off" | "auto" | "ask" | "always">>; // by name
 }
 
 const KEY = "everturn.settings";
-const DEFAULTS: Settings = { language: "auto", theme: "auto", agent: "", model: "", isWelcomed: false, notify: false, gates: "rows", browserTools: {} };
+const DEFAULTS: Settings = { language: "auto", theme: "auto", agent: "", model: "", isWelcomed: false, notify: false, presence: true, gates: "rows", browserTools: {} };
 
 const TOOL_POLICIES: readonly unknown[] = ["off", "auto", "ask", "always"];
 const VALIDATORS: { readonly [Name in keyof Settings]: (value: unknown) => boolean } = {
@@ -24,6 +25,7 @@ const VALIDATORS: { readonly [Name in keyof Settings]: (value: unknown) => boole
   model: (value) => typeof value === "string",
   isWelcomed: (value) => typeof value === "boolean",
   notify: (value) => typeof value === "boolean",
+  presence: (value) => typeof value === "boolean",
   gates: (value) => value === "rows" || value === "full",
   browserTools: (value) => typeof value === "object" && value !== null && Object.values(value).every((policy) => TOOL_POLICIES.includes(policy)),
 };

@@ -4,13 +4,13 @@ import { Conversation } from "../conversation/conversation";
 import { NewConversation } from "../conversation/newConversation";
 import { Sidebar } from "../pages/sidebar";
 import { Palette } from "../pages/palette";
-import { Button } from "../ui/components";
-import { contextPanel, dismiss, me, toasts } from "./app";
+import { Button, Icon } from "../ui/components";
+import { contextPanel, dismiss, hasRole, me, toasts } from "./app";
 import { Banners } from "./banners";
 import { ErrorBoundary } from "./errorBoundary";
 import { loadAccount } from "./auth";
 import { lazy } from "./lazy";
-import { route } from "./route";
+import { hrefFor, route } from "./route";
 import { useStore } from "./store";
 import { watchVisibility } from "./visibility";
 import { useBadge } from "../gates/badge";
@@ -30,6 +30,7 @@ const Permissions = lazy(async () => (await import("../pages/permissions")).Perm
 const Mcp = lazy(async () => (await import("../pages/mcp")).Mcp);
 const Prompts = lazy(async () => (await import("../pages/prompts")).Prompts);
 const Memory = lazy(async () => (await import("../pages/memory")).Memory);
+const Schedules = lazy(async () => (await import("../pages/schedules/schedules")).Schedules);
 const Usage = lazy(async () => (await import("../pages/usage")).Usage);
 const SettingsPage = lazy(async () => (await import("../pages/settings")).SettingsPage);
 
@@ -49,6 +50,17 @@ function SignedInShell() {
   const currentRoute = useStore(route);
   const shownContext = useStore(contextPanel);
   useBadge();
+  const canBeSeen = currentRoute.page !== "new"; // an empty page shows nothing that others look at, and loads less
+  useEffect(() => {
+    if (!canBeSeen) return;
+    let stop: (() => void) | undefined;
+    let isOver = false;
+    import("./presence").then(({ watchPresence }) => { if (!isOver) stop = watchPresence(); }, () => {}); // without it nobody is shown
+    return () => {
+      isOver = true;
+      stop?.();
+    };
+  }, [canBeSeen]);
   useEffect(() => setOpen(false), [currentRoute]);
   useEffect(() => {
     if (!isOpen) return;
@@ -64,6 +76,7 @@ function SignedInShell() {
       <div class="scrim" onClick={() => setOpen(false)} />
       <main id="main" tabIndex={-1} aria-label={t.main}>
         <Button class="open-side" kind="quiet" icon="menu" aria-label={t.menu} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
+        {currentRoute.page !== "session" && currentRoute.page !== "new" && hasRole("member") && <a class="button quiet icon open-new" href={hrefFor({ page: "new" })} aria-label={t.create} title={t.create}><Icon name="add" /></a>}
         <Banners />
         <ErrorBoundary name={currentRoute.page} resetKey={currentRoute}><MainPage /></ErrorBoundary>
       </main>
@@ -103,6 +116,8 @@ function MainPage() {
       return <Prompts />;
     case "memory":
       return <Memory />;
+    case "schedules":
+      return <Schedules />;
     case "usage":
       return <Usage />;
     case "settings":

@@ -1,29 +1,51 @@
-/** Code block: language, copy button, and syntax highlighting once it is complete and visible. */
+/** Code block: language, copy button, a preview of what can be drawn, and syntax highlighting once it is complete and visible. */
 import type { ComponentChild } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { lazy } from "../app/lazy";
 import { Button, CopyButton } from "../ui/components";
+import type { PreviewKind } from "../preview/drawPreview";
 import { parseMarkup } from "./markup";
 import { showInvisible } from "./textEscapes";
 import { useTexts } from "../locales/code.gen";
 
+const Preview = lazy(async () => (await import("../preview/preview")).Preview);
+
+const MAX_PREVIEWED = 200_000; // characters
 const MAX_HIGHLIGHTED = 40_000; // characters; longer code is not highlighted
 
 export function Code({ text, language, isOpen = false }: { text: string; language: string; isOpen?: boolean }) {
   const t = useTexts();
   const [wraps, setWraps] = useState(false);
   const name = /^[\w.+#-]{1,24}/.exec(language)?.[0] ?? "";
+  const kind = isOpen || text.length > MAX_PREVIEWED ? null : previewKind(name, text);
+  const [choice, setChoice] = useState<boolean | null>(null); // null: not chosen; diagrams are drawn by themselves
+  const isDrawn = kind !== null && (choice ?? kind === "mermaid");
+  const [isFailed, setFailed] = useState(false);
+  const hasCode = !isDrawn || isFailed;
   const frame = useRef<HTMLElement>(null);
-  const highlighted = useHighlighting(frame, isOpen ? "" : text, name);
+  const highlighted = useHighlighting(frame, isOpen || !hasCode ? "" : text, name);
+  const toggle = () => {
+    setChoice(!isDrawn);
+    setFailed(false);
+  };
   return (
     <figure class={`code ${wraps ? "wraps" : ""}`} ref={frame}>
       <figcaption>
         <span class="grow">{name || t.code}</span>
+        {kind && <Button kind="quiet" little icon="eye" aria-pressed={isDrawn} onClick={toggle}>{t.preview}</Button>}
         <Button kind="quiet" little aria-pressed={wraps} title={t.wrapTitle} onClick={() => setWraps(!wraps)}>{t.wrap}</Button>
         <CopyButton text={text} label={t.copy} done={t.copied} />
       </figcaption>
-      <pre tabIndex={0} dir="ltr"><code>{highlighted ?? showInvisible(text)}</code></pre>
+      {isDrawn && <Preview kind={kind} text={text} onFailed={() => setFailed(true)} />}
+      {hasCode && <pre tabIndex={0} dir="ltr"><code>{highlighted ?? showInvisible(text)}</code></pre>}
     </figure>
   );
+}
+
+function previewKind(language: string, text: string): PreviewKind | null {
+  const name = language.toLowerCase();
+  if (name === "mermaid" || name === "html" || name === "svg") return name;
+  return name === "xml" && /^\s*(?:<\?xml[^>]*>\s*)?<svg[\s>]/.test(text) ? "svg" : null;
 }
 
 function useHighlighting(frame: { current: HTMLElement | null }, text: string, language: string): ComponentChild[] | null {

@@ -6,9 +6,12 @@ import { lazy } from "../app/lazy";
 import { navigate } from "../app/route";
 import { AgentPicker } from "../pages/pickers";
 import { Button, Menu, Spinner } from "../ui/components";
+import { comparedModels, setComparedModels } from "./comparedModels";
+import { ComparedLine, CompareButton } from "./compareModels";
 import { AttachmentList } from "./attachmentList";
 import { saveDraft, readDraft, type Draft } from "./drafts";
 import { usePageDrop } from "./dropZone";
+import { ParametersButton } from "./parametersButton";
 import { Queue } from "./queue";
 import { COMPACT, compactFocus, useSend } from "./send";
 import { useUploads } from "./uploads";
@@ -22,6 +25,8 @@ const PromptPicker = lazy(async () => (await import("./promptPicker")).PromptPic
 interface Props {
   session?: SessionFollower;
   running?: TurnState;
+  /** The turns that the stop button stops: those of a comparison run side by side. */
+  stoppable?: readonly string[];
   /** The message that is edited: sending makes a new version of it. */
   edited?: Message;
   onDone?: () => void;
@@ -35,7 +40,7 @@ interface Props {
 
 const EMPTY_DRAFT: Draft = { text: "", files: [] };
 
-export function Composer({ session, running, edited, onDone, onUp, suggested, isTemporary = false }: Props) {
+export function Composer({ session, running, stoppable, edited, onDone, onUp, suggested, isTemporary = false }: Props) {
   const t = useTexts();
   const draftKey = session?.id ?? "";
   const [first] = useState(() => (edited ? { ...EMPTY_DRAFT, text: textOf(edited.parts) } : readDraft(draftKey)));
@@ -70,8 +75,10 @@ export function Composer({ session, running, edited, onDone, onUp, suggested, is
   const isReady = (text.trim() !== "" || uploads.files.length > 0) && !uploads.isBusy && (!sending.pending || sending.problem !== "");
   const send = (busy: "queue" | "steer" = "queue") => {
     if (!isReady || sending.pending) return;
-    sending.send({ key: newKey(), text: text.trim(), files: uploads.files, busy, ...(isTemporary && { temporary: true }) });
+    const models = edited ? undefined : comparedModels.value.get(draftKey);
+    sending.send({ key: newKey(), text: text.trim(), files: uploads.files, busy: models ? "queue" : busy, ...(models && { models }), ...(isTemporary && { temporary: true }) });
     if (edited) return;
+    setComparedModels(draftKey, []);
     setText("");
     uploads.set([]);
   };
@@ -85,6 +92,7 @@ export function Composer({ session, running, edited, onDone, onUp, suggested, is
   const takeBack = () => {
     const back = sending.discard();
     if (!back || edited) return;
+    if (back.models) setComparedModels(draftKey, back.models);
     setText((now) => [back.text, now].filter(Boolean).join("\n\n"));
     uploads.set([...back.files, ...uploads.files]);
     box.current?.focus();
@@ -127,15 +135,18 @@ export function Composer({ session, running, edited, onDone, onUp, suggested, is
       {!edited && /^\/\S*$/.test(text) && <PromptPicker typed={text} onPick={insert} />}
       <div class="box">
         <AttachmentList uploads={uploads} />
+        {!edited && <ComparedLine session={session?.id} />}
         <textarea class="composer-text" ref={box} rows={1} dir="auto" value={text} aria-label={edited ? t.edit : t.ask} aria-describedby={hasHint ? "slash-hint" : undefined}
           placeholder={isOver ? t.drop : running ? t.more : t.ask} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} onPaste={onPaste} />
         <div class="tools">
           <input type="file" multiple hidden ref={picker} onChange={(event) => { uploads.add(event.currentTarget.files ?? []); event.currentTarget.value = ""; }} />
           <Button kind="quiet" little icon="attach" aria-label={t.attach} onClick={() => picker.current?.click()} />
+          {!edited && <ParametersButton session={session?.id} />}
+          {!edited && !running && <CompareButton session={session?.id} />}
           <div class="grow">{!edited && <AgentPicker session={session?.id} />}</div>
           {session && !edited && <ContextGauge session={session} />}
           {edited && <Button little kind="quiet" onClick={() => onDone?.()}>{t.cancel}</Button>}
-          {running && session && !edited && <StopButton session={session.id} turn={running.id} />}
+          {running && session && !edited && <StopButton session={session.id} turns={stoppable ?? [running.id]} />}
           {running && !edited && text.trim() && <Button little disabled={!isReady || !!sending.pending} title={t.steerTitle} onClick={() => send("steer")}>{t.steer}</Button>}
           <Button type="submit" kind="primary" little icon={sending.pending && !sending.problem ? undefined : "send"} disabled={!isReady || (!!sending.pending && !edited)}
             aria-label={edited ? t.save : running ? t.queue : t.send} title={edited ? t.save : running ? t.queue : t.send}
@@ -163,12 +174,14 @@ function UnsentMessage({ text, problem, onRetry, onBack }: { text: string; probl
   );
 }
 
-function StopButton({ session, turn }: { session: string; turn: string }) {
+function StopButton({ session, turns }: { session: string; turns: readonly string[] }) {
   const t = useTexts();
+  const turn = turns.join();
   const [stoppingTurn, setStoppingTurn] = useState("");
   const stop = async (hard: boolean) => {
     setStoppingTurn(turn);
-    if ((await attempt(client.cancel(session, turn, { hard }).then(() => true))) === undefined) setStoppingTurn("");
+    const cancelled = Promise.all(turns.map((each) => client.cancel(session, each, { hard }))).then(() => true);
+    if ((await attempt(cancelled)) === undefined) setStoppingTurn("");
   };
   return (
     <div class="stop">

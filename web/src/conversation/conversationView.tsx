@@ -33,8 +33,10 @@ export function ConversationView({ session: id, message }: { session: string; me
     };
   }, [session]);
   const { state } = session;
-  const running = runningTurn(session);
-  useStopKey(session, running);
+  const all = runningTurns(session);
+  const running = all.at(-1);
+  const stoppable = all.filter((turn) => turn === running || (turn.command && turn.command === running?.command)).map((turn) => turn.id);
+  useStopKey(session, stoppable);
   if (session.connection === "gone") return <SessionGone session={session} />;
   if (!state.seq) return <div class="conversation loading"><Spinner label={t.loading} /></div>;
   const selected = path(state);
@@ -53,34 +55,32 @@ export function ConversationView({ session: id, message }: { session: string; me
             {mayWrite(id) && <Button little onClick={() => void attempt(client.select(id, { message: messages.at(-1)?.id ?? null })).then(() => navigate({ page: "session", session: id }))}>{t.here}</Button>}
             <Button little kind="quiet" onClick={() => navigate({ page: "session", session: id })}>{t.back}</Button>
           </p>
-        ) : mayWrite(id) ? <Composer session={session} running={running} onUp={editLast} /> : <div class="small muted viewer"><p>{hasRole("member") ? t.read_only : t.viewer}</p><ContextGauge session={session} /></div>}
+        ) : mayWrite(id) ? <Composer session={session} running={running} stoppable={stoppable} onUp={editLast} /> : <div class="small muted viewer"><p>{hasRole("member") ? t.read_only : t.viewer}</p><ContextGauge session={session} /></div>}
       </div>
     </div>
   );
 }
 
-/** The running turn of a session; there is at most one. */
-function runningTurn(session: SessionFollower): TurnState | undefined {
-  let found: TurnState | undefined;
-  for (const turn of session.state.turns.values()) if (!isOver(turn) && turn.phase !== "idle") found = turn;
-  return found;
+/** The running turns of a session: one, or those of models that answer side by side. */
+function runningTurns(session: SessionFollower): TurnState[] {
+  return [...session.state.turns.values()].filter((turn) => !isOver(turn) && turn.phase !== "idle");
 }
 
-/** Esc stops the running turn, where it has nothing else to close: from the moment the turn is shown as running. */
-function useStopKey(session: SessionFollower, running: TurnState | undefined): void {
+/** Esc stops the running turn, and those beside it, where it has nothing else to close: from the moment the turn is shown as running. */
+function useStopKey(session: SessionFollower, turns: readonly string[]): void {
   useLayoutEffect(() => {
-    if (!running || !mayWrite(session.id)) return;
+    if (!turns.length || !mayWrite(session.id)) return;
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
       if (document.querySelector("dialog[open], [aria-haspopup][aria-expanded=true], .shell[data-side=open]")) return;
       const element = document.activeElement;
       if (element instanceof HTMLElement && element.matches("input, textarea, select") && !element.matches("textarea.composer-text")) return;
       event.preventDefault();
-      void attempt(client.cancel(session.id, running.id));
+      void attempt(Promise.all(turns.map((turn) => client.cancel(session.id, turn))));
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [session, running?.id]);
+  }, [session, turns.join()]);
 }
 
 function SessionGone({ session }: { session: SessionFollower }) {

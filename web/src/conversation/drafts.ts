@@ -7,6 +7,8 @@ export interface PendingMessage {
   readonly text: string;
   readonly files: readonly FileView[];
   readonly busy: "queue" | "steer";
+  /** The models that answer side by side; without them the chosen one does. */
+  readonly models?: readonly string[];
   /** The conversation that it starts is temporary. */
   readonly temporary?: boolean;
 }

@@ -3,9 +3,9 @@ import type { Message, RatingView } from "@everturn/client";
 import { client } from "../app/app";
 import { fileName, saveFile } from "../pages/sessions";
 
-/** Let the browser save the selected branch of a session. */
+/** Let the browser save the selected branch of a session, from its first message on. */
 export async function saveConversation(session: string, title: string, kind: "markdown" | "json"): Promise<void> {
-  const { messages, ratings } = await client.messages(session);
+  const { messages, ratings } = await client.allMessages(session);
   const [text, ending, type] = kind === "markdown"
     ? [toMarkdown(title, messages, ratings), "md", "text/markdown"]
     : [`${JSON.stringify({ session, title, messages, ratings }, null, 2)}\n`, "json", "application/json"];

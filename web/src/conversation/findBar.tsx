@@ -18,7 +18,7 @@ export function FindBar({ session, onClose }: { session: SessionFollower; onClos
   const [shown, setShown] = useState("");
   const query = useDebounced(text);
   useTopics(session, "tree");
-  const { value, problem } = useFetch(() => client.messages(session.id), session.id, session.state.leaf, session.state.deleted.size);
+  const { value, problem } = useFetch(() => client.allMessages(session.id), session.id, session.state.leaf, session.state.deleted.size);
   const found = value ? findMessages(value.messages, query) : [];
   const at = found.indexOf(shown);
   const show = (index: number) => {

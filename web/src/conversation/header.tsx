@@ -6,6 +6,7 @@ import { lazy } from "../app/lazy";
 import { hrefFor } from "../app/route";
 import { useStore } from "../app/store";
 import { format } from "../app/texts";
+import { ConversationViewers } from "../app/viewers";
 import { sessionTitle } from "../app/titles";
 import { useCurrentChoice } from "../pages/pickers";
 import { exportSession } from "../pages/sessions";
@@ -43,6 +44,7 @@ export function ConversationHeader({ session }: { session: SessionFollower }) {
           <p class="small muted ellipsis by">{[agent?.name, model].filter(Boolean).join(" · ")}</p>
           {cost ? <p class="small muted cost" title={t.cost}>{format.cost(cost)}</p> : null}
         </div>
+        <ConversationViewers session={session.id} />
         {sharing && <AccessBadge sharing={sharing} />}
         {isRoot && hasRole("member") && sharing && <Button little icon="share" class="share" aria-label={t.share} onClick={() => setOpen(true)}><span class="label">{t.share}</span></Button>}
         <Button little kind="quiet" icon="search" aria-label={t.find} aria-expanded={isFinding} onClick={() => setFinding(!isFinding)} />

@@ -3,9 +3,13 @@ import { useEffect, useState } from "preact/hooks";
 import type { FilePart } from "@everturn/client";
 import { client, toast } from "../app/app";
 import { format } from "../app/texts";
+import { lazy } from "../app/lazy";
+import { DocumentAmount } from "./documentAmount";
 import { Button, Icon, Spinner } from "../ui/components";
 import { showControls } from "./textEscapes";
 import { useTexts } from "../locales/media.gen";
+
+const DocumentDialog = lazy(async () => (await import("./documentDialog")).DocumentDialog);
 
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -57,12 +61,18 @@ function AudioPart({ session, part }: { session: string; part: FilePart }) {
 
 function FileChip({ session, part, note = "" }: { session: string; part: FilePart; note?: string }) {
   const t = useTexts();
+  const [isOpen, setOpen] = useState(false);
   const name = showControls(part.name ?? "") || part.media_type;
   return (
-    <a class="file-part" href={client.blobPath(session, part.blob)} download={part.name || "file"} title={note || t.save}>
-      <Icon name="file" />
-      <span class="ellipsis">{name}</span>
-      <span class="muted">{format.bytes(part.size)}</span>
-    </a>
+    <>
+      <a class="file-part" href={client.blobPath(session, part.blob)} download={part.name || "file"} title={note || t.save}>
+        <Icon name="file" />
+        <span class="ellipsis">{name}</span>
+        <DocumentAmount part={part} />
+        <span class="muted">{format.bytes(part.size)}</span>
+      </a>
+      {part.text && <Button little kind="quiet" aria-label={t.read(name)} aria-haspopup="dialog" onClick={() => setOpen(true)}>{t.text}</Button>}
+      {isOpen && <DocumentDialog session={session} part={part} onClose={() => setOpen(false)} />}
+    </>
   );
 }

@@ -6,6 +6,7 @@ import { language } from "../app/texts";
 import { currentChoice } from "../pages/pickers";
 import { clientTools } from "../sandbox/tools";
 import type { PendingMessage } from "./drafts";
+import { rememberParameters, takeNewParameters } from "./parameters";
 
 export interface SendState {
   readonly pending: PendingMessage | null;
@@ -62,7 +63,7 @@ export function compactFocus(text: string): string | null {
 
 const NOTHING = { en: "There is no conversation to compact yet.", zh: "还没有可压缩的对话。" };
 
-async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy, temporary }: PendingMessage): Promise<MessageReceipt> {
+async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy, models, temporary }: PendingMessage): Promise<MessageReceipt> {
   const { agent, model } = currentChoice(session?.id);
   const names = files.map((file) => file.file);
   if (session && edited) return client.edit(session.id, edited.id, { text, files: names, model, at_step_limit: "ask" }, key);
@@ -72,8 +73,13 @@ async function postMessage(session: SessionFollower | undefined, edited: Message
   // Without knowing the agent's tools ours could have the same name, and the whole message would be refused.
   const known = tools.value ?? (await client.tools().catch(() => null));
   const clients = known ? clientTools(new Set(known.tools.map((tool) => tool.name))) : [];
-  const body = { text, files: names, agent, model, clients, at_step_limit: "ask" as const };
-  if (!session) return client.startSession({ ...body, temporary }, key);
+  const comparison = models ? { model: models[0]!, compare_with: models.slice(1) } : { model };
+  const body = { text, files: names, agent, ...comparison, clients, at_step_limit: "ask" as const };
+  if (!session) {
+    const sent = await client.startSession({ ...body, temporary, parameters: takeNewParameters() }, key);
+    rememberParameters("", {});
+    return sent;
+  }
   try {
     return await client.sendMessage(session.id, { ...body, busy }, key);
   } catch (error) {

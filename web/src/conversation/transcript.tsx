@@ -2,11 +2,15 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Message, SessionFollower, TurnState } from "@everturn/client";
 import { attempt } from "../app/app";
+import { lazy } from "../app/lazy";
+import { comparisonAtEnd } from "../tree/comparison";
 import { Button } from "../ui/components";
 import { TurnFooter, isCompactionTurn } from "./turnFooter";
 import { useMemoizedNodes } from "./useMemoizedNodes";
 import { MessageView } from "./message";
 import { useTexts } from "../locales/transcript.gen";
+
+const ComparisonView = lazy(async () => (await import("./comparisonView")).ComparisonView);
 
 interface Props {
   session: SessionFollower;
@@ -26,13 +30,15 @@ export function Transcript({ session, messages, marked, edited, onEdit }: Props)
   const first = useBackfill(messages, marked);
   useLoadMarked(session, marked);
   useScrollToMessage(marked, first === 0 && messages.length > 0 && (!session.hasEarlier || session.state.messages.has(marked ?? "")));
-  const rendered = messages.slice(first).flatMap(({ id, turn = "" }) => {
+  const comparison = comparisonAtEnd(session.state, messages);
+  const rendered = messages.slice(first, comparison ? comparison.at + 1 : undefined).flatMap(({ id, turn = "" }) => {
     const [isEdited, isMarked] = [edited === id, marked === id];
     const view = memoize(id, [isEdited, isMarked], () => <MessageView key={id} session={session} id={id} isEdited={isEdited} isMarked={isMarked} onEdit={onEdit} />);
     // The footer of a turn is under its last message; another answer to the same message is another turn.
-    if (session.state.turns.get(turn)?.tip !== id) return [view];
+    if (session.state.turns.get(turn)?.tip !== id || comparison?.turns.includes(turn)) return [view];
     return [view, memoize(`end:${turn}`, [], () => <TurnFooter key={`end:${turn}`} session={session} id={turn} />)];
   });
+  if (comparison) rendered.push(<ComparisonView key={`comparison:${comparison.turns[0]}`} session={session} turns={comparison.turns} marked={marked} />);
   const compacting = compactionBelow(session, messages.at(-1));
   if (compacting) rendered.push(<TurnFooter key={`end:${compacting.id}`} session={session} id={compacting.id} />);
   return (

@@ -5,6 +5,7 @@ import { hasRole, me, getSessionFollower, toast } from "../app/app";
 import { settings } from "../app/settings";
 import { useStore, useTopics } from "../app/store";
 import { format } from "../app/texts";
+import { GateViewers } from "../app/viewers";
 import { diff, isDiff, readDiff } from "../tools/diff";
 import { Diff } from "../tools/diffView";
 import { useExecutor } from "../tools/executor";
@@ -29,7 +30,7 @@ import { GateRow } from "./gateRow";
 import { useGateTexts, type GateTexts } from "./texts";
 import "./gates.css";
 
-const ICONS: Readonly<Record<string, IconName>> = { call: "lock", egress: "send", loop: "redo", manual: "edit", result: "eye", question: "inbox", form: "inbox", client: "browser" };
+const ICONS: Readonly<Record<string, IconName>> = { call: "lock", egress: "send", loop: "redo", manual: "edit", result: "eye", question: "inbox", form: "inbox", client: "browser", limit: "clock" };
 
 export interface GateCardProps {
   /** The session that shows it; the gate itself names its own session. */
@@ -162,6 +163,7 @@ function OpenGate({ session, gateState, title, isInCard }: GateCardProps) {
           <AnswerButtons gateState={gateState} t={t} isReady={isGuardReady} can={can} onAct={(action) => confirmReady() && act(action)} onWords={() => confirmReady() && setMode("words")} />
         )}
       </div>
+      <GateViewers gate={gate.id} />
       {canAnswer && <p class="small too-early" role="status">{wasTooEarly && t.early}</p>}
     </section>
   );
@@ -200,6 +202,7 @@ function GateContext({ session, gateState: { gate }, t }: { session: string; gat
   const executor = useExecutor(gate.tool, "", undefined, getSessionFollower(gate.session || session).state.turns.get(gate.turn));
   const where = kind === "manual" ? t.byYou : gate.call && executor.label ? t.from(executor.label) : "";
   const why = kind === "egress" ? t.egressWhy : kind === "client" ? t.clientWhy : kind === "form" || kind === "question" || kind === "limit" ? "" : gate.why;
+  if (kind === "limit") return null; // it is about the turn, and no call
   return (
     <div class="about small">
       {why && <p>{reasonText(why)}</p>}

@@ -3,6 +3,7 @@ import type { GateState } from "@everturn/client";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { hasRole, tools } from "../app/app";
 import { useStore } from "../app/store";
+import { GateViewers } from "../app/viewers";
 import { Badge, Button, ErrorLine, Icon } from "../ui/components";
 import { argumentLine, rowWarnings } from "./batch";
 import { MIN_STILL_MS, useClickGuard } from "./clickGuard";
@@ -65,6 +66,7 @@ export function GateRow({ session, gateState, title, isNamed, isOpen, onToggle }
         </span>
       )}
       {status !== "open" && <span class="small muted" role="status">{status === "sending" ? g.sending : <><Icon name="check" /> {t.answered}</>}</span>}
+      {!isOpen && <GateViewers gate={gate.id} />}
       {problem && <ErrorLine>{problemText(problem.code, problem.isAway, escapeInvisible(problem.message), g)}</ErrorLine>}
       {canAnswer && wasTooEarly && <span class="small too-early" role="status">{g.early}</span>}
     </div>

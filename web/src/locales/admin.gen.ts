@@ -10,6 +10,7 @@ export const useTexts = defineTexts({
   models: "Models",
   agents: "Agents",
   mcp: "MCP servers",
+  rules: "Rules",
   usage: "Usage",
   audit: "Audit log",
   quarantine: "Sessions",
@@ -35,6 +36,9 @@ export const useTexts = defineTexts({
   roleApprover: "Approver",
   roleOwner: "Owner",
   roleOperator: "Operator",
+  schedules: "Schedules",
+  webhooks: "Webhooks",
+  hooks: "Inbound hooks",
 }, {
   title: "管理",
   sections: "管理的各部分",
@@ -44,6 +48,7 @@ export const useTexts = defineTexts({
   models: "模型",
   agents: "智能体",
   mcp: "MCP 服务器",
+  rules: "规则",
   usage: "用量",
   audit: "审计日志",
   quarantine: "会话",
@@ -69,4 +74,7 @@ export const useTexts = defineTexts({
   roleApprover: "审批者",
   roleOwner: "所有者",
   roleOperator: "运维者",
+  schedules: "定时任务",
+  webhooks: "Webhook 通知",
+  hooks: "入站钩子",
 });

@@ -4,7 +4,7 @@ import { defineTexts } from "../app/texts";
 export const useTexts = defineTexts({
   about: "Usage by user, model and agent. A turn counts for the user who started it and for its last model.",
   range: "Time range",
-  days: (days: string | number) => `${days} days`,
+  days: (days: number) => (days === 1 ? "1 day" : `${days} days`),
   by: "Group by",
   byUser: "User",
   byModel: "Model",
@@ -20,7 +20,7 @@ export const useTexts = defineTexts({
 }, {
   about: "按用户、模型和智能体统计的用量。一轮对话计入发起它的用户和其最后使用的模型。",
   range: "时间范围",
-  days: (days: string | number) => `${days} 天`,
+  days: (days: number) => (`${days} 天`),
   by: "分组",
   byUser: "用户",
   byModel: "模型",

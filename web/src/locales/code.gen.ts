@@ -7,10 +7,12 @@ export const useTexts = defineTexts({
   wrap: "Wrap",
   wrapTitle: "Break long lines",
   code: "Code",
+  preview: "Preview",
 }, {
   copy: "复制代码",
   copied: "已复制",
   wrap: "换行",
   wrapTitle: "自动换行",
   code: "代码",
+  preview: "预览",
 });

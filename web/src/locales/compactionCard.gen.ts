@@ -31,7 +31,7 @@ export const useTexts = defineTexts({
   undo: "撤销",
   summary: "摘要",
   limit: "对话已接近模型可读取的上限。",
-  overflow: "模型提供方因请求过长而拒绝。",
+  overflow: "模型提供商因请求过长而拒绝。",
   command: "由用户要求。",
   focus: "优先保留：",
   by: (model: string | number) => `由 ${model} 撰写。`,

@@ -22,7 +22,7 @@ export const useTexts = defineTexts({
   files: "文件",
   code: (name: string | number) => `沙箱代码（${name}）`,
   web: "网络",
-  agent: "另一个代理",
+  agent: "另一个智能体",
   builtin: "Everturn",
   readOnly: "只读",
   idempotent: "会更改内容",

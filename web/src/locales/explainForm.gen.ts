@@ -22,6 +22,7 @@ export const useTexts = defineTexts({
   others: (count: number) => (count === 1 ? "1 more rule matches and does not decide" : `${count} more rules match and do not decide`),
   cases: (count: number) => (count === 1 ? "It does 1 thing, judged by itself" : `It does ${count} things, each judged separately`),
   words: "In words",
+  notOffered: (tools: string | number) => `Not offered to the model, because rules deny every call: ${tools}.`,
 }, {
   title: "会怎样？",
   about: "描述一次调用，看看由哪条规则决定。不会执行任何操作。",
@@ -36,11 +37,12 @@ export const useTexts = defineTexts({
   open: "没有匹配的规则，因此会先询问用户；答案可以被记住。",
   deny: "会被拒绝，并告知模型。",
   problem: "参数与工具不符。模型会得知，不会询问，也不会执行。",
-  manual: "无论规则如何，都由人来执行。",
+  manual: "无论规则如何，都由用户手动执行。",
   review: "模型看到结果之前，由人先审核。",
   failures: "如果失败，模型看到结果之前由人先审核。",
   decided: "决定规则",
   others: (count: number) => (`另有 ${count} 条规则匹配，但不起决定作用`),
   cases: (count: number) => (`它做 ${count} 件事，各自判断`),
   words: "文字说明",
+  notOffered: (tools: string | number) => `未提供给模型，因为规则拒绝其所有调用：${tools}。`,
 });

@@ -21,7 +21,7 @@ export const useTexts = defineTexts({
   outcome_unknown: "outcome unknown",
   tokens: (count: string | number) => `${count} tokens`,
 }, {
-  user: "你",
+  user: "您",
   assistant: "回答",
   notice: "提示",
   nothing: "此处无内容。",

@@ -22,6 +22,7 @@ export const useTexts = defineTexts({
   out: "Log out",
   models: "Models",
   agents: "Agents",
+  schedules: "Open schedules",
 }, {
   create: "新对话",
   inbox: "打开待办",
@@ -35,7 +36,7 @@ export const useTexts = defineTexts({
   dark: "深色主题",
   auto: "跟随系统主题",
   language: "English interface",
-  agent: (name: string | number) => `与助手 ${name} 对话`,
+  agent: (name: string | number) => `与智能体 ${name} 对话`,
   model: (name: string | number) => `使用模型 ${name} 回答`,
   exported: "导出此对话",
   compact: "压缩此对话…",
@@ -43,4 +44,5 @@ export const useTexts = defineTexts({
   out: "退出登录",
   models: "模型",
   agents: "智能体",
+  schedules: "打开定时任务",
 });

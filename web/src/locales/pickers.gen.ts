@@ -5,6 +5,6 @@ export const useTexts = defineTexts({
   agent: "Agent",
   model: "Model",
 }, {
-  agent: "助手",
+  agent: "智能体",
   model: "模型",
 });

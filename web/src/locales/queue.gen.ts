@@ -11,7 +11,7 @@ export const useTexts = defineTexts({
 }, {
   queued: "等待发送",
   next: "下一条",
-  steers: "将在下一步加入",
+  steers: "将在下一步发送给模型",
   back: "收回",
   now: "停止并立即发送",
   files: (count: number) => `${count} 个文件`,

@@ -8,5 +8,5 @@ export const useTexts = defineTexts({
 }, {
   thinking: "思考中…",
   thought: "思考过程",
-  sealed: "思考过程（内容由模型提供方保密）",
+  sealed: "思考过程（内容由模型提供商保密）",
 });

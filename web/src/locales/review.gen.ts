@@ -21,7 +21,7 @@ export const useTexts = defineTexts({
   empty: "The result is empty.",
   characters: (n: number) => (n === 1 ? "1 character" : `${format.number(n)} characters`),
 }, {
-  title: "模型将一字不差地读到以下内容",
+  title: "模型将读到以下全部内容",
   how: "选中不应被读取的内容，然后遮盖。键盘：方向键与 Shift 选择，R 遮盖。",
   redact: "遮盖所选内容",
   all: "遮盖所有相同文字",

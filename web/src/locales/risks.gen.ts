@@ -55,7 +55,7 @@ export const useTexts = defineTexts({
   root: "以管理员权限运行",
   rights: "更改文件的读写或执行权限",
   disk: "绕过文件直接写磁盘",
-  fork_bomb: "不断复制自身，直到机器瘫痪",
+  fork_bomb: "不断复制自身，直到耗尽机器资源",
   force_push: "覆盖或删除他人已推送的内容",
   lost_work: "丢弃尚未保存的工作",
   secrets: "读取密钥、密码或环境变量",

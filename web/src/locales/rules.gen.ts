@@ -22,7 +22,7 @@ export const useTexts = defineTexts({
   deny: "拒绝",
   defaults: "工具自身",
   config: "配置文件",
-  agent: "此助手",
+  agent: "此智能体",
   session: "对话",
   grants: "由人允许",
   approval_auto: "自动执行",

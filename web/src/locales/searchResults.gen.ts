@@ -12,5 +12,5 @@ export const useTexts = defineTexts({
   loading: "搜索中",
   results: "找到的消息",
   untitled: "未命名对话",
-  you: "你",
+  you: "您",
 });

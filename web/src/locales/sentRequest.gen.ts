@@ -18,7 +18,7 @@ export const useTexts = defineTexts({
 }, {
   title: (number: string | number) => `第 ${number} 步的请求`,
   loading: "加载中",
-  about: "根据日志重新组装，为渲染给提供方之前的内容。",
+  about: "根据日志重新组装，为渲染给提供商之前的内容。",
   leftOut: (names: string | number) => `以下插件可能修改过它，此处不再调用：${names}。`,
   model: "模型",
   hidden: "系统提示词和参数仅对审批者显示。",

@@ -15,9 +15,12 @@ export const useTexts = defineTexts({
   settings: "Settings",
   out: "Log out",
   bring: "Import a conversation…",
+  prompts: "Prompts and instructions",
+  memory: "Memory",
   account: "You",
   pages: "Pages",
   admin: "Administration",
+  schedules: "Schedules",
 }, {
   label: "对话与页面",
   create: "新对话",
@@ -32,7 +35,10 @@ export const useTexts = defineTexts({
   settings: "设置",
   out: "退出登录",
   bring: "导入对话…",
+  prompts: "提示词与指令",
+  memory: "记忆",
   account: "账户",
   pages: "页面",
   admin: "管理",
+  schedules: "定时任务",
 });

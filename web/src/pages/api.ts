@@ -1,7 +1,7 @@
 /** API requests of the settings pages, and hooks to fetch and refresh. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type {
-  ExplainCall, ExplainView, GrantList, InstructionsView, LoginView, McpList, McpView, MemoryFileView, MemoryList, PromptList, PromptView, PutMemory, PutPrompt, RulesView,
+  ExplainCall, ExplainView, FinishMcpLogin, GrantList, InstructionsView, LoginView, McpList, McpLoginEnd, McpLogins, McpView, MemoryFileView, MemoryList, PromptList, PromptView, PutMemory, PutPrompt, RulesView,
   SetupView, TrustServer,
 } from "@everturn/client";
 import { client, errorMessage } from "../app/app";
@@ -13,10 +13,14 @@ export const explainCall = (request: ExplainCall) => client.send<ExplainView>("P
 export const fetchGrants = () => client.get<GrantList>("/api/grants");
 export const revokeGrant = (grant: string) => client.send<void>("DELETE", `/api/grants/${id(grant)}`);
 export const fetchMcpServers = () => client.get<McpList>("/api/mcp");
-/** Servers that an administrator added have routes of their own, because an administrator need not be an operator. */
+/** Trust in servers that an administrator added has routes of its own, because an administrator need not be an operator. */
 const mcpPath = (server: McpView) => `${server.is_stored ? "/api/settings/mcp" : "/api/mcp"}/${id(server.name)}`;
 export const trustServer = (server: McpView, seen: TrustServer) => client.send<unknown>("POST", `${mcpPath(server)}/trust`, seen);
-export const logInToServer = (server: McpView) => client.send<LoginView>("POST", `${mcpPath(server)}/login`);
+export const logInToServer = (server: McpView) => client.send<LoginView>("POST", `/api/mcp/${id(server.name)}/login`);
+export const logOutOfServer = (server: McpView) => client.send<void>("DELETE", `/api/mcp/${id(server.name)}/login`);
+export const finishMcpLogin = (answer: FinishMcpLogin) => client.send<McpLoginEnd>("POST", "/api/mcp/login", answer);
+export const fetchMcpLogins = (server: string) => client.get<McpLogins>(`/api/mcp/${id(server)}/logins`);
+export const revokeMcpLogin = (server: string, user: string) => client.send<void>("DELETE", `/api/mcp/${id(server)}/logins/${id(user)}`);
 export const retryServer = (server: McpView) => client.send<void>("POST", `${mcpPath(server)}/retry`);
 export const fetchMemory = () => client.get<MemoryList>("/api/memory");
 export const fetchMemoryFile = (path: string) => client.get<MemoryFileView>("/api/memory/file", { path });

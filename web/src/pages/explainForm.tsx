@@ -1,6 +1,6 @@
 /** Explain form: what the permission rules would decide for a call. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { ExplainView, GrantView, ToolRules } from "@everturn/client";
+import type { ExplainCall, ExplainView, GrantView, ToolRules } from "@everturn/client";
 import { errorMessage, tools as allTools } from "../app/app";
 import { useStore } from "../app/store";
 import { Button, ErrorLine, Field, Disclosure } from "../ui/components";
@@ -9,8 +9,9 @@ import { ActionBadge, RuleRow, RuleSource } from "./ruleRow";
 import { parseArguments, argumentTemplate } from "./rules";
 import { useTexts } from "../locales/explainForm.gen";
 
-export function ExplainForm({ agent, tools, grants, explanation, onExplained }: {
+export function ExplainForm({ agent, tools, grants, explanation, onExplained, about, explain = explainCall }: {
   agent: string; tools: readonly ToolRules[]; grants: readonly GrantView[]; explanation: ExplainView | null; onExplained: (view: ExplainView | null) => void;
+  about?: string; explain?: (request: ExplainCall) => Promise<ExplainView>;
 }) {
   const t = useTexts();
   const known = useStore(allTools)?.tools ?? [];
@@ -30,7 +31,7 @@ export function ExplainForm({ agent, tools, grants, explanation, onExplained }: 
     if (parsed === undefined) return setProblem(t.notJson);
     setBusy(true);
     try {
-      onExplained(await explainCall({ tool, arguments: parsed, agent, ...(session && { session }) }));
+      onExplained(await explain({ tool, arguments: parsed, agent, ...(session && { session }) }));
       setProblem("");
     } catch (error) {
       onExplained(null);
@@ -42,7 +43,7 @@ export function ExplainForm({ agent, tools, grants, explanation, onExplained }: 
   return (
     <section class="card explain" aria-labelledby="explain-title">
       <h2 id="explain-title">{t.title}</h2>
-      <p class="small muted">{t.about}</p>
+      <p class="small muted">{about ?? t.about}</p>
       <form class="form" onSubmit={ask}>
         <div class="fields">
           <Field label={t.tool}>
@@ -86,7 +87,6 @@ function Explanation({ explanation }: { explanation: ExplainView }) {
       ) : (
         <p class="row wrap decision"><ActionBadge action={explanation.action} /> <span>{sentence}</span></p>
       )}
-      {explanation.warnings.map((text) => <p class="small warn" key={text}>{text}</p>)}
       {explanation.manual && <p class="small">{t.manual}</p>}
       {explanation.action !== "deny" && explanation.review === "always" && <p class="small">{t.review}</p>}
       {explanation.action !== "deny" && explanation.review === "on_error" && <p class="small">{t.failures}</p>}
@@ -110,7 +110,14 @@ function Explanation({ explanation }: { explanation: ExplainView }) {
           <ul class="plain">{explanation.others.map((rule, index) => <li key={index}><RuleRow view={rule} /></li>)}</ul>
         </Disclosure>
       )}
+      {explanation.warnings.map((text) => <p class="small muted" key={text}>{warningText(text, t.notOffered)}</p>)}
       {explanation.lines.length > 0 && <Disclosure summary={<span class="small">{t.words}</span>}><pre class="lines">{explanation.lines.join("\n")}</pre></Disclosure>}
     </div>
   );
+}
+
+/** A warning of the server; the usual one in the language of the page. */
+function warningText(text: string, notOffered: (tools: string) => string): string {
+  const tools = /^not offered to the model, because rules deny every call: (.+)$/.exec(text)?.[1];
+  return tools ? notOffered(tools) : text;
 }

@@ -1,10 +1,11 @@
 /** MCP servers page: state, tools and required actions of each server. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { McpToolView, McpView } from "@everturn/client";
-import { attempt, hasRole } from "../app/app";
+import { attempt, errorMessage, hasRole } from "../app/app";
+import { navigate, route } from "../app/route";
 import { format } from "../app/texts";
 import { Badge, Button, CopyButton, ErrorLine, Disclosure, Icon, Spinner, type Tone } from "../ui/components";
-import { logInToServer, retryServer, fetchMcpServers, useInterval, useFetch } from "./api";
+import { finishMcpLogin, logInToServer, logOutOfServer, retryServer, fetchMcpServers, useInterval, useFetch } from "./api";
 import { TrustDialog } from "./mcpTrust";
 import "./mcp.css";
 import { useTexts } from "../locales/mcp.gen";
@@ -21,10 +22,13 @@ export function Mcp() {
   const all = fetched.value?.servers;
   const isChanging = all?.some((server) => server.state === "connecting" || server.is_logging_in);
   useInterval(isChanging ? 1.5 : 5, fetched.reload);
+  const end = useLoginEnd(fetched.reload);
   return (
     <div class="page mcp">
       <div class="inner">
         <h1>{t.title}</h1>
+        {end.problem && <ErrorLine>{end.problem}</ErrorLine>}
+        <div role="status">{end.server && <p class="card">{t.loggedInTo(end.server)}</p>}</div>
         {fetched.problem && <div class="row wrap"><ErrorLine>{fetched.problem}</ErrorLine><Button little onClick={fetched.reload}>{t.again}</Button></div>}
         {!all && !fetched.problem && <Spinner label={t.loading} />}
         {all?.length === 0 && (
@@ -39,13 +43,31 @@ export function Mcp() {
   );
 }
 
+/** Completes a login with which this browser has come back. The code is in the address only until then. */
+function useLoginEnd(reload: () => void) {
+  const t = useTexts();
+  const [end, setEnd] = useState<{ server?: string; problem?: string }>({});
+  useEffect(() => {
+    const at = route.value;
+    if (at.page !== "mcp" || !at.login) return;
+    const { iss, ...answer } = at.login;
+    navigate({ page: "mcp" }, true);
+    finishMcpLogin(iss ? { ...answer, iss } : answer)
+      .then(({ server }) => setEnd(server ? { server } : {}))
+      .catch((error: unknown) => setEnd({ problem: `${t.loginFailed} ${errorMessage(error)}` }))
+      .finally(reload);
+  }, []);
+  return end;
+}
+
 export function Server({ view, reload, manages = hasRole("operator") }: { view: McpView; reload: () => void; manages?: boolean }) {
   const t = useTexts();
   const [isTrusting, setTrusting] = useState(false);
   const changed = view.tools.filter((tool) => tool.is_changed);
-  const next = view.state === "ready" ? "" : t[`next_${view.state}`];
+  const isOwn = view.login === "user";
+  const next = view.state === "ready" ? "" : isOwn && view.state === "needs_login" ? t.next_own_login : t[`next_${view.state}`];
   // The other states are explained above, and beside a button.
-  const isNews = view.reason && (view.state === "down" || view.state === "failed" || (view.state === "needs_login" && !view.can_log_in));
+  const isNews = view.reason && (view.state === "down" || view.state === "failed" || (view.state === "needs_login" && !view.can_log_in && !isOwn));
   return (
     <article class="card server" aria-label={view.name}>
       <header class="row wrap">
@@ -60,20 +82,45 @@ export function Server({ view, reload, manages = hasRole("operator") }: { view: 
           {view.variables.length > 0 && <><dt>{t.hands}</dt><dd>{view.variables.map((name) => <code key={name} class="variable">{name}</code>)}</dd></>}
         </dl>
       )}
-      {next && <p>{next}{!manages && view.state !== "connecting" && <> {t.operator}</>}</p>}
+      {next && <p>{next}{!manages && view.state !== "connecting" && !(isOwn && view.state === "needs_login") && <> {t.operator}</>}</p>}
       {isNews && <p class="reason small">{view.reason}</p>}
       {changed.length > 0 && <p class="attention"><Icon name="alert" /> <span>{t.changed(changed.length)}{!manages && <> {t.operator}</>}</span></p>}
       {view.problems.map((problem) => <p class="reason small" key={problem}>{problem}</p>)}
-      {manages && <ServerActions view={view} reload={reload} hasChanged={changed.length > 0} onTrust={() => setTrusting(true)} />}
+      {view.login && <LoginLine view={view} manages={manages} reload={reload} />}
+      {(manages || (isOwn && hasRole("member"))) && <ServerActions view={view} reload={reload} manages={manages} hasChanged={changed.length > 0} onTrust={() => setTrusting(true)} />}
       {view.tools.length > 0 && <Tools tools={view.tools} />}
       {isTrusting && <TrustDialog view={view} onClose={() => { setTrusting(false); reload(); }} />}
     </article>
   );
 }
 
-function ServerActions({ view, reload, hasChanged, onTrust }: { view: McpView; reload: () => void; hasChanged: boolean; onTrust: () => void }) {
+/** Whose login the caller's calls use, and how to end it. */
+function LoginLine({ view, manages, reload }: { view: McpView; manages: boolean; reload: () => void }) {
   const t = useTexts();
-  const [address, setAddress] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const isOwn = view.login === "user";
+  const text = !isOwn ? t.sharedLogin : view.is_logged_in ? t.loggedInAs(view.logged_in_as ?? "") : "";
+  const since = view.is_logged_in && view.logged_in_since ? t.loggedInSince(format.moment(view.logged_in_since)) : "";
+  const mayEnd = view.is_logged_in && (isOwn ? hasRole("member") : manages);
+  if (!text) return null;
+  const end = async () => {
+    setBusy(true);
+    await attempt(logOutOfServer(view));
+    setBusy(false);
+    reload();
+  };
+  return (
+    <div class="row wrap login">
+      <span class="whose"><Icon name={isOwn ? "lock" : "people"} /> <span>{text}</span></span> {since && <span class="small muted">{since}</span>}
+      {mayEnd && <Button little disabled={isBusy} aria-label={`${t.logOut}: ${view.name}`} onClick={() => void end()}>{t.logOut}</Button>}
+    </div>
+  );
+}
+
+function ServerActions({ view, reload, manages, hasChanged, onTrust }: { view: McpView; reload: () => void; manages: boolean; hasChanged: boolean; onTrust: () => void }) {
+  const t = useTexts();
+  const [login, setLogin] = useState({ address: "", returns: false });
+  const { address, returns } = login;
   const [isBusy, setBusy] = useState(false);
   const runAction = async (action: () => Promise<unknown>) => {
     setBusy(true);
@@ -81,20 +128,20 @@ function ServerActions({ view, reload, hasChanged, onTrust }: { view: McpView; r
     setBusy(false);
     reload();
   };
-  const wantsTrust = view.state === "untrusted" || hasChanged;
+  const wantsTrust = manages && (view.state === "untrusted" || hasChanged);
   const wantsLogin = view.can_log_in && view.state === "needs_login";
-  const wantsRetry = view.state === "down" || view.state === "failed";
+  const wantsRetry = manages && (view.state === "down" || view.state === "failed");
   if (!wantsTrust && !wantsLogin && !wantsRetry && !view.is_logging_in) return null;
   return (
     <div class="server-actions">
       <div class="row wrap">
         {wantsTrust && <Button kind="primary" icon="eye" onClick={onTrust}>{t.look}</Button>}
-        {wantsLogin && !(address && view.is_logging_in) && <Button kind="primary" icon="lock" disabled={isBusy} onClick={() => runAction(async () => setAddress((await logInToServer(view)).address))}>{t.logIn}</Button>}
+        {wantsLogin && !(address && view.is_logging_in) && <Button kind="primary" icon="lock" disabled={isBusy} onClick={() => runAction(async () => { const { address: to, returns: back = false } = await logInToServer(view); setLogin({ address: to, returns: back }); })}>{t.logIn}</Button>}
         {wantsRetry && <Button icon="redo" disabled={isBusy} onClick={() => runAction(() => retryServer(view))}>{t.tryNow}</Button>}
-        {view.is_logging_in && isWebAddress(address) && <a class="button primary" href={address} target="_blank" rel="noopener noreferrer">{t.opens} <span class="muted-on">{new URL(address).host}</span></a>}
+        {view.is_logging_in && isWebAddress(address) && <a class="button primary" href={address} {...(returns ? {} : { target: "_blank" })} rel="noopener noreferrer">{t.opens} <span class="muted-on">{new URL(address).host}</span></a>}
         {view.is_logging_in && <span class="row small muted"><Spinner /> {t.waiting}</span>}
       </div>
-      {view.is_logging_in && <p class="small muted">{t.opensHint}</p>}
+      {view.is_logging_in && <p class="small muted">{returns ? t.returnsHint : t.opensHint}</p>}
       {view.login_problem && !view.is_logging_in && <ErrorLine>{view.login_problem}</ErrorLine>}
     </div>
   );

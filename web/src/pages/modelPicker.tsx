@@ -14,11 +14,17 @@ interface Props {
   names: readonly string[];
   own: string;
   current: string;
-  onSelect: (name: string) => void;
+  onSelect?: (name: string) => void;
+  /** The models that are compared: several are chosen then, two to four. */
+  compared?: readonly string[];
+  onCompare?: (names: readonly string[]) => void;
   onClose: () => void;
 }
 
-export function ModelPicker({ names, own, current, onSelect, onClose }: Props) {
+const MIN_COMPARED = 2;
+const MAX_COMPARED = 4; // as on the server
+
+export function ModelPicker({ names, own, current, onSelect, compared, onCompare, onClose }: Props) {
   const t = useTexts();
   const words = useCapabilityWords();
   const all = describeModels(names, useStore(agents)?.models ?? [], own);
@@ -26,14 +32,26 @@ export function ModelPicker({ names, own, current, onSelect, onClose }: Props) {
   const [typed, setTyped] = useState("");
   const [index, setIndex] = useState(() => Math.max(0, names.indexOf(current)));
   const found = searchModels(all, typed, (model) => [model.name, model.vendor, model.badge, ...words(model)].filter(Boolean).join(" "));
+  const [chosen, setChosen] = useState<readonly string[]>(compared ?? []);
+  const isChosen = ({ name }: ModelChoice) => (compared ? chosen.includes(name) : name === current);
   const active = Math.min(index, found.length - 1);
   useEffect(() => dialog.current?.showModal(), []);
   useEffect(() => document.getElementById(`model-${active}`)?.scrollIntoView({ block: "nearest" }), [active, typed]);
   const pick = (model: ModelChoice | undefined) => {
     if (!model) return;
-    onSelect(model.name);
+    if (compared) {
+      if (chosen.includes(model.name)) setChosen(chosen.filter((name) => name !== model.name));
+      else if (chosen.length < MAX_COMPARED) setChosen([...chosen, model.name]);
+      return;
+    }
+    onSelect?.(model.name);
     dialog.current?.close();
   };
+  const compare = () => {
+    onCompare?.(chosen);
+    dialog.current?.close();
+  };
+  const title = compared ? t.compare : t.title;
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return;
     const count = found.length;
@@ -44,7 +62,7 @@ export function ModelPicker({ names, own, current, onSelect, onClose }: Props) {
     event.preventDefault();
   };
   return (
-    <dialog ref={dialog} class="palette model-picker" aria-label={t.title} onClose={onClose} onClick={(event) => event.target === dialog.current && dialog.current?.close()}>
+    <dialog ref={dialog} class="palette model-picker" aria-label={title} onClose={onClose} onClick={(event) => event.target === dialog.current && dialog.current?.close()}>
       <div class="typed">
         <Icon name="search" />
         <input autoFocus value={typed} placeholder={t.search} aria-label={t.search} role="combobox" aria-expanded="true" aria-controls="model-list"
@@ -52,15 +70,21 @@ export function ModelPicker({ names, own, current, onSelect, onClose }: Props) {
           onInput={(event) => { setTyped(event.currentTarget.value); setIndex(0); }} onKeyDown={onKeyDown} />
         <Button kind="quiet" little icon="close" aria-label={useDialogTexts().close} onClick={() => dialog.current?.close()} />
       </div>
-      <div id="model-list" class="list" role="listbox" aria-label={t.title}>
+      <div id="model-list" class="list" role="listbox" aria-label={title} aria-multiselectable={compared ? true : undefined}>
         {found.map((model, number) => (
-          <div key={model.name} id={`model-${number}`} class="option" role="option" aria-selected={number === active} onClick={() => pick(model)} onPointerMove={() => number === active || setIndex(number)}>
-            <Icon name={model.name === current ? "check" : "server"} />
+          <div key={model.name} id={`model-${number}`} class="option" role="option" aria-selected={number === active} aria-checked={compared ? isChosen(model) : undefined} onClick={() => pick(model)} onPointerMove={() => number === active || setIndex(number)}>
+            <Icon name={isChosen(model) ? "check" : "server"} />
             <Facts model={model} words={words(model)} />
           </div>
         ))}
       </div>
       {!found.length && <p class="none small muted">{t.none}</p>}
+      {compared && (
+        <p class="compare row wrap">
+          <span class="grow small muted" role="status">{t.chosen(chosen.length)} {t.limits(MIN_COMPARED, MAX_COMPARED)}</span>
+          <Button kind="primary" little icon="compare" disabled={chosen.length < MIN_COMPARED} onClick={compare}>{t.apply}</Button>
+        </p>
+      )}
       <p class="note small muted">{t.note}</p>
       <p class="visually-hidden" role="status">{typed && t.count(found.length)}</p>
     </dialog>

@@ -2,6 +2,7 @@
 import { useCallback, useState } from "preact/hooks";
 import type { SetupView, ModelSource } from "@everturn/client";
 import { agents, client, hasRole, toast } from "../app/app";
+import { hrefFor } from "../app/route";
 import { updateSettings } from "../app/settings";
 import { Button, CopyButton, ErrorLine, Disclosure, Icon, Spinner } from "../ui/components";
 import { fetchSetup, useInterval, useFetch } from "./api";
@@ -35,6 +36,12 @@ export function Onboarding() {
       {!isOperator && <p>{t.others}</p>}
       {isOperator && !fetched.value && !fetched.problem && <p class="row small muted"><Spinner /> {t.looking}</p>}
       {fetched.problem && <ErrorLine>{fetched.problem}</ErrorLine>}
+      {hasRole("owner") && (
+        <p class="row wrap">
+          <span class="grow">{t.paste}</span>
+          <a class="button primary" href={hrefFor({ page: "admin", section: "models" })}><Icon name="add" /> {t.toModels}</a>
+        </p>
+      )}
       {fetched.value && <SetupOptions view={fetched.value} />}
       <div class="row wrap">
         <Button onClick={dismiss}>{t.demo}</Button>

@@ -41,6 +41,7 @@ export function usePaletteCommands(): Command[] {
       add("agents", t.agents, "branch", () => navigate({ page: "admin", section: "agents" }));
     }
     add("prompts", t.prompts, "edit", () => navigate({ page: "prompts" }));
+    add("schedules", t.schedules, "clock", () => navigate({ page: "schedules" }));
     add("memory", t.memory, "file", () => navigate({ page: "memory" }));
     add("usage", t.usage, "chart", () => navigate({ page: "usage" }));
     add("settings", t.settings, "settings", () => navigate({ page: "settings" }));

@@ -32,6 +32,7 @@ export function SettingsPage() {
           <SelectSetting label={t.theme} value={theme} options={[["auto", t.system], ["light", t.light], ["dark", t.dark]]} onPick={(theme) => updateSettings({ theme })} />
         </Section>
         <Notifications />
+      <Presence />
         <Push />
         <Section title={t.tools} hint={t.toolsHint}>{BROWSER_TOOLS.map((tool) => <ToolPolicy key={tool.name} tool={tool} />)}</Section>
         <Section title={t.prompts} hint={t.promptsHint}><a class="button" href="#/prompts">{t.open}</a></Section>
@@ -86,6 +87,20 @@ function Notifications() {
         <span>{t.notify}</span>
       </label>
       {why && <p class="small muted" role="status">{why}</p>}
+    </Section>
+  );
+}
+
+function Presence() {
+  const t = useTexts();
+  const { presence } = useStore(settings);
+  return (
+    <Section title={t.presence}>
+      <label class="check">
+        <input type="checkbox" checked={presence} onChange={(event) => updateSettings({ presence: event.currentTarget.checked })} />
+        <span>{t.presenceOn}</span>
+      </label>
+      <p class="small muted">{t.presenceHint}</p>
     </Section>
   );
 }

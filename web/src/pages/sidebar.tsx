@@ -4,7 +4,7 @@ import { useRef, useState } from "preact/hooks";
 import { inbox, hasRole, me } from "../app/app";
 import { Brand } from "../app/branding";
 import { logOut } from "../app/auth";
-import { hrefFor, route, type Route } from "../app/route";
+import { hrefFor, navigate, route, type Route } from "../app/route";
 import { useStore, useTopics } from "../app/store";
 import { Button, Icon, Menu, type IconName } from "../ui/components";
 import { SearchResults } from "./searchResults";
@@ -76,6 +76,9 @@ function SidebarFooter() {
   const file = useRef<HTMLInputElement>(null);
   if (!user || user === "anonymous") return null;
   const items = [
+    { label: t.prompts, icon: "edit" as const, onSelect: () => navigate({ page: "prompts" }) },
+    { label: t.schedules, icon: "clock" as const, onSelect: () => navigate({ page: "schedules" }) },
+    { label: t.memory, icon: "file" as const, onSelect: () => navigate({ page: "memory" }) },
     ...(hasRole("member") ? [{ label: t.bring, icon: "upload" as const, onSelect: () => file.current?.click() }] : []),
     ...(user.csrf ? [{ label: t.out, icon: "close" as const, onSelect: () => void logOut() }] : []), // only a cookie login can be logged out
   ];

@@ -1,6 +1,6 @@
 /** Usage page: a chart and a table of usage by day and agent. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Spent, UsageView } from "@everturn/client";
+import type { CacheUsageView, Spent, UsageView } from "@everturn/client";
 import { client, errorMessage } from "../app/app";
 import { format } from "../app/texts";
 import { Button, ErrorLine, Disclosure, Spinner } from "../ui/components";
@@ -16,12 +16,14 @@ export function Usage() {
   const [days, setDays] = useState(30);
   const [measure, setMeasure] = useState<Measure>("tokens");
   const [{ view, problem }, setRead] = useState<{ view?: UsageView; problem?: string }>({});
+  const [cache, setCache] = useState<CacheUsageView | null>(null);
   const [tries, setTries] = useState(0);
   const today = new Date().toISOString().slice(0, 10);
   useEffect(() => {
     let isCurrent = true;
     const since = Math.max(0, Date.parse(`${today}T00:00:00Z`) / 1000 - (days - 1) * DAY);
     client.usage(since).then((found) => isCurrent && setRead({ view: found }), (error: Error) => isCurrent && setRead({ problem: errorMessage(error) }));
+    client.cacheUsage(since).then((found) => isCurrent && setCache(found), () => isCurrent && setCache(null));
     return () => void (isCurrent = false);
   }, [days, today, tries]);
   const chart = useMemo(() => view && buildChart(view.days, measure, days, today, t.rest), [view, measure, days, today, t]);
@@ -39,6 +41,7 @@ export function Usage() {
         {view && <MeasureTiles total={view.total} measure={measure} onPick={setMeasure} />}
         {view && chart && (view.days.length ? <UsageChart chart={chart} measure={measure} days={days} /> : <p class="card muted">{t.none}</p>)}
         {view && view.days.length > 0 && <UsageTable view={view} />}
+        {cache && cache.collapses.length > 0 && <CacheTable view={cache} />}
         <p class="small muted">{t.unpriced} {t.utc}</p>
       </div>
     </div>
@@ -130,5 +133,31 @@ function UsageTable({ view }: { view: UsageView }) {
         </table>
       </div>
     </Disclosure>
+  );
+}
+
+/** Requests that missed the prompt cache, by cause. */
+function CacheTable({ view }: { view: CacheUsageView }) {
+  const t = useTexts();
+  return (
+    <section class="card cache" aria-labelledby="cache-misses">
+      <h2 id="cache-misses">{t.cache}</h2>
+      <p class="small muted">{t.cacheAbout} {view.is_partial ? t.cachePartial : ""}</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label={t.cache}>
+        <table>
+          <thead><tr><th scope="col">{t.cause}</th><th scope="col">{t.model}</th><th scope="col" class="number">{t.requests}</th><th scope="col" class="number">{t.missed}</th></tr></thead>
+          <tbody>
+            {view.collapses.map(({ cause, model, requests, missed }) => (
+              <tr key={`${cause} ${model}`}>
+                <th scope="row">{t.causeOf(cause.replaceAll(" ", "_"))}</th>
+                <td>{model}</td>
+                <td class="number">{format.number(requests)}</td>
+                <td class="number">{format.number(missed)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }

@@ -97,7 +97,7 @@ function Call({ session, turn: id, part, live }: CardProps) {
       </Disclosure>
       {!part && live && live.text && <p class="small muted ellipsis tail">{escapeInvisible(live.text.slice(-120))}</p>}
       {todos && <TodoList todos={todos} />}
-      {part && <CallSummary part={part} note={note} isDenied={gates.some(({ resolution }) => resolution && !resolution.allowed)} />}
+      {part && <CallSummary part={part} note={note} isDenied={gates.some(({ resolution }) => resolution && !resolution.allowed)} isAsking={nested.length > 0 || gates.some(({ resolution }) => !resolution)} />}
       {part && <Images session={session.id} files={[...(part.output?.attachments ?? []), ...(part.late?.attachments ?? [])]} />}
       {gates.map((gate) => <GateCard key={gate.gate.id} session={session.id} gateState={gate} isInCard />)}
       {note && note.children.length > 0 && <Subagents session={session} note={note} />}
@@ -107,7 +107,7 @@ function Call({ session, turn: id, part, live }: CardProps) {
 }
 
 /** What must be shown of a call even while its card is collapsed. */
-function CallSummary({ part, note, isDenied }: { part: ToolPart; note: CallRecord | undefined; isDenied: boolean }) {
+function CallSummary({ part, note, isDenied, isAsking }: { part: ToolPart; note: CallRecord | undefined; isDenied: boolean; isAsking: boolean }) {
   const t = useCardTexts();
   const state = note?.state ?? part.state ?? "pending";
   const lines: string[] = [];
@@ -115,7 +115,7 @@ function CallSummary({ part, note, isDenied }: { part: ToolPart; note: CallRecor
   if (part.is_edited) lines.push(t.edited);
   if (state === "outcome_unknown") lines.push(t.unknownWhy);
   if (state === "withheld") lines.push(t.withheldWhy);
-  if (state === "waiting" && !note?.children.length) lines.push(t.waitingWhy);
+  if (state === "waiting" && !note?.children.length && !isAsking) lines.push(t.waitingWhy);
   if (note?.isStillRunning) lines.push(t.stillRunningWhy);
   if (state === "running" && note?.progress.length) lines.push(escapeInvisible(note.progress.at(-1)!));
   // Who denied it, and why, is shown at the gate below.
@@ -142,7 +142,7 @@ function Subagents({ session, note }: { session: SessionFollower; note: CallReco
         <GateCard key={gateView.gate.id} session={session.id} gateState={{ gate: gateView.gate, opened: gateView.opened, claim: gateView.claim, resolution: null, answered: 0, grant: null }} />
       ))}
       {note.children.map((child, index) => (
-        <Disclosure key={child.turn} summary={<span class="small"><Icon name="branch" /> {t.subagent}{note.children.length > 1 ? ` ${index + 1}` : ""}: {t.subagentOpen}</span>}>
+        <Disclosure key={child.turn} summary={<span class="small"><Icon name="branch" /> {t.subagentOpen}{note.children.length > 1 ? ` ${index + 1}` : ""}</span>}>
           <Subagent session={child.session} turn={child.turn} />
         </Disclosure>
       ))}

@@ -71,6 +71,7 @@ function Row({ row: { span, depth }, trace, end, scale, onRequest }: RowProps) {
 function Why({ span }: { span: TraceSpan }) {
   const t = useTexts();
   const texts = [span.kind === "step" && span.text === "closing" ? t.closing : showControls(span.text ?? ""), span.by ? t.by(showControls(span.by)) : "", span.kind === "retry" && span.state ? t.instead(showControls(span.state)) : ""];
+  if (span.cache) texts.push(t.cache(format.number(span.cache.missed), span.cache.cause.replaceAll(" ", "_")));
   const text = texts.filter(Boolean).join(" · ");
   return text ? <p class="why small muted" dir="auto">{text}</p> : null;
 }

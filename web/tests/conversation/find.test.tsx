@@ -37,7 +37,7 @@ it("returns the ranges of a text", () => {
 
 it("shows the newest match first, and Enter moves on in a circle", async () => {
   vi.useFakeTimers();
-  vi.spyOn(client, "messages").mockResolvedValue({ messages: MESSAGES } as never);
+  vi.spyOn(client, "allMessages").mockResolvedValue({ messages: MESSAGES } as never);
   const session = { id: "s", state: emptySession(), subscribe: () => () => {} } as unknown as SessionFollower;
   const root = document.body.appendChild(document.createElement("div"));
   await act(async () => render(<FindBar session={session} onClose={() => {}} />, root));

@@ -2,7 +2,7 @@
 /** Sharing: the header, the dialog, links, notices of administrators, temporary chats and export. */
 import { render, type VNode } from "preact";
 import { act } from "preact/test-utils";
-import { emptySession, type Message, type SessionFollower, type ShareView, type SharingView } from "@everturn/client";
+import { emptySession, ServerError, type Message, type SessionFollower, type ShareView, type SharingView } from "@everturn/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { client, mayWrite, me, readOnlySessions } from "../../src/app/app";
 import { Notices } from "../../src/app/notices";
@@ -129,10 +129,13 @@ it("opens a link and goes to its conversation, and says what to do if it cannot"
   vi.spyOn(client, "openLink").mockResolvedValue({ session: "s" });
   await draw(<OpenLink link="x" />);
   expect(location.hash).toBe(hrefFor({ page: "session", session: "s" }));
-  vi.spyOn(client, "openLink").mockRejectedValue(new Error("there is no such link"));
+  vi.spyOn(client, "openLink").mockRejectedValue(new ServerError(404, "unknown", "there is no such link"));
   await draw(<OpenLink link="y" />);
-  expect(root.textContent).toContain("there is no such link");
   expect(root.textContent).toContain("Ask the author");
+  expect(root.textContent).not.toContain("there is no such link"); // the same again, in the server's words
+  vi.spyOn(client, "openLink").mockRejectedValue(new Error("the server could not be reached"));
+  await draw(<OpenLink link="z" />);
+  expect(root.textContent).toContain("the server could not be reached");
 });
 
 it.each([["en", "as administrator"], ["zh", "管理员"]] as const)("tells an author that an administrator opened a conversation (%s)", async (code, words) => {

@@ -9,7 +9,7 @@ import { language } from "../../src/app/texts";
 import { ModelPicker } from "../../src/pages/modelPicker";
 import { describeModels, searchModels } from "../../src/pages/modelSearch";
 
-const model = (name: string, more: Partial<ModelView> = {}): ModelView => ({ name, badge: name, context: 0, vendor: "", input_price: null, output_price: null, inputs: null, has_native_tools: null, ...more });
+const model = (name: string, more: Partial<ModelView> = {}): ModelView => ({ name, badge: name, context: 0, vendor: "", input_price: null, output_price: null, inputs: null, has_native_tools: null, has_temperature: null, reasoning_levels: null, ...more });
 const KNOWN = [
   model("opus", { vendor: "anthropic", context: 200_000, input_price: 5, output_price: 25, inputs: ["image", "pdf"], has_native_tools: true }),
   model("tiny", { vendor: "ollama", inputs: [], has_native_tools: false }),

@@ -50,7 +50,7 @@ describe("what was found", () => {
   });
 });
 
-const session = (id: string, updated: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, updated, leaf: null, is_awake: false, quarantined: "", parent: "", awaited_agent: "", pinned: false, archived: false, labels: [], is_renamed: false, is_listed: true, ...more });
+const session = (id: string, updated: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, updated, leaf: null, is_awake: false, quarantined: "", parent: "", awaited_agent: "", pinned: false, archived: false, labels: [], is_renamed: false, is_listed: true, parameters: null, ...more });
 
 function listOf(pages: SessionPage[]) {
   const inbox = { sessions: new Map<string, SessionView>(), isOpen: true, listeners: [] as (() => void)[], subscribe(_: string, listener: () => void) { this.listeners.push(listener); return () => {}; } };

@@ -15,6 +15,10 @@ const SECTIONS = {
   models: lazy(async () => (await import("./models")).Models),
   agents: lazy(async () => (await import("./agents")).Agents),
   mcp: lazy(async () => (await import("./mcpServers")).McpServers),
+  rules: lazy(async () => (await import("./rules")).Rules),
+  schedules: lazy(async () => (await import("./schedules")).TenantSchedules),
+  webhooks: lazy(async () => (await import("./webhooks")).Webhooks),
+  hooks: lazy(async () => (await import("./inboundHooks")).InboundHooks),
   usage: lazy(async () => (await import("./usage")).UserUsagePage),
   audit: lazy(async () => (await import("./audit")).Audit),
   quarantine: lazy(async () => (await import("./quarantine")).Quarantine),
@@ -50,12 +54,12 @@ export function Loaded<T>({ of: fetched, children }: { of: Fetched<T>; children:
   return <>{fetched.value === undefined ? <Spinner label={t.loading} /> : children(fetched.value)}</>;
 }
 
-/** A table that scrolls sideways on a small screen. */
-export function DataTable({ label, head, children }: { label: string; head: readonly string[]; children: ComponentChildren }) {
+/** A table that scrolls sideways on a small screen; the heads of its last `numbers` columns stand over numbers. */
+export function DataTable({ label, head, numbers = 0, children }: { label: string; head: readonly string[]; numbers?: number; children: ComponentChildren }) {
   return (
     <div class="card scroll" tabIndex={0} role="region" aria-label={label}>
       <table>
-        <thead><tr>{head.map((text) => <th key={text} scope="col">{text}</th>)}</tr></thead>
+        <thead><tr>{head.map((text, index) => <th key={text} scope="col" class={index >= head.length - numbers ? "number" : undefined}>{text}</th>)}</tr></thead>
         <tbody>{children}</tbody>
       </table>
     </div>

@@ -1,5 +1,8 @@
-/** API requests of the pages for administrators: models and their keys, agents, and MCP servers. */
-import type { AgentSettings, AgentSettingsView, AgentVersionList, KeyTestView, McpSettingsView, ModelKeyView, ModelSettings, ModelSettingsView, NewMcpSettings, SettingsView } from "@everturn/client";
+/** API requests of the pages for administrators: models and their keys, agents, MCP servers, and permission rules. */
+import type {
+  AgentSettings, AgentSettingsView, AgentVersionList, AllRulesView, DryRunView, ExplainDraft, ExplainView, KeyTestView, McpSettingsView, ModelKeyView,
+  ModelSettings, ModelSettingsView, NewMcpSettings, RuleSettingsView, RuleVersionList, SettingsView, StoredRule,
+} from "@everturn/client";
 import { client } from "../../app/app";
 
 const path = (kind: "keys" | "models" | "agents" | "mcp", name: string) => `/api/settings/${kind}/${encodeURIComponent(name)}`;
@@ -17,3 +20,10 @@ export const fetchVersions = (name: string) => client.get<AgentVersionList>(`${p
 export const restoreAgent = (name: string, version: number) => client.send<AgentSettingsView>("POST", `${path("agents", name)}/restore`, { version });
 export const putMcp = (name: string, server: NewMcpSettings) => client.send<McpSettingsView>("PUT", path("mcp", name), server);
 export const deleteMcp = (name: string) => client.send<void>("DELETE", path("mcp", name));
+
+const rules = "/api/settings/rules";
+export const fetchStoredRules = () => client.get<AllRulesView>(rules);
+export const putRules = (list: readonly StoredRule[], version: number) => client.send<RuleSettingsView>("PUT", rules, { rules: list, version });
+export const fetchRuleVersions = () => client.get<RuleVersionList>(`${rules}/versions`);
+export const dryRunRules = (list: readonly StoredRule[], calls: number) => client.send<DryRunView>("POST", `${rules}/dry-run`, { rules: list, calls });
+export const explainDraft = (request: ExplainDraft) => client.send<ExplainView>("POST", `${rules}/explain`, request);

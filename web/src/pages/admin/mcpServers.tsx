@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import type { McpSettingsView, McpView, SettingsView } from "@everturn/client";
 import { attempt } from "../../app/app";
 import { format } from "../../app/texts";
-import { Badge, Button, Field } from "../../ui/components";
-import { useInterval } from "../api";
+import { Badge, Button, ErrorLine, Field, Spinner } from "../../ui/components";
+import { fetchMcpLogins, revokeMcpLogin, useFetch, useInterval } from "../api";
 import { Server } from "../mcp";
 import { deleteMcp, putMcp } from "./api";
 import { DeleteButton, Fixed, SettingsSection } from "./page";
@@ -53,6 +53,7 @@ function Stored({ row, onEdit, reload }: { row: McpSettingsView; onEdit: () => v
   return (
     <div class="stored">
       {server ? <Server view={server} reload={reload} manages /> : <p class="card"><span class="name">{row.name}</span></p>}
+      {server?.login === "user" && <LoginList server={row.name} />}
       {row.problem && <p class="small attention">{row.problem}</p>}
       <div class="row wrap">
         <span class="small muted grow">{t.storedBy(row.by, format.moment(row.at))} {t.trusted(row.trusted ?? 0)}</span>
@@ -61,6 +62,39 @@ function Stored({ row, onEdit, reload }: { row: McpSettingsView; onEdit: () => v
         <DeleteButton name={row.name} label={t.remove} what={t.removeServer} onDelete={() => deleteMcp(row.name)} onDone={reload} />
       </div>
     </div>
+  );
+}
+
+function LoginList({ server }: { server: string }) {
+  const t = useTexts();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div class="login-list">
+      <Button little aria-expanded={isOpen} aria-label={`${t.who}: ${server}`} onClick={() => setOpen(!isOpen)}>{t.who}</Button>
+      {isOpen && <Logins server={server} />}
+    </div>
+  );
+}
+
+/** Who has a login of their own: ids, and nothing of the logins. Read when somebody looks. */
+function Logins({ server }: { server: string }) {
+  const t = useTexts();
+  const fetched = useFetch(() => fetchMcpLogins(server));
+  const users = fetched.value?.users;
+  if (fetched.problem) return <ErrorLine>{fetched.problem}</ErrorLine>;
+  if (!users) return <Spinner label={t.loadingLogins} />;
+  return (
+    <>
+      <p class="small muted">{t.loginCount(users.length)}</p>
+      <ul class="plain logins">
+        {users.map((user) => (
+          <li key={user} class="row wrap">
+            <code class="grow">{user}</code>
+            <DeleteButton name={user} label={t.revoke} what={t.revokeWhat} onDelete={() => revokeMcpLogin(server, user)} onDone={fetched.reload} />
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -73,6 +107,7 @@ function Editor({ settings, view, onDone, onCancel }: { settings: SettingsView; 
   const [program, setProgram] = useState(view?.program ?? "");
   const [url, setUrl] = useState(view?.url ?? "");
   const [auth, setAuth] = useState(view?.auth === "oauth");
+  const [isShared, setShared] = useState(view?.login === "shared");
   const [header, setHeader] = useState(view?.program ? "" : (view?.values?.[0] ?? ""));
   const [values, setValues] = useState<Record<string, string>>({});
   const [isBusy, setBusy] = useState(false);
@@ -81,7 +116,7 @@ function Editor({ settings, view, onDone, onCancel }: { settings: SettingsView; 
   const save = async () => {
     setBusy(true);
     const sent = Object.fromEntries(names.filter((text) => values[text] || isKept(text)).map((text) => [text, values[text] ?? ""]));
-    const server = { url: program ? "" : url.trim(), program, auth: auth && !program ? ("oauth" as const) : ("none" as const), values: sent, version: view?.version ?? 0 };
+    const server = { url: program ? "" : url.trim(), program, auth: auth && !program ? ("oauth" as const) : ("none" as const), login: !auth || program ? ("" as const) : isShared ? ("shared" as const) : ("user" as const), values: sent, version: view?.version ?? 0 };
     const stored = await attempt(putMcp(name.trim(), server));
     setBusy(false);
     if (stored) onDone();
@@ -107,6 +142,13 @@ function Editor({ settings, view, onDone, onCancel }: { settings: SettingsView; 
         ))}
       </div>
       {!program && <label class="row"><input type="checkbox" checked={auth} onChange={(event) => setAuth(event.currentTarget.checked)} /> {t.oauth}</label>}
+      {!program && auth && (
+        <fieldset class="choice">
+          <legend>{t.whose}</legend>
+          <label class="row"><input type="radio" name="whose" checked={!isShared} onChange={() => setShared(false)} /> <span>{t.perPerson} <span class="small muted">{t.perPersonHint}</span></span></label>
+          <label class="row"><input type="radio" name="whose" checked={isShared} onChange={() => setShared(true)} /> <span>{t.sharedLogin} <span class="small muted">{t.sharedLoginHint}</span></span></label>
+        </fieldset>
+      )}
       <p class="small muted">{t.next}</p>
       {settings.secret_problem && <p class="small attention">{settings.secret_problem}</p>}
       <div class="row wrap">

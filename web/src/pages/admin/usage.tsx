@@ -50,7 +50,7 @@ export function UserUsagePage() {
         </div>
       </div>
       <Loaded of={fetched}>{({ rows }) => rows.length === 0 ? <p class="card">{t.none}</p> : (
-        <DataTable label={a.usage} head={[...heads, t.tokens, t.steps, t.calls, t.cost]}>
+        <DataTable label={a.usage} head={[...heads, t.tokens, t.steps, t.calls, t.cost]} numbers={4}>
           {sumUsage(rows, by).map((sum) => (
             <tr key={sum.keys.join("\n")}>
               {sum.keys.map((key, index) => (index ? <td key={index}><bdi>{key || t.unknown}</bdi></td> : <th key={index} scope="row"><bdi>{key || t.unknown}</bdi></th>))}
