@@ -169,7 +169,6 @@ def cells(found: dict[str, Any]) -> list[Row]:
         none_of("turns and gates lost, turns completed twice, mails sent twice, readers whose text differs", found),
         ("reconnects of readers", str(found["reconnects"]), ""),
         ("steps that started again in the target", str(found["step_restarts"]), ""),
-        ("the last run of the move", found["moved"], ""),
         ("longest time without news, of any reader", f"{found['longest_gap']:.1f} s", ""),
         (
             "a request past the router, p50, p99",

@@ -23,6 +23,8 @@ from typing import Any
 
 from durable_side import closed_loop, ours
 
+from everturn.cluster.workers import loop_factory, tune_garbage_collector
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the root, where `tools` is
 
 from tools.servers.postgres import PostgresServer, private_postgres
@@ -72,6 +74,7 @@ async def measure(turns: int) -> dict[str, Any]:
         postgres = await stack.enter_async_context(private_postgres(home, full_page_writes="on"))
         one = await ours({"store": postgres.url}, stack)
         await closed_loop(one, turns // 4, 8)
+        tune_garbage_collector()
         runs: dict[str, dict[str, float]] = {}
         for name, at_once in (("few", 8), ("many", 32), ("checked", 16)):
             await postgres.sql("CHECKPOINT")
@@ -86,7 +89,8 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="a look: 40 turns")
     parser.add_argument("--json", default="", help="where the figures go")
     given = parser.parse_args()
-    found = asyncio.run(measure(40 if given.short else 300))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:  # as a worker runs
+        found = runner.run(measure(40 if given.short else 300))
     text = json.dumps(found, indent=1)
     print(text)
     if given.json:

@@ -13,7 +13,8 @@ f  memory   ours in one process, in memory
 
 Every side is a process (b and c: two), the servers are the same for all, and everything they use is counted: workers,
 engine, database, bus, and whoever sends the turns: for b and c that is a process of its own (for c it does the admission),
-the other sides send their own. All of them run on uvloop where it is installed, as `everturn worker` does. Sides take turns within a pass, so that a noisy machine disturbs them alike: trust the ratios of a pass.
+the other sides send their own. All of them run on uvloop where it is installed, and with the collector
+of cycles set, as `everturn worker` does. Sides take turns within a pass, so that a noisy machine disturbs them alike: trust the ratios of a pass.
 PostgreSQL and SQLite write through to the disk.
 
 This is a report: it ends well whatever it finds.
@@ -41,6 +42,7 @@ from durable_side import DONE, READY, SERVICE, Script, closed_loop, make
 
 from everturn import Chat
 from everturn.cluster import Cluster
+from everturn.cluster.workers import loop_factory, tune_garbage_collector
 from everturn.engine.restate import open_worker_socket, socket_url
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the root, where `tools` is
@@ -249,6 +251,7 @@ async def measure(plan: Plan) -> list[Sample]:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-durable-")))
         bench = Bench(plan, stack, home)
         await bench.start()
+        tune_garbage_collector()
         for side in bench.sides:
             await side.run(plan.warm_up, min(plan.warm_up, 16))
         for number in range(plan.passes):
@@ -338,7 +341,8 @@ def main() -> None:
     plan = SHORT if given.short else LONG
     if given.passes:
         plan = plan._replace(passes=given.passes)
-    found = report(asyncio.run(measure(plan)))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        found = report(runner.run(measure(plan)))
     print(table(found))
     print()
     print(goals_table(found))

@@ -27,7 +27,7 @@ from everturn.base_app import TurnStatus
 from everturn.bus.memory import MemoryBus
 from everturn.clock import SystemClock
 from everturn.cluster import Cluster
-from everturn.cluster.workers import loop_factory
+from everturn.cluster.workers import loop_factory, tune_garbage_collector
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.parts import Usage
 from everturn.core.ports import Bus, Engine
@@ -198,6 +198,7 @@ SIDES: dict[str, Callable[[dict[str, Any], AsyncExitStack], Awaitable[One | None
 async def main(kind: str, config: dict[str, Any]) -> None:
     async with AsyncExitStack() as stack:
         one = await SIDES[kind](config, stack)
+        tune_garbage_collector()
         print(READY, flush=True)
         profile = cProfile.Profile() if config.get("profile") else None
         while line := await asyncio.to_thread(sys.stdin.readline):

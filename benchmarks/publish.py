@@ -335,11 +335,12 @@ def heartbeats(found: dict[str, Any]) -> str:
 
 
 def size(found: dict[str, Any]) -> str:
-    events = sum(table["rows"] for name, table in found["tables"].items() if re.fullmatch(r"events(_\d+)?", name))
+    rows_of_log = sum(table["rows"] for name, table in found["tables"].items() if re.fullmatch(r"events(_\d+)?", name))
+    events = found.get("events", rows_of_log)
     disk = sum(table["bytes"] for table in found["tables"].values())
     told = (
         f"{found['sessions'] / 1e6:.3g} M sessions, {found['turns'] / 1e6:.3g} M turns, {events / 1e6:.3g} M events and "
-        f"{found['gates']:,} open gates: {disk / 1e9:.1f} GB with indexes."
+        f"{found['gates']:,} open gates in {rows_of_log / 1e6:.3g} M rows of the log: {disk / 1e9:.1f} GB with indexes."
     )
     rows = [
         [

@@ -48,7 +48,7 @@ async def measure(url: str, sessions: int, gates: int, some: int) -> dict[str, A
 
     try:
         await store.sessions(limit=1)
-        count = await connection.fetchval("SELECT count(*) FROM events")
+        count = await connection.fetchval("SELECT sum(head)::bigint FROM sessions WHERE NOT erased")
         disk = await connection.fetchval(_EVENTS)
         tell("events in the partition", f"{count / 1e6:.3g} M, {disk / 1e9:.2f} GB with the index")
         began = time.monotonic()
@@ -80,7 +80,7 @@ async def measure(url: str, sessions: int, gates: int, some: int) -> dict[str, A
         took = time.monotonic() - began
         done.set()
         await reading
-        stayed = await connection.fetchval("SELECT count(*) FROM events_0")
+        stayed = await connection.fetchval("SELECT sum(head)::bigint FROM sessions WHERE NOT erased AND cohort = 0")
         tell(f"the partition is dropped, and the {stayed:,} events of sessions in use stay", f"{took * 1000:.0f} ms")
         tell("a turn in another session meanwhile, the slowest", f"{max(waited) * 1000:.0f} ms")
         tell("disk of the partition after it", f"{await connection.fetchval(_EVENTS) / 1e9:.3f} GB")

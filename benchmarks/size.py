@@ -29,6 +29,7 @@ from size_load import fill
 from size_questions import Asking, Row, measure
 
 from everturn.core.accounts import LOCAL
+from everturn.core.sharing import Reader
 from everturn.stores.sql import search, usage
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.group_commit import single_row_sql
@@ -38,12 +39,14 @@ from everturn.stores.sql.store import SqlStore
 URL = os.environ.get("EVERTURN_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 GOAL = 200.0  # milliseconds
 
+READER = Reader("local", ("local", ""), ("user:local", "role:owner"))
 STATEMENTS = {
     search.SEARCH_NEWEST: ("nobodywrotethis", LOCAL, NEWEST, 50),
     search.SEARCH_TENANT: ("nobodywrotethis", LOCAL, 50),
     say.TENANT_GATE_PAGE: (LOCAL, 0.0, "", "", 200),
     usage.OF_TENANT: (LOCAL, 0.0, -usage.END, 0.0),
     usage.BY_DAY: (LOCAL, 0.0, -usage.END, 0.0),
+    say.LIST_READABLE: (LOCAL, say.NEVER, "", 0.0, 50, False, "", "", READER.as_json(), 0.0),
 }
 """Whose plans are read, with the values they are asked for."""
 
@@ -71,12 +74,16 @@ def check(said: dict[str, str]) -> list[str]:
         ("gate page of a tenant", "gates_tenant"),
         ("usage by tenant", "usage_days"),
         ("usage by day", "usage_days"),
+        ("listed for a reader", "sessions_creator"),
     ):
         if index not in said[name]:
             wrong.append(f"{name} does not use {index}:\n{said[name]}")
         removed = [int(n) for n in re.findall(r"Rows Removed by Filter: (\d+)", said[name])]
         if removed and max(removed) > 2 * NEWEST:
             wrong.append(f"{name} reads {max(removed)} rows for nothing:\n{said[name]}")
+        read = [int(n) for n in re.findall(r" on sessions \w+ \(actual rows=(\d+)", said[name])]
+        if read and max(read) > 200:  # a page has 50
+            wrong.append(f"{name} reads {max(read)} sessions:\n{said[name]}")
         if re.search(r"Seq Scan on (lookup|gates|usage)\b", said[name]):  # days are few
             wrong.append(f"{name} reads a whole table:\n{said[name]}")
     return wrong
@@ -107,6 +114,15 @@ async def sizes(url: str) -> dict[str, dict[str, int]]:
     return {name: {"bytes": size, "rows": count} for name, size, count in rows if count}
 
 
+async def events(url: str) -> int:
+    """Events of all logs: a row of the log has several."""
+    connection: Any = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval("SELECT sum(head)::bigint FROM sessions WHERE NOT erased")
+    finally:
+        await connection.close()
+
+
 async def main(options: argparse.Namespace) -> int:
     name = options.database or f"test_everturn_size_{os.getpid()}"
     server: Any = await asyncpg.connect(URL)
@@ -134,6 +150,7 @@ async def main(options: argparse.Namespace) -> int:
                     "gates": options.gates,
                     "turns": options.sessions * options.turns,
                     "fill_seconds": filled if is_new else 0.0,
+                    "events": await events(url),
                     "tables": await sizes(url),
                     "rows": msgspec.to_builtins(rows),
                 }

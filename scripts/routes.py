@@ -49,13 +49,13 @@ def draw_routes(all_of_them: Iterable[Route]) -> str:
             "",
             f"### {title[0].upper()}{title[1:]}",
             "",
-            "| route | takes | in | out | |",
+            "| route | role | in | out | |",
             "|---|---|---|---|---|",
         ]
         for route in given:
             if route.tag == tag:
                 query = "?" + "&".join(param.name for param in route.query) if route.query else ""
-                cells = (f"`{route.method} {route.path}{query}`", route.needs or "nobody", _in(route), _out(route))
+                cells = (f"`{route.method} {route.path}{query}`", route.needs or "public", _in(route), _out(route))
                 lines.append(f"| {' | '.join(cells)} | {route.about} |")
     return "\n".join(lines[1:])
 

@@ -49,7 +49,7 @@ def structs() -> dict[str, type[msgspec.Struct]]:
     """Everything in `everturn.api` that is sent or taken, by its name."""
     found = [value for value in vars(api).values() if isinstance(value, type) and issubclass(value, msgspec.Struct)]
     own = [
-        kind for kind in found if kind.__module__ == api.__name__ and kind not in (api.Body, api.View, msgspec.Struct)
+        kind for kind in found if kind.__module__.startswith(f"{api.__name__}.") and kind not in (api.Body, api.View)
     ]
     return {kind.__name__: kind for kind in own}
 

@@ -384,13 +384,13 @@ MUTANTS = [
     Mutant(
         "the end of a turn is read before its beginning",
         "running/follow.py",
-        """    if any(isinstance(command, Send) and command.turn == turn for command in await store.inbox(session)):
+        """    if any(isinstance(command, Send) and turn in command.turns for command in await store.inbox(session)):
         return False
     return turn not in await store.open_turns(session)
 """,
         """    if turn in await store.open_turns(session):
         return False
-    return not any(isinstance(command, Send) and command.turn == turn for command in await store.inbox(session))
+    return not any(isinstance(command, Send) and turn in command.turns for command in await store.inbox(session))
 """,
         "tests/turn/test_follow.py::test_a_reader_of_a_store_far_away_sees_the_end_whenever_it_comes",
     ),

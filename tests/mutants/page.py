@@ -7,6 +7,12 @@ from tests.mutants.mutant import Mutant
 PAGES = "tests/server/test_web_ui.py::"
 FRAME = "tests/server/test_sandbox_frame.py::"
 WALLED = f"{FRAME}test_the_frame_has_no_origin_no_network_and_one_script"
+THEN_ITS_SCRIPT = """
+            "default-src 'none'",
+            f"script-src {_script_hashes(page)} blob: 'unsafe-eval'\""""
+FRAME_BEFORE = """"worker-src blob:",
+            "connect-src 'none'",
+            """
 LOOKING = "tests/access/test_log.py::"
 OVERSEEING = "tests/access/test_admin.py::"
 STRICT = f"{PAGES}test_the_page_is_for_anybody_and_strict"
@@ -73,29 +79,29 @@ PAGE_MUTANTS = [
     Mutant(
         "code in the frame has the origin of the page",
         "server/routes/js_sandbox.py",
-        '"sandbox allow-scripts",',
-        '"sandbox allow-scripts allow-same-origin",',
+        f'"sandbox allow-scripts",{THEN_ITS_SCRIPT}',
+        f'"sandbox allow-scripts allow-same-origin",{THEN_ITS_SCRIPT}',
         WALLED,
     ),
     Mutant(
         "code in the frame asks the network",
         "server/routes/js_sandbox.py",
-        "\"connect-src 'none'\",",
-        "\"connect-src 'self'\",",
+        '"worker-src blob:",\n            "connect-src \'none\'",',
+        '"worker-src blob:",\n            "connect-src \'self\'",',
         WALLED,
     ),
     Mutant(
         "code in the frame loads what the server has",
         "server/routes/js_sandbox.py",
-        "script-src {hashes} blob:",
-        "script-src {hashes} 'self' blob:",
+        "script-src {_script_hashes(page)} blob: 'unsafe-eval'",
+        "script-src {_script_hashes(page)} 'self' blob: 'unsafe-eval'",
         WALLED,
     ),
     Mutant(
         "anybody has the frame in a page of theirs",
         "server/routes/js_sandbox.py",
-        "\"frame-ancestors 'self'\",",
-        '"frame-ancestors *",',
+        f"{FRAME_BEFORE}\"frame-ancestors 'self'\",",
+        f'{FRAME_BEFORE}"frame-ancestors *",',
         WALLED,
     ),
     Mutant(
@@ -121,8 +127,8 @@ PAGE_MUTANTS = [
     ),
     Mutant(
         "everybody is told where the files of the house lie",
-        "access/admin.py",
-        "shown = rule if self._is_operator else",
+        "access/explain_view.py",
+        "shown = rule if is_operator(scope) else",
         "shown = rule if True else",
         f"{OVERSEEING}test_only_an_operator_is_told_where_the_files_lie",
     ),
@@ -150,7 +156,7 @@ PAGE_MUTANTS = [
     Mutant(
         "everybody is told what a server runs",
         "access/admin.py",
-        "        if self._is_operator:\n            return whole\n",
+        "        if is_operator(self.scope):\n            return whole\n",
         "        return whole\n",
         TOLD,
     ),

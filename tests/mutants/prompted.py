@@ -158,8 +158,8 @@ PARADIGM_MUTANTS = [
     Mutant(
         "a call without a name is whole",
         f"{FOLDER}json_calls.py",
-        "return whole and bool(self.name)",
-        "return whole",
+        "if whole and not self.name:",
+        "if False:",
         f"{HERE}test_response.py::test_a_broken_call_is_shown_and_does_not_run",
     ),
     Mutant(

@@ -68,7 +68,7 @@ RETRY_MUTANTS = [
     Mutant(
         "a session that only retries its requests makes progress",
         "stores/memory.py",
-        "not in (StepRestarted, RequestRetried)",
+        "not in (StepRestarted, RequestRetried, FileUploadChanged)",
         "is not StepRestarted",
         "tests/contracts/test_memory.py::TestMemoryStore::test_a_step_that_only_begins_again_is_no_move",
     ),

@@ -150,7 +150,7 @@ SANDBOXED_MUTANTS = [
     ),
     Mutant(
         "a person is shown any address to open",
-        "mcp/oauth.py",
+        "mcp/login_redirect.py",
         "        self._check(url)\n",
         "",
         f"{LOGIN}test_a_person_is_shown_no_address_that_nobody_should_open[https://10.0.0.1/x]",

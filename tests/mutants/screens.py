@@ -101,8 +101,8 @@ SCREEN_MUTANTS = [
     Mutant(
         "the answer that has the CSRF token is compressed",
         "server/routes/api.py",
-        "answer=api.Me, is_secret=True",
-        "answer=api.Me",
+        "answer=api.Me,\n        is_secret=True,",
+        "answer=api.Me,",
         f"{PACKED}test_who_is_asking_has_a_token_and_is_never_compressed",
     ),
     Mutant(

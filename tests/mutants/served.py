@@ -330,8 +330,8 @@ AROUND_MUTANTS = [
     Mutant(
         "a rule that denies holds from the next start on",
         "config/reload.py",
-        "        self._app.permissions.replace(new.rules)\n",
-        "",
+        "        self._app.permissions.replace(new.rules)\n        if self._context",
+        "        if self._context",
         f"{CONFIG}test_a_rule_that_denies_holds_in_a_turn_that_waits",
     ),
     Mutant(

@@ -78,8 +78,8 @@ STEERING_MUTANTS = [
     Mutant(
         "what was under way makes two of one message",
         "core/commands.py",
-        'turn="", message="", joins="", options=options, base=base)',
-        'turn="", message="", options=options, base=base)',
+        'turn="", message="", joins="", options=options, base=base, compared=compared)',
+        'turn="", message="", options=options, base=base, compared=compared)',
         f"{JOINS}test_sent_again_with_its_key_it_is_the_same_message_whatever_runs_by_then[memory]",
     ),
     Mutant(

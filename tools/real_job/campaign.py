@@ -80,7 +80,7 @@ def do_job(name: str, folder: Path, command: str, bug: Bug, home: Path, *, is_al
                 watcher.close()
         report.steps = len(model.results) + 1
         report.count(person.approvals)
-        report.continues, report.resent = person.continues, person.resent
+        report.continues = person.continues
     report.seconds, report.load = time.monotonic() - begin, os.getloadavg()[0]
     check(report, folder, bug)
     return report

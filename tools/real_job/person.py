@@ -24,7 +24,6 @@ READY = "Ask anything"
 FOREIGN = re.compile(r"_API_KEY$|^EVERTURN_|^NO_COLOR$|^COLUMNS$|^LINES$")
 LOOK = 0.05
 ABOUT = re.compile(r"^\W*(?:Why|Tool|Where)\b")  # rows of a question that come and go while it is open
-RESEND = 20.0  # seconds after which a person presses Enter again, if the text is still in the input
 SETTLED = 0.3
 GUARD = 0.6  # seconds that an approval is on the screen before a key counts
 
@@ -75,7 +74,6 @@ class Person:
         self._home, self._folder, self._always = home, folder, always
         self.approvals: list[Approval] = []
         self.continues = 0
-        self.resent = 0  # how often Enter had to be pressed again: the message was refused, and is back in the input
         self.seen: deque[str] = deque(maxlen=12)  # the last screens, for a report of what went wrong
         self.window = self.open()
 
@@ -89,17 +87,7 @@ class Person:
         self.window.wait_for(READY)
         self.window.press(task)
         self.window.wait_for(re.escape(task[-20:].split()[-1]))
-        while True:
-            self.window.press("\r")
-            end = time.monotonic() + RESEND
-            while time.monotonic() < end:
-                text = self._look()
-                if "New session" not in text.splitlines()[0] or READY in text:
-                    return
-                time.sleep(LOOK)
-            if self.resent == 3:
-                raise TimeoutError(f"the message was not taken:\n{self.story()}")
-            self.resent += 1
+        self.window.press("\r")
 
     def _look(self) -> str:
         """The screen now, which is remembered if it is another one."""

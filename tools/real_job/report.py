@@ -39,7 +39,6 @@ class JobReport(Struct):
     lines_changed: int = 0
     is_committed: bool = False
     is_exact: bool = False  # the line of the bug was changed
-    resent: int = 0  # times that the message had to be sent again
     seconds: float = 0.0
     load: float = 0.0  # load average of the machine at the end
     problem: str = ""

@@ -1,16 +1,18 @@
-"""Private Restate server, on free ports of this machine: `async with restate_server(tmp_path) as restate`.
+"""Private Restate server, on free ports of this machine: `async with restate_server(tmp_path) as restate`; and several nodes
+that form a cluster: `async with restate_cluster(tmp_path) as nodes`.
 
 `scripts/restate` downloads the binary.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from everturn.errors import ConfigError
@@ -20,9 +22,10 @@ VERSION = "1.7.12"  # as in scripts/restate
 
 # The settings that we recommend for production are here too; the ports and the memory are for tests.
 CONFIG = """
-node-name = "one"
+node-name = "{name}"
 cluster-name = "everturn"
-auto-provision = true
+auto-provision = {provisions}
+default-replication = {copies}
 disable-telemetry = true
 listen-mode = "tcp"
 bind-ip = "127.0.0.1"
@@ -51,6 +54,9 @@ connect-timeout = "3s"
 # Few, so that it opens many connections: what the workers of a port share are connections.
 http2-streams-per-connection-limit = 16
 {invoker}
+
+[metadata-client]
+addresses = [{addresses}]
 """
 
 
@@ -97,16 +103,43 @@ async def restate_server(directory: Path, invoker: str = "") -> AsyncGenerator[R
 
     `invoker` are further lines for that section of its configuration.
     """
+    async with _nodes(directory, 1, 1, invoker) as nodes:
+        await nodes[0].start()
+        yield nodes[0]
+
+
+@asynccontextmanager
+async def restate_cluster(directory: Path, nodes: int = 3) -> AsyncGenerator[list[RestateServer]]:
+    """Nodes of one Restate cluster, which keeps everything on two of them."""
+    async with _nodes(directory, nodes, 2) as servers:
+        await asyncio.gather(*(server.start() for server in servers))
+        yield servers
+
+
+@asynccontextmanager
+async def _nodes(directory: Path, count: int, copies: int, invoker: str = "") -> AsyncGenerator[list[RestateServer]]:
     program = restate_binary()
-    home = Path(tempfile.mkdtemp(prefix="restate-", dir=directory))
-    node, ingress, admin = free_port(), free_port(), free_port()
-    config = CONFIG.format(node=node, ingress=ingress, admin=admin, dir=home / "data", invoker=invoker)
-    (home / "restate.toml").write_text(config, encoding="utf-8")
-    command = [str(program), "--no-logo", "-c", str(home / "restate.toml")]
-    daemon = Daemon("restate-server", command, home, directory / f"{home.name}.log")
-    try:
-        server = RestateServer(daemon, f"http://127.0.0.1:{ingress}", f"http://127.0.0.1:{admin}")
-        await server.start()
-        yield server
-    finally:
-        await daemon.close()
+    fabric = [free_port() for _ in range(count)]
+    addresses = ", ".join(f'"http://127.0.0.1:{port}"' for port in fabric)
+    async with AsyncExitStack() as stack:
+        servers: list[RestateServer] = []
+        for number, node in enumerate(fabric):
+            home = Path(tempfile.mkdtemp(prefix="restate-", dir=directory))
+            ingress, admin = free_port(), free_port()
+            config = CONFIG.format(
+                name=f"node{number}",
+                provisions="false" if number else "true",
+                copies=copies,
+                node=node,
+                ingress=ingress,
+                admin=admin,
+                dir=home / "data",
+                invoker=invoker,
+                addresses=addresses,
+            )
+            (home / "restate.toml").write_text(config, encoding="utf-8")
+            command = [str(program), "--no-logo", "-c", str(home / "restate.toml")]
+            daemon = Daemon("restate-server", command, home, directory / f"{home.name}.log")
+            stack.push_async_callback(daemon.close)
+            servers.append(RestateServer(daemon, f"http://127.0.0.1:{ingress}", f"http://127.0.0.1:{admin}"))
+        yield servers

@@ -1,0 +1,345 @@
+"""The states of the web UI: where each is, and what to press to see it. Selectors are CSS, so that every language finds them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from playwright.sync_api import Page
+from tests.helpers.scripted_server.server import Rig
+
+Act = Callable[[Page], None]
+MORE_CONFIG: Final = """
+[auth]
+passwords = true
+
+[agents.stepper]
+description = "Asks at every third step whether to continue."
+model = "rig-model"
+max_steps = 2
+"""
+
+
+@dataclass(frozen=True)
+class State:
+    """A screen: the hash of its address, and what is done there before the picture is taken."""
+
+    name: str
+    path: str = "#/"
+    act: Act | None = None
+    user: str = "local"  # "": nobody is logged in
+    wait: str = ""  # what has to be there, as a selector
+
+
+@dataclass
+class World:
+    """Sessions by name, made once over the API."""
+
+    rig: Rig
+    sessions: dict[str, str] = field(default_factory=dict[str, str])
+
+    def path(self, name: str, behind: str = "") -> str:
+        """The hash of a session, or of a page of it."""
+        return f"#/s/{self.sessions[name]}{behind}"
+
+
+# ---------------------------------------------------------------------------------------------------------- what to press
+
+
+def click(*selectors: str, last: bool = False) -> Act:
+    """Press one thing after another."""
+
+    def act(page: Page) -> None:
+        for selector in selectors:
+            found = page.locator(selector).locator("visible=true")
+            (found.last if last else found.first).click(timeout=5_000)
+            page.wait_for_timeout(250)
+
+    return act
+
+
+def fill(selector: str, text: str, press: str = "") -> Act:
+    """Write into a field."""
+
+    def act(page: Page) -> None:
+        page.locator(selector).last.fill(text, timeout=5_000)
+        if press:
+            page.keyboard.press(press)
+        page.wait_for_timeout(500)
+
+    return act
+
+
+def after(*acts: Act) -> Act:
+    """One act after another."""
+
+    def act(page: Page) -> None:
+        for each in acts:
+            each(page)
+
+    return act
+
+
+def answer_with(key: str) -> Act:
+    """Open a panel of the first gate by its key, once it may be answered."""
+
+    def act(page: Page) -> None:
+        gate = page.locator("[data-gate][data-open]").first
+        gate.scroll_into_view_if_needed()
+        page.wait_for_timeout(700)
+        gate.focus()
+        page.wait_for_timeout(700)
+        page.keyboard.press(key)
+        page.wait_for_timeout(400)
+
+    return act
+
+
+def hover_last(page: Page) -> None:
+    """Show the actions of the last answer."""
+    page.locator('[data-message][data-role="assistant"]').last.hover()
+
+
+def menu_item(at: int) -> Act:
+    """Open the menu of the last answer, and choose."""
+
+    def act(page: Page) -> None:
+        hover_last(page)
+        page.locator('[data-message][data-role="assistant"]').last.locator(
+            ".message-actions .menu > button"
+        ).last.click()
+        page.wait_for_timeout(200)
+        if at < 99:
+            page.locator("[role=menuitem]").nth(at).click()
+            page.wait_for_timeout(300)
+
+    return act
+
+
+def go_offline(page: Page) -> None:
+    """Cut the network, and send something."""
+    page.context.set_offline(True)
+    page.evaluate("() => dispatchEvent(new Event('offline'))")
+    fill("textarea.composer-text", "Are you still there?", "Enter")(page)
+    page.wait_for_timeout(2500)
+
+
+def hold_loading(page: Page) -> None:
+    """Reload, and keep the server from answering."""
+    page.route("**/api/sessions/**", lambda route: None)
+    page.reload()
+    page.wait_for_timeout(1200)
+
+
+def fail_loading(page: Page) -> None:
+    """Reload, and let the server fail."""
+    error = '{"error": {"code": "internal", "message": "internal error; the log of the server has it under 1f2e"}}'
+    page.route(
+        "**/api/sessions/**", lambda route: route.fulfill(status=500, content_type="application/json", body=error)
+    )
+    page.reload()
+    page.wait_for_timeout(1200)
+
+
+def scroll_main(page: Page) -> None:
+    """To the end of what scrolls."""
+    page.evaluate(
+        "() => { for (const one of document.querySelectorAll('main, main *')) if (one.scrollHeight > one.clientHeight + 40) one.scrollTop = 1e6; }"
+    )
+    page.wait_for_timeout(300)
+
+
+# ------------------------------------------------------------------------------------------------------------ what exists
+
+WORDS: Final = (
+    "story", "mail", "mails", "review", "form", "manual", "loop", "shell", "piped", "hidden", "nested", "trip", "files",
+    "parallel", "subagent", "fails", "unknown", "forbidden", "error", "cut", "refuse", "retry", "picture", "page", "reason",
+    "table", "math", "code", "long 900", "browser",
+)  # fmt: skip
+
+
+def prepare(rig: Rig) -> World:
+    """Have every conversation."""
+    world = World(rig)
+    for word in WORDS:
+        world.sessions[word.split()[0]] = rig.say(f"{word} pace 0")["session"]
+    stepper = rig.api("POST", "/api/sessions", {"text": "story pace 0", "agent": "stepper", "at_step_limit": "ask"})
+    world.sessions["limit"] = stepper["session"]
+    world.sessions["timely"] = rig.api("POST", "/api/sessions", {"text": "mail pace 0", "agent": "timely"})["session"]
+    world.sessions["empty"] = rig.say("call nothing pace 0")["session"]
+    plan = (
+        ("Look at the hall", "completed"),
+        ("Write the report", "in_progress"),
+        ("Send it to Ann, with the table of all three offers", "pending"),
+    )
+    todos = ", ".join(f'{{"content": "{text}", "status": "{status}"}}' for text, status in plan)
+    world.sessions["todos"] = rig.say(f'call write_todos {{"todos": [{todos}]}}')["session"]
+    world.sessions["versions"] = _versions(rig)
+    world.sessions["compacted"] = _compacted(rig)
+    world.sessions["shared"] = _shared(rig)
+    private = rig.say("A private matter of the local operator pace 0")["session"]
+    world.sessions["private"] = private
+    link = rig.api("POST", f"/api/sessions/{world.sessions['table']}/links", {})
+    world.sessions["link"] = link["link"]
+    for path, text in (
+        ("likes.md", "Tea, no sugar.\nAnswers in metric units."),
+        ("work/offices.md", "Lisbon and Oslo."),
+    ):
+        rig.api("PUT", "/api/memory/file", {"path": path, "text": text})
+    time.sleep(3)
+    return world
+
+
+def _versions(rig: Rig) -> str:
+    session = rig.say("plain 20 pace 0")["session"]
+    for _ in range(2):
+        rig.wait_idle(session, 30)
+        rig.api("POST", f"/api/sessions/{session}/messages/{rig.messages(session)[-1]['id']}/rerun", {})
+    rig.wait_idle(session, 30)
+    last = rig.messages(session)[-1]["id"]
+    rig.api("PUT", f"/api/sessions/{session}/messages/{last}/rating", {"rating": "down", "reason": "too long"})
+    return session
+
+
+def _compacted(rig: Rig) -> str:
+    session = rig.say("plain 300 pace 0")["session"]
+    for _ in range(2):
+        rig.wait_idle(session, 30)
+        rig.say("plain 300 pace 0", session)
+    rig.wait_idle(session, 30)
+    rig.api("POST", f"/api/sessions/{session}/compact", {"focus": "the words"})
+    rig.wait_idle(session, 30)
+    return session
+
+
+def _shared(rig: Rig) -> str:
+    session = rig.say("hello to somebody with a title that is rather long for a header")["session"]
+    rig.wait_idle(session, 30)
+    for body in ({"user": "member", "level": "write"}, {"role": "viewer"}):
+        rig.api("POST", f"/api/sessions/{session}/shares", body)
+    rig.api("POST", f"/api/sessions/{session}/links", {})
+    return session
+
+
+# --------------------------------------------------------------------------------------------------------------- the list
+
+
+def states(world: World) -> dict[str, list[State]]:
+    """Groups of states, each a contact sheet."""
+    path, rig = world.path, world.rig
+    versions = [one["id"] for one in rig.api("GET", f"/api/sessions/{world.sessions['versions']}/tree")["messages"]]
+    turn = next(one["turn"] for one in rig.messages(world.sessions["retry"]) if one.get("turn"))
+    other = next(one["turn"] for one in rig.messages(world.sessions["parallel"]) if one.get("turn"))
+    gate = "[data-gate][data-open]"
+    admin = (
+        "users",
+        "invitations",
+        "apiKeys",
+        "models",
+        "agents",
+        "mcp",
+        "rules",
+        "schedules",
+        "webhooks",
+        "hooks",
+        "usage",
+        "audit",
+        "quarantine",
+    )
+    return {
+        "entrance": [
+            State("login", user=""), State("login-link", "LINK", user=""), State("dead-link", "#/link/nothing"),
+            State("dead-invite", "#/invite/nothing", user=""), State("no-session", "#/s/ses_nothing"),
+            State("unknown-page", "#/nowhere"), State("loading", path("table"), hold_loading),
+            State("failing", path("table"), fail_loading), State("offline", path("table"), go_offline),
+        ],
+        "new": [
+            State("new"), State("temporary", act=click(".temporary button")), State("agents", act=click(".pickers .menu > button")),
+            State("models", act=click(".model-button")), State("model-search", act=after(click(".model-button"), fill("dialog input", "oth"))),
+            State("slash", act=fill("textarea.composer-text", "/")), State("palette", act=lambda page: page.keyboard.press("Control+k")),
+            State("search", act=after(open_sidebar, fill(".sidebar .find input", "weather"))),
+            State("sidebar", act=open_sidebar), State("row-menu", act=after(open_sidebar, open_row_menu)),
+            State("account", act=after(open_sidebar, click(".sidebar .account .menu > button"))), State("viewer-new", user="viewer"),
+        ],
+        "conversation": [
+            State("parallel", path("parallel")), State("card-open", path("parallel"), click(".tool-card summary")),
+            State("story", path("story")), State("reason", path("reason"), click(".reasoning summary, .reasoning button")),
+            State("table", path("table")), State("math", path("math")), State("code", path("code")), State("long", path("long")),
+            State("files", path("files")), State("subagent", path("subagent")), State("fails", path("fails")),
+            State("unknown", path("unknown")), State("forbidden", path("forbidden")), State("error", path("error")),
+            State("cut", path("cut")), State("refuse", path("refuse")), State("empty", path("empty")),
+            State("picture", path("picture")), State("page", path("page")), State("todos", path("todos")),
+            State("compacted", path("compacted")), State("compacted-open", path("compacted"), click("[data-compaction=summary] button")),
+            State("compact-hint", path("compacted"), fill("textarea.composer-text", "/com")),
+            State("context", path("compacted"), click(".context-gauge")), State("find", path("table"), after(click(".conversation-head [aria-expanded]"), fill(".find-bar input", "lamp"))),
+            State("running", path("table"), fill("textarea.composer-text", "slow 4", "Enter")),
+            State("queue", path("code"), after(fill("textarea.composer-text", "slow 6", "Enter"), fill("textarea.composer-text", "and then the table please, with all columns", "Enter"))),
+        ],
+        "gates": [
+            State("mail", path("mail"), wait=gate), State("mail-edit", path("mail"), answer_with("e"), wait=gate),
+            State("mail-deny", path("mail"), answer_with("n"), wait=gate), State("shell", path("shell"), wait=gate),
+            State("shell-always", path("shell"), answer_with("a"), wait=gate), State("mails", path("mails")),
+            State("mails-open", path("mails"), click("[data-gate-row] .toggle")), State("review", path("review"), wait=gate),
+            State("form", path("form"), wait=gate), State("manual", path("manual"), wait=gate), State("loop", path("loop"), wait=gate),
+            State("limit", path("limit")), State("limit-end", path("limit"), scroll_main), State("piped", path("piped")),
+            State("hidden", path("hidden"), wait=gate), State("nested", path("nested"), wait=gate), State("trip", path("trip"), wait=gate),
+            State("expired", path("timely")), State("gate-viewer", path("mail"), user="owner"), State("browser", path("browser")),
+        ],
+        "dialogs": [
+            State("share", path("shared"), click(".conversation-head .share")),
+            State("share-link", path("shared"), after(click(".conversation-head .share"), click("dialog .link-form button"))),
+            State("export", path("shared"), click(".conversation-head .menu > button")),
+            State("message-menu", path("versions"), menu_item(99)), State("raw", path("versions"), menu_item(-2)),
+            State("delete", path("versions"), menu_item(-1)), State("rating", path("versions"), after(hover_last, click(".message-actions [aria-pressed]", last=True))),
+            State("edit", path("table"), after(lambda page: page.locator('[data-message][data-role="user"]').last.hover(), click('[data-role="user"] .message-actions button:nth-of-type(2)'))),
+            State("revert", path("files"), after(scroll_main, click(".file-changes button, .files button"))),
+            State("tree", path("versions", "/tree")), State("compare", path("versions", f"/compare/{versions[-1]}/{versions[-2]}")),
+            State("trace", path("retry", f"/trace/{turn}")), State("trace-parallel", path("parallel", f"/trace/{other}")),
+            State("request", path("parallel", f"/trace/{other}"), click(".timeline button")),
+            State("reader", path("shared"), user="viewer"), State("writer", path("shared"), user="member"),
+            State("by-link", f"#/link/{world.sessions['link']}", user="member"),
+            State("administrator", path("private"), click("#main .page .button", last=True), user="owner"),
+        ],
+        "pages": [
+            State("inbox", "#/inbox"), State("inbox-empty", "#/inbox", user="viewer"), State("permissions", "#/permissions"),
+            State("explain", "#/permissions", explain), State("mcp", "#/mcp"), State("mcp-end", "#/mcp", scroll_main),
+            State("memory", "#/memory"), State("memory-file", "#/memory", click(".memory li button, .memory .files button, .memory a")),
+            State("memory-empty", "#/memory", user="viewer"), State("prompts", "#/prompts"), State("usage", "#/usage"),
+            State("usage-empty", "#/usage", user="viewer"), State("schedules", "#/schedules"), State("schedule-form", "#/schedules", click("#main button")), State("settings", "#/settings"), State("settings-end", "#/settings", scroll_main),
+        ],
+        "admin": [State(f"admin-{name}", f"#/admin/{name}") for name in admin]
+        + [State(f"admin-{name}-form", f"#/admin/{name}", click("#main .section button.primary, #main .section header button, #main .section button")) for name in ("apiKeys", "models", "agents", "mcp", "rules", "webhooks", "hooks")]
+        + [State("admin-viewer", "#/admin/users", user="viewer")],
+    }  # fmt: skip
+
+
+def open_row_menu(page: Page) -> None:
+    """The menu of the first conversation is there when the pointer is."""
+    row = page.locator(".sidebar .session").first
+    row.hover()
+    row.locator("button").last.click(timeout=5_000)
+    page.wait_for_timeout(300)
+
+
+def open_sidebar(page: Page) -> None:
+    """On a phone the sidebar is behind a button."""
+    if page.viewport_size and page.viewport_size["width"] < 700:
+        page.locator("button[aria-controls], .topbar button, header button").locator("visible=true").first.click(
+            timeout=3_000
+        )
+        page.wait_for_timeout(400)
+
+
+def explain(page: Page) -> None:
+    """Ask why a call would be denied."""
+    page.locator("form select").first.select_option("read_file")
+    page.locator("form textarea").first.fill('{"path": "private/diary.txt"}')
+    page.locator("form button[type=submit]").first.click()
+    page.wait_for_timeout(600)
+
+
+def users_of(groups: dict[str, list[State]]) -> set[str]:
+    """Who looks at any of it."""
+    return {state.user for group in groups.values() for state in group if state.user}
