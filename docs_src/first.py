@@ -1,44 +1,28 @@
 import asyncio
 
-from everturn import Chat, tool
-from everturn.events import GateOpened, TextDelta
+from everturn import Agent, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(read_only=True)  # changes nothing, so it is safe to repeat
+@tool(read_only=True)  # changes nothing, so it runs without approval
 async def calendar(person: str) -> str:
     """Find out when a person is free."""
     return f"{person} is free from noon to two"
 
 
-@tool(approval="always")  # a person approves each call; it never runs twice
-async def send_mail(to: str, text: str) -> str:
-    """Send a mail."""
-    return f"sent to {to}"
-
-
-# This model follows a script, so the example needs no network and no key.
+# Follows a script, without network and key. Yours: model = "anthropic:claude-opus-5"
 model = ScriptedModel(
-    [say("Let me look. "), calls(call("calendar", person="Ada"))],
-    [say("Noon is fine. "), calls(call("send_mail", to="Ada", text="Lunch?"))],
-    say("Ada has your invitation."),
+    calls(call("calendar", person="Ada")),
+    say("You can have lunch with Ada between noon and two."),
 )
+agent = Agent(model, instructions="You plan meetings.", tools=[calendar])
 
 
 async def main() -> None:
-    async with Chat(model, tools=[calendar, send_mail]) as chat:
-        turn = await chat.send("Invite Ada to lunch")
-        async for event in turn:
-            match event:
-                case TextDelta(text=text):
-                    print(text, end="")
-                case GateOpened(gate=gate):
-                    print(f"\n[{gate.tool} {gate.arguments}: allowed]")
-                    await turn.answer(gate, allow="once")
-                case _:
-                    pass
-        result = await turn
-        print(f"\n{result.phase}, {len(result.messages)} messages")
+    async with agent.stream("When can I have lunch with Ada?") as run:
+        async for text in run.text_stream():
+            print(text, end="", flush=True)
+    print()
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ import sys
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseInputParam
 
+# The offline demo calls the tool that a message names. Ask a real model in words.
+QUESTION = 'refund {"order": 7, "cents": 900}'
+
 
 async def talk(url: str, token: str) -> None:
     async with AsyncOpenAI(base_url=f"{url}/v1", api_key=token) as client:
-        said = "Note that lunch is at noon"
-        response = await client.responses.create(model="assistant", input=said)
+        response = await client.responses.create(model="support", input=QUESTION)
         answers: ResponseInputParam = []
         for item in response.output:
             if item.type == "mcp_approval_request":
@@ -20,12 +22,12 @@ async def talk(url: str, token: str) -> None:
                         "approve": True,
                     }
                 )
-        went_on = client.responses.create(
-            model="assistant",
+        response = await client.responses.create(
+            model="support",
             previous_response_id=response.id,
             input=answers,
         )
-        print((await went_on).output_text)
+        print(response.output_text)
 
 
 if __name__ == "__main__":

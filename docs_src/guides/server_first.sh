@@ -3,7 +3,7 @@ set -eu
 URL=${URL:-http://127.0.0.1:8000}
 TOKEN=${TOKEN:-$(cat ~/.local/share/everturn/operator.token)}
 
-api() { # a path, and what else curl is to be told
+api() { # api PATH [OPTIONS OF CURL]
     path=$1 && shift
     curl -sS "$URL$path" -H "Authorization: Bearer $TOKEN" "$@" && echo
 }

@@ -37,7 +37,15 @@ def reaches() -> str:
     return javascript.why_javascript_unavailable() or ("" if shutil.which("git") else "there is no git")
 
 
-NEEDS = {"docs_src/guides/reach_first.py": reaches}
+def has_pydantic_evals() -> str:
+    """Why its example is not run here; tests/evals/bridges runs it, where `scripts/eval-bridges` installed it."""
+    return "" if importlib.util.find_spec("pydantic_evals") else "pydantic-evals is not installed"
+
+
+NEEDS = {
+    "docs_src/guides/reach_first.py": reaches,
+    "docs_src/guides/eval_bridges_pydantic.py": has_pydantic_evals,
+}
 
 
 def name_of(path: Path) -> str:

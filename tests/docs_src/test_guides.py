@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 from docs_src.guides import test_pay as guide
+from docs_src.guides.test_agent import test_the_agent_looks_up_the_order as test_the_agent_looks_up_the_order
 from docs_src.guides.test_engine import TestMyEngine as TestMyEngine
 from docs_src.guides.test_pay import test_a_tool_that_hangs_is_given_up as test_a_tool_that_hangs_is_given_up
 from docs_src.guides.test_pay import test_stopped_anywhere_it_pays_once as test_stopped_anywhere_it_pays_once

@@ -38,17 +38,18 @@ UNSURE = [
 class Serving:
     """A server as it is without any configuration, with a home of its own."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *options: str) -> None:
         plain = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
         folder = str(Path(sys.executable).parent)
         self.env = {**plain, "HOME": str(home), "PATH": f"{folder}:{plain['PATH']}", "PYTHONUTF8": "1"}
-        words = [sys.executable, "-m", "everturn", "serve", "--port", "0"]
+        words = [sys.executable, "-m", "everturn", "serve", "--port", "0", *options]
         self.process = subprocess.Popen(
             words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
         )
         assert self.process.stdout is not None
         self.said = [self.process.stdout.readline()]
-        while self.said[-1] and "No model is named" not in self.said[-1]:
+        last = "answer  replace" if options else "No model is named"
+        while self.said[-1] and last not in self.said[-1]:
             self.said.append(self.process.stdout.readline())
         assert self.said[-1], f"it did not start: {''.join(self.said)[-2000:]}"
         self.said = [line for line in self.said if not re.match(r"\d{4}-", line)]  # without its log
@@ -83,6 +84,17 @@ class Serving:
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     one = Serving(tmp_path_factory.mktemp("home"))
+    try:
+        yield one
+    finally:
+        one.process.send_signal(signal.SIGTERM)
+        one.process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """The server of the page on protocols, with the agent `support`."""
+    one = Serving(tmp_path_factory.mktemp("home"), "--config", str(GUIDES / "protocols_agent.toml"))
     try:
         yield one
     finally:
@@ -147,15 +159,13 @@ async def test_a_stream_that_is_left_goes_on_elsewhere(serving: Serving, capsys:
     assert rest.endswith("which asks for your approval first.\n")
 
 
-async def test_chat_completions_with_the_stock_client(serving: Serving, capsys: pytest.CaptureFixture[str]) -> None:
-    await chat_talk(serving.url, serving.token)
-    models, said, _, that = capsys.readouterr().out.splitlines()
-    assert (models, that) == ("['assistant']", THAT)
-    assert said.startswith("current_time says: 20")
+async def test_chat_completions_with_the_stock_client(shop: Serving, capsys: pytest.CaptureFixture[str]) -> None:
+    await chat_talk(shop.url, shop.token)
+    assert capsys.readouterr().out.splitlines() == shown("protocols_chat.txt")
 
 
-async def test_responses_with_the_stock_client(serving: Serving, capsys: pytest.CaptureFixture[str]) -> None:
-    await responses_talk(serving.url, serving.token)
+async def test_responses_with_the_stock_client(shop: Serving, capsys: pytest.CaptureFixture[str]) -> None:
+    await responses_talk(shop.url, shop.token)
     assert capsys.readouterr().out.splitlines() == shown("protocols_responses.txt")
 
 

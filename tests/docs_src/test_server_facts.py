@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from docs_src.guides.shop_tools import order_status
+from docs_src.guides.shop_tools import order_status, refund
 
 from everturn import Chat
 from everturn.access.agents import TenantLimits
@@ -187,9 +187,7 @@ def said(field: Any) -> str:
 def test_the_configuration_on_the_page_makes_sense() -> None:
     loaded = load_config(str(ROOT / "docs_src/guides/configuration_first.toml"), {})
     assert [*loaded.config.agents] == ["helper"]
-    assert unresolved_references(loaded.config, {}) == [
-        "models.best.api_key: there is nothing here for ${env:ANTHROPIC_API_KEY}"
-    ]
+    assert unresolved_references(loaded.config, {}) == ["models.best.api_key: ${env:ANTHROPIC_API_KEY} is not set"]
 
 
 async def test_the_agent_that_the_protocols_serve_has_its_tool() -> None:
@@ -197,7 +195,7 @@ async def test_the_agent_that_the_protocols_serve_has_its_tool() -> None:
     config = load_config(str(guides / "protocols_agent.toml"), {}).config
     (word,) = config.tools.python
     loaded = {tool.spec.name: tool for tool in load_tools(word, guides)}
-    assert list(config.agents["support"].tools or ()) == [*loaded] == [order_status.spec.name]
+    assert list(config.agents["support"].tools or ()) == [*loaded] == [order_status.spec.name, refund.spec.name]
     async with Chat(
         ScriptedModel(calls(call("order_status", order=4512)), say("On Friday.")), tools=[order_status]
     ) as chat:
