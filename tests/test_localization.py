@@ -26,8 +26,9 @@ UNCOUNTED = {
     "terminal.chat.reasoning", "terminal.chat.retrying", "terminal.chat.retrying_now", "terminal.screens.minutes",
     "terminal.screens.hours", "terminal.screens.days", "terminal.app.more_asks", "web.step.input", "web.step.output",
     "web.step.cached", "web.step.reasoning", "web.inbox.count", "web.mcp.more", "web.sidebar.waiting",
-    "web.fileChanges.all", "web.messageActions.version", "web.messageActions.compare", "web.messagePair.tokens",
-    "web.visibleText.styled", "first_run.which", "first_run.none", "web.sentRequest.cut",
+    "web.fileChanges.all", "web.messageActions.version", "web.messageActions.compare", "web.messagePair.tokens", "web.comparison.tokens", "web.comparison.answer", "web.adminRules.hidden",
+    "web.visibleText.styled", "first_run.which", "first_run.none", "web.sentRequest.cut", "web.documentDialog.page",
+    "web.documentDialog.slide", "web.documentDialog.sheet",
 }  # fmt: skip
 """Texts with a number whose words are the same for one and for many."""
 

@@ -26,7 +26,7 @@ from everturn import (
     tool,
 )
 from everturn.core.rules.policy import Rule
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, KeyConflict
 from everturn.events import AgentSwitched, OutputRejected
 from everturn.models.scripted import ScriptedModel, call, calls, say
 from everturn.testing import FakeClock
@@ -73,6 +73,25 @@ async def test_a_private_run_leaves_nothing_behind() -> None:
     agent = Agent(ScriptedModel(say("Hi.")))
     await agent.run("Hello")
     assert await agent._app().store.sessions() == []
+
+
+async def test_the_same_key_is_the_same_run_in_every_process(tmp_path: Any) -> None:
+    script = ScriptedModel(calls(call("refund", order=7)), say("Paid."))
+    desk, other = (Agent(script, name=name, tools=[refund]) for name in ("desk", "other"))
+    store = str(tmp_path / "talks.db")
+    async with App(agents=[desk, other], store=store) as app:
+        asks = await app.run(desk, "Pay back order 7", key="order 7")
+        assert (await app.run(other, "Pay back order 7", key="order 7")).id != asks.id
+        assert (await app.run(desk, "Pay back order 7", key="order 8")).id != asks.id
+    async with App(agents=[desk, other], store=store) as app:
+        again = await app.run("desk", "Pay back order 7", key="order 7")
+        assert (again.id, again.status) == (asks.id, "waiting")
+        await again.gates[0].approve()
+        assert (await again.resume()).output == "Paid."
+        async with app.stream(desk, "Pay back order 7", key="order 7") as run:
+            assert (await run.result()).id == asks.id
+        with pytest.raises(KeyConflict):
+            await app.run(desk, "Pay back order 8", key="order 7")
 
 
 def test_run_sync_runs_in_a_loop_of_its_own() -> None:

@@ -131,7 +131,7 @@ def test_more_than_anybody_reads_is_cut_and_said_to_be_a_reason_not_to_trust_it(
     facts = [ToolFacts(f"t{at}", "\n".join(f"{at} {row} {'x' * 90}" for row in range(150))) for at in range(400)]
     lines = kept.changes(SPEC, facts)
     assert sum(map(len, lines)) < 1_100_000
-    assert lines[-1].endswith("do not trust it")
+    assert lines[-1].endswith("Do not trust a server that you cannot review")
 
 
 def test_many_servers_with_many_long_tools_can_be_trusted_and_read_again(kept: TrustFile):
