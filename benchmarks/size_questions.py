@@ -15,9 +15,9 @@ from typing import Any
 from msgspec import Struct
 from size_load import session_name
 
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.authentication import Authenticator
-from everturn.access.server_context import ServerContext
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.cluster.ps import list_open_store
 from everturn.config.server_options import ServerOptions

@@ -117,8 +117,8 @@ async def serve(http: str, merge: float) -> None:
 
     from everturn import Chat
     from everturn.access.access import Access
-    from everturn.access.agents import Agents, AgentSpec, TenantLimits
-    from everturn.access.server_context import ServerContext
+    from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+    from everturn.access.context.server_context import ServerContext
     from everturn.app import App
     from everturn.config.server_options import ServerOptions
     from everturn.core.accounts import Principal

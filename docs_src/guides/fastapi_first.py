@@ -9,7 +9,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
 
 from everturn import Agent, App, Chat, Turn, get_model, tool
-from everturn.access.role_redaction import redact_for_client
+from everturn.access import redact_for_client
 from everturn.errors import GateClosed
 from everturn.models import Model
 from everturn.testing import ScriptedModel, call, calls, say

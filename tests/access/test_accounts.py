@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from everturn import api
-from everturn.access.authentication import Authenticator
+from everturn.access.auth.authentication import Authenticator
 from everturn.core.accounts import User
 from everturn.errors import ConfigError, EverturnError, Forbidden, NotRecognised, UnknownKey
 from everturn.testing import FakeClock

@@ -14,8 +14,8 @@ import pytest
 
 from everturn import api
 from everturn.access import Access
-from everturn.access.agents import Agents, AgentSpec
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule

@@ -9,8 +9,8 @@ import pytest
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.core.events import SubagentStarted
 from everturn.core.options import Budget, TurnOptions

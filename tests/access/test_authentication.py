@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.access.accounts import hash_secret, new_secret
-from everturn.access.authentication import CREDENTIAL_HINT, Authenticator
+from everturn.access.administration.accounts import hash_secret, new_secret
+from everturn.access.auth.authentication import CREDENTIAL_HINT, Authenticator
 from everturn.core.accounts import (
     ROLES,
     Credential,

@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.agents import TenantLimits
-from everturn.access.upload_handles import decode_handle, encode_handle, sanitize_file_name, sanitize_media_type
+from everturn.access.context.agents import TenantLimits
+from everturn.access.conversations.upload_handles import (
+    decode_handle,
+    encode_handle,
+    sanitize_file_name,
+    sanitize_media_type,
+)
 from everturn.core.parts import FilePart
 from everturn.errors import ConfigError, UnknownFile, UnknownSession, UnreadableLog
 from everturn.stores.registry import get_store

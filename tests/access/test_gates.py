@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from everturn import api
 from everturn.access import Access
-from everturn.access.agents import AgentSpec
-from everturn.access.role_redaction import redact_event, redact_gate, redact_message
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import AgentSpec
+from everturn.access.context.role_redaction import redact_event, redact_gate, redact_message
+from everturn.access.context.server_context import ServerContext
 from everturn.core.accounts import Role
 from everturn.core.events import CallFinished, GateOpened, GateResolved, TurnStarted
 from everturn.core.gates import Gate

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from everturn.access import session_archive
 from everturn.access.access import Access
+from everturn.access.conversations import session_archive
 from everturn.errors import UnreadableLog
 from everturn.stores import export
 from everturn.stores.export import ENTRIES_LIMIT, INBOX, LOG, MANIFEST

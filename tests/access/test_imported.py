@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, TenantLimits
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.core.events import Event, FilesChanged, StepFinished, TurnStarted
 from everturn.core.hooks import Plugin, RevertContext

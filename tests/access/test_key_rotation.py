@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from everturn import App
-from everturn.access.authentication import Authenticator
-from everturn.access.csrf import csrf_of
-from everturn.access.upload_handles import encode_handle
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.auth.csrf import csrf_of
+from everturn.access.conversations.upload_handles import encode_handle
 from everturn.cli.args.operations import SIGNED
 from everturn.config.build import app_factory, signing_keys
 from everturn.config.check import unresolved_references

@@ -9,7 +9,7 @@ from benchmarks.long_logs import session_events, turn_events
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.log_tail import TAIL_BYTES, read_tail
+from everturn.access.conversations.log_tail import TAIL_BYTES, read_tail
 from everturn.core.events import CallFinished, Event, LateResultReceived, LeafSelected, MessageDeleted, TurnStarted
 from everturn.core.parts import Output
 from everturn.core.store_ports import Store

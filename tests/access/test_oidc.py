@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import algorithms
 from msgspec.structs import replace
 
-from everturn.access.accounts import new_secret
-from everturn.access.auth_options import OidcOptions
-from everturn.access.authentication import CREDENTIAL_HINT, Authenticator
+from everturn.access.administration.accounts import new_secret
+from everturn.access.auth.authentication import CREDENTIAL_HINT, Authenticator
+from everturn.access.auth.options import OidcOptions
 from everturn.core.accounts import ROLES, AuditRecord, Credential, Tenant, User
 from everturn.errors import ConfigError, NotRecognised
 from everturn.stores.accounts import MemoryAccounts

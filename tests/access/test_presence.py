@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.presence_board import PresenceBoard
+from everturn.access.context.presence_board import PresenceBoard
 from everturn.bus.memory import MemoryBus
 from everturn.core.accounts import User
 from everturn.core.deltas import Viewing

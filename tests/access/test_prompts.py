@@ -119,7 +119,7 @@ async def test_the_same_key_sends_once_though_the_instructions_have_changed_sinc
 
 
 async def test_texts_of_the_configuration_are_shown_to_operators_only() -> None:
-    from everturn.access.agents import AgentSpec
+    from everturn.access.context.agents import AgentSpec
     from everturn.core.options import TurnOptions
 
     agents = (AgentSpec("helper", TurnOptions(model="scripted", system="Secret recipe."), "Helps."),)

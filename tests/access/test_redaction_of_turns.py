@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everturn.access.role_redaction import redact_event
+from everturn.access.context.role_redaction import redact_event
 from everturn.core.events import TurnStarted
 from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule

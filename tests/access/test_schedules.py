@@ -10,8 +10,8 @@ import pytest
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec
+from everturn.access.context.server_context import ServerContext
 from everturn.agent import Agent
 from everturn.app import App
 from everturn.core.accounts import Principal, Role, Tenant, User

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from everturn import Agent, App, api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.server_context import ServerContext
-from everturn.access.turn_options import PARAMS
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
+from everturn.access.conversations.turn_options import PARAMS
 from everturn.core.events import AgentSelected, AnswerStarted, StepFinished, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import Budget, TurnOptions

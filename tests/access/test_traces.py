@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from everturn import App, api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec
+from everturn.access.context.server_context import ServerContext
 from everturn.core.options import TurnOptions
 from everturn.core.requests import ModelRequest
 from everturn.errors import UnknownSession, UnknownTurn

@@ -9,10 +9,9 @@ import pytest
 from argon2 import PasswordHasher
 
 from everturn import api
-from everturn.access.accounts import hash_secret
-from everturn.access.agents import AgentSpec
-from everturn.access.authentication import Authenticator
-from everturn.access.passwords import (
+from everturn.access.administration.accounts import hash_secret
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.auth.passwords import (
     ADDRESS_BURST,
     FRESH_LOGIN,
     USER_BURST,
@@ -20,7 +19,8 @@ from everturn.access.passwords import (
     check_new_password,
     password_support,
 )
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import AgentSpec
+from everturn.access.context.server_context import ServerContext
 from everturn.core.accounts import Principal
 from everturn.core.events import GateOpened
 from everturn.core.options import TurnOptions

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from tests.helpers.waiting import wait_until
 
-from everturn.access.agents import Agents
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.chat import Chat
 from everturn.cluster import Cluster

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from everturn.access.agents import Agents
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.cli import main
 from everturn.cli.commands import serve

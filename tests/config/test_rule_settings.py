@@ -15,7 +15,7 @@ from tests.helpers.tenants import BELL, a_house, access_of, gate_in, over, said
 
 from everturn import api
 from everturn.access import Access
-from everturn.access.server_context import ServerContext
+from everturn.access.context.server_context import ServerContext
 from everturn.config.load import load_config
 from everturn.config.reload import ConfigReloader
 from everturn.config.stored_settings import add_settings

@@ -10,7 +10,7 @@ import pytest
 
 from everturn import api
 from everturn.access import Access
-from everturn.access.server_context import ServerContext
+from everturn.access.context.server_context import ServerContext
 from everturn.config.build import CommandLineOverrides, open_server
 from everturn.config.load import load_config
 from everturn.config.reload import ConfigReloader

@@ -14,10 +14,10 @@ import pytest
 from docs_src.guides.shop_tools import order_status, refund
 
 from everturn import Chat
-from everturn.access.agents import TenantLimits
-from everturn.access.authentication import CACHE_SECONDS, LINK_SECONDS
-from everturn.access.roles import role_of
-from everturn.access.turn_options import PARAMS
+from everturn.access.auth.authentication import CACHE_SECONDS, LINK_SECONDS
+from everturn.access.context.agents import TenantLimits
+from everturn.access.context.roles import role_of
+from everturn.access.conversations.turn_options import PARAMS
 from everturn.agents.handoff import HandoffTool
 from everturn.config.agents import make_agents
 from everturn.config.build import configured_settings

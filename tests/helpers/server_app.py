@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.oidc_login import LoginFlow
-from everturn.access.server_context import ServerContext
+from everturn.access.auth.oidc_login import LoginFlow
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, Role, Tenant, User

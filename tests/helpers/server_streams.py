@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope
 from starlette.types import Send as AsgiSend
 
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.api import StreamItem
 from everturn.app import App
 from everturn.config.server_options import ServerOptions

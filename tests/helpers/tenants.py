@@ -11,8 +11,8 @@ from typing import Any
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.core.accounts import ROLES, Accounts, Principal, Role, Tenant, User
 from everturn.core.options import ClientTool, TurnOptions

@@ -45,14 +45,14 @@ EXPLAINED_MUTANTS = [
     ),
     Mutant(
         "the API explains without an agent's rules",
-        "access/explain_view.py",
+        "access/rules/explain_view.py",
         "meant, options, granted)",
         "meant, type(options)(), granted)",
         AGREES,
     ),
     Mutant(
         "the API explains without grants",
-        "access/admin.py",
+        "access/administration/admin.py",
         "granted = await self._granted_rules(request.session, agent) if request.session is not None else []",
         "granted = list[Rule]()",
         AGREES,

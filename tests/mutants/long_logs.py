@@ -40,14 +40,14 @@ LONG_LOG_MUTANTS = [
     ),
     Mutant(
         "a page of the log has the beginning of a turn only",
-        "access/log_tail.py",
+        "access/conversations/log_tail.py",
         "entries = await self._store.events(self._session, turn=turn)",
         "entries = (await self._store.events(self._session, turn=turn))[:9]",
         f"{TAIL}test_pages_have_whole_turns_and_add_up_to_the_log",
     ),
     Mutant(
         "the first page leaves out the end of an older branch",
-        "access/log_tail.py",
+        "access/conversations/log_tail.py",
         "            await page.add_turn(turn)\n        while",
         "            pass\n        while",
         f"{TAIL}test_the_first_page_has_the_end_of_the_selected_branch_however_old_it_is",

@@ -55,13 +55,17 @@ SCREEN_MUTANTS = [
     ),
     Mutant(
         "a session that no worker has picked up has no title",
-        "access/titles.py",
+        "access/conversations/titles.py",
         "    if info.title or not info.is_awake:\n",
         "    if True:\n",
         ADMITTED,
     ),
     Mutant(
-        "what was found has no title", "access/sessions.py", 'title=titles.get(session, "")', 'title=""', EVERYWHERE
+        "what was found has no title",
+        "access/conversations/sessions.py",
+        'title=titles.get(session, "")',
+        'title=""',
+        EVERYWHERE,
     ),
     Mutant(
         "arguments are compared by their spelling",

@@ -120,7 +120,7 @@ SILENCE_MUTANTS = [
     ),
     Mutant(
         "a client is sent the system prompt",
-        "access/role_redaction.py",
+        "access/context/role_redaction.py",
         "return replace(event, options=options)",
         "return event",
         f"{EMBEDDING}test_a_service_of_ones_own_keeps_what_it_promises",

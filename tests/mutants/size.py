@@ -40,7 +40,7 @@ SIZE_MUTANTS = [
     ),
     Mutant(
         "a page of a branch ends with the message it comes before",
-        "access/sessions.py",
+        "access/conversations/sessions.py",
         "path = path[:-1] if before is not None else path",
         "path = path",
         f"{PAGING}test_a_branch_comes_from_its_end_page_by_page",
@@ -54,7 +54,7 @@ SIZE_MUTANTS = [
     ),
     Mutant(
         "a sub-agent run waits under its own name",
-        "access/scope.py",
+        "access/context/scope.py",
         "wanted = {info.parent for info in found.values() if info.parent} - known.keys()",
         "wanted = set[str]()",
         f"{PAGING}test_a_question_of_a_sub_turn_has_the_title_of_the_session_that_a_person_began",

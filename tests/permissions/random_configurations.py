@@ -32,8 +32,8 @@ from tests.permissions import explained_tools
 
 from everturn import Chat, api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, TenantLimits
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.cli.args.commands import make_parser
 from everturn.cli.commands import permissions
 from everturn.cli.run.local import RunParts, assemble_run_parts, find_agent, make_agents_for

@@ -15,8 +15,8 @@ from tests.permissions.explained_tools import shell
 
 from everturn import Chat, api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.cli.run.gates import NonInteractive
 from everturn.config.load import load_config

@@ -392,7 +392,7 @@ async def test_a_gate_that_has_no_form_here_ends_the_response_incomplete_and_is_
 
 
 def _reviewed() -> Any:
-    from everturn.access.agents import AgentSpec
+    from everturn.access.context.agents import AgentSpec
     from everturn.core.options import TurnOptions
 
     return AgentSpec("assistant", TurnOptions(review="always"))

@@ -12,8 +12,8 @@ import aiohttp
 import uvicorn
 
 from everturn import tool
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Tenant

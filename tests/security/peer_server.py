@@ -19,10 +19,10 @@ from yarl import URL
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.auth_options import OidcOptions
-from everturn.access.authentication import Authenticator
-from everturn.access.server_context import ServerContext
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.auth.options import OidcOptions
+from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.clock import SystemClock
 from everturn.config.server_options import ServerOptions

@@ -15,8 +15,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt import algorithms
 
-from everturn.access.agents import TenantLimits
-from everturn.access.auth_options import OidcOptions
+from everturn.access.auth.options import OidcOptions
+from everturn.access.context.agents import TenantLimits
 from everturn.core.accounts import User
 from everturn.core.events import TurnSuspended
 from tests.security.peer_server import Peer, a_peer

@@ -36,9 +36,9 @@ from jwt.algorithms import ECAlgorithm
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.auth_options import OidcOptions
-from everturn.access.authentication import Authenticator
-from everturn.access.upload_handles import decode_handle, encode_handle
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.auth.options import OidcOptions
+from everturn.access.conversations.upload_handles import decode_handle, encode_handle
 from everturn.app import App
 from everturn.clock import SystemClock
 from everturn.config.build import CommandLineOverrides, open_server

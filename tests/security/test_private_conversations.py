@@ -10,13 +10,13 @@ import pytest
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.files import FileAccess
+from everturn.access.context.scope import ScopedAccess
+from everturn.access.conversations.files import FileAccess
+from everturn.access.conversations.log import LogAccess
+from everturn.access.conversations.prompts import PromptAccess
+from everturn.access.conversations.sessions import SessionAccess
+from everturn.access.conversations.sharing import SharingAccess
 from everturn.access.gates import GateAccess
-from everturn.access.log import LogAccess
-from everturn.access.prompts import PromptAccess
-from everturn.access.scope import ScopedAccess
-from everturn.access.sessions import SessionAccess
-from everturn.access.sharing import SharingAccess
 from everturn.core.sharing import Reader, reader_of
 from everturn.errors import UnknownSession
 from everturn.server.protocols.a2a import TaskId

@@ -11,9 +11,9 @@ import pytest
 
 from everturn import api, errors
 from everturn.access.access import Access
-from everturn.access.files import FileAccess
-from everturn.access.roles import role_of
-from everturn.access.sessions import SessionAccess
+from everturn.access.context.roles import role_of
+from everturn.access.conversations.files import FileAccess
+from everturn.access.conversations.sessions import SessionAccess
 from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
 from everturn.server.openapi import find_references

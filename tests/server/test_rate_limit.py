@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from everturn.access.accounts import KEY_PREFIX, new_secret
-from everturn.access.authentication import Authenticator
-from everturn.access.server_context import ServerContext
+from everturn.access.administration.accounts import KEY_PREFIX, new_secret
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.context.server_context import ServerContext
 from everturn.core.accounts import Credential, Role
 from everturn.errors import NotRecognised, TooMuch
 from everturn.server import rate_limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from everturn.access.server_context import ServerContext
+from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.config.load import load_config
 from everturn.config.reload import ConfigReloader

@@ -45,7 +45,7 @@ async def test_the_page_is_for_anybody_and_strict(app: Application) -> None:
 
 
 async def test_whoever_has_a_provider_is_shown_the_way(built: Path) -> None:
-    from everturn.access.auth_options import OidcOptions
+    from everturn.access.auth.options import OidcOptions
 
     oidc = OidcOptions(issuer="https://id.example", audience="everturn", client_id="everturn")
     app = make(await make_house(), options=ServerOptions(oidc=oidc))

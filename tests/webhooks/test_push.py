@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from everturn import App, api, tool
 from everturn.access.access import Access
-from everturn.access.agents import Agents, AgentSpec
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import Agents, AgentSpec
+from everturn.access.context.server_context import ServerContext
 from everturn.core.accounts import Credential, Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
 from everturn.core.webhooks import PushTarget, Webhook

@@ -10,34 +10,34 @@ from collections.abc import AsyncGenerator
 from typing import Final, Protocol, runtime_checkable
 
 from everturn import api
-from everturn.access.accounts import AccountAccess
-from everturn.access.admin import AdminAccess
-from everturn.access.agents import AgentSpec
-from everturn.access.csrf import csrf_of
-from everturn.access.files import FileAccess
+from everturn.access.administration.accounts import AccountAccess
+from everturn.access.administration.admin import AdminAccess
+from everturn.access.administration.quarantine import QuarantineAccess
+from everturn.access.administration.users import UserAccess
+from everturn.access.auth.csrf import csrf_of
+from everturn.access.context.agents import AgentSpec
+from everturn.access.context.roles import needs
+from everturn.access.context.scope import ScopedAccess
+from everturn.access.context.server_context import ServerContext
+from everturn.access.conversations.files import FileAccess
+from everturn.access.conversations.log import LogAccess
+from everturn.access.conversations.presence import PresenceAccess
+from everturn.access.conversations.prompts import PromptAccess
+from everturn.access.conversations.sessions import MOST_LISTED, SessionAccess, session_view
+from everturn.access.conversations.sharing import SharingAccess, outside_view
+from everturn.access.conversations.titles import with_titles
+from everturn.access.conversations.traces import TraceAccess
+from everturn.access.conversations.turn_options import models_of
 from everturn.access.gates import GateAccess
 from everturn.access.hooks import HookAccess
-from everturn.access.log import LogAccess
-from everturn.access.mcp_logins import McpLoginAccess
-from everturn.access.mcp_offers import McpOfferAccess
-from everturn.access.mcp_settings import McpSettingsAccess
+from everturn.access.mcp.logins import McpLoginAccess
+from everturn.access.mcp.offers import McpOfferAccess
+from everturn.access.mcp.settings import McpSettingsAccess
 from everturn.access.memory import MemoryAccess
-from everturn.access.presence import PresenceAccess
-from everturn.access.prompts import PromptAccess
 from everturn.access.push import PushAccess
-from everturn.access.quarantine import QuarantineAccess
-from everturn.access.roles import needs
-from everturn.access.rule_settings import RuleSettingsAccess
+from everturn.access.rules.settings import RuleSettingsAccess
 from everturn.access.schedules import ScheduleAccess
-from everturn.access.scope import ScopedAccess
-from everturn.access.server_context import ServerContext
-from everturn.access.sessions import MOST_LISTED, SessionAccess, session_view
 from everturn.access.settings import SettingsAccess
-from everturn.access.sharing import SharingAccess, outside_view
-from everturn.access.titles import with_titles
-from everturn.access.traces import TraceAccess
-from everturn.access.turn_options import models_of
-from everturn.access.users import UserAccess
 from everturn.access.webhooks import WebhookAccess
 from everturn.agents.description import describe_agent
 from everturn.core.accounts import Principal

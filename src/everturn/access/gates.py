@@ -5,8 +5,8 @@ from __future__ import annotations
 import hmac
 
 from everturn import api
-from everturn.access.roles import needs
-from everturn.access.scope import ScopedAccess, is_id
+from everturn.access.context.roles import needs
+from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.chat.replies import GateReply
 from everturn.core.accounts import Role, is_at_least
 from everturn.core.canonical_json import hash_values

@@ -11,10 +11,10 @@ import secrets
 from typing import Final
 
 from everturn import api
-from everturn.access.roles import needs
-from everturn.access.scope import ScopedAccess, is_id
-from everturn.access.setting_writer import NOT_HERE, SettingWriter
-from everturn.access.settings_backend import SettingsBackend
+from everturn.access.context.roles import needs
+from everturn.access.context.scope import ScopedAccess, is_id
+from everturn.access.context.setting_writer import NOT_HERE, SettingWriter
+from everturn.access.context.settings_backend import SettingsBackend
 from everturn.core.settings import HookSettings, Setting, decode_body
 from everturn.core.webhooks import SECRET_PREFIX
 from everturn.errors import ConfigError, Forbidden, UnknownSetting

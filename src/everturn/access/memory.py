@@ -6,9 +6,9 @@ Nobody reads the files of another user, whatever their role.
 from __future__ import annotations
 
 from everturn import api
-from everturn.access.mcp_logins import erase_logins
-from everturn.access.roles import needs
-from everturn.access.scope import ScopedAccess, check_user_id
+from everturn.access.context.roles import needs
+from everturn.access.context.scope import ScopedAccess, check_user_id
+from everturn.access.mcp.logins import erase_logins
 from everturn.core.user_memory import (
     MAX_MEMORY_BYTES,
     MAX_MEMORY_FILE_BYTES,

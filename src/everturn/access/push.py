@@ -6,8 +6,8 @@ import secrets
 from typing import Final
 
 from everturn import api
-from everturn.access.roles import needs
-from everturn.access.scope import ScopedAccess, is_id
+from everturn.access.context.roles import needs
+from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.core.webhooks import PushTarget, Webhook, WebhookStore
 from everturn.errors import ConfigError, Forbidden, UnknownWebhook
 from everturn.webhooks.web_push_encryption import VapidKey, check_keys, is_available

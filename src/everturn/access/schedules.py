@@ -10,8 +10,8 @@ from typing import Final
 from msgspec.structs import replace as replace_fields
 
 from everturn import api
-from everturn.access.roles import needs
-from everturn.access.scope import ScopedAccess, is_id
+from everturn.access.context.roles import needs
+from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.core.accounts import is_at_least
 from everturn.core.schedules import Schedule, ScheduleRun
 from everturn.errors import ConfigError, UnknownSchedule

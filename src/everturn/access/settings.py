@@ -11,11 +11,11 @@ import hashlib
 from typing import Final
 
 from everturn import api
-from everturn.access.mcp_settings import NO_MCP, mcp_view
-from everturn.access.roles import needs
-from everturn.access.scope import ScopedAccess
-from everturn.access.setting_writer import NOT_HERE, SettingWriter
-from everturn.access.settings_backend import SettingsBackend
+from everturn.access.context.roles import needs
+from everturn.access.context.scope import ScopedAccess
+from everturn.access.context.setting_writer import NOT_HERE, SettingWriter
+from everturn.access.context.settings_backend import SettingsBackend
+from everturn.access.mcp.settings import NO_MCP, mcp_view
 from everturn.core.settings import (
     AgentSettings,
     KeySettings,

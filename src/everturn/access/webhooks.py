@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from everturn import api
-from everturn.access.roles import needs
-from everturn.access.scope import ScopedAccess, is_id
+from everturn.access.context.roles import needs
+from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.core.webhooks import WEBHOOK_EVENTS, Delivery, DeliveryState, Webhook
 from everturn.errors import ConfigError, UnknownWebhook
 from everturn.webhooks.webhooks import CONFIGURED, CreatedWebhook, Webhooks

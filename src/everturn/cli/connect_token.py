@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from everturn.access.token_file import load_or_create_token
+from everturn.access.auth.token_file import load_or_create_token
 from everturn.cli.config_options import config_file, resolve_store
 from everturn.cli.port_owner import check_port_owner
 from everturn.config.build import token_file

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 
-from everturn.access.agents import AgentSpec
+from everturn.access.context.agents import AgentSpec
 from everturn.agents.definition import AgentDefinition, AgentTools
 from everturn.agents.handoff import handoff
 from everturn.base_app import BaseApp

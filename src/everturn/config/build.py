@@ -16,10 +16,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.access.agents import Agents
-from everturn.access.auth_options import OidcOptions
-from everturn.access.passwords import password_support
-from everturn.access.server_context import ServerContext
+from everturn.access.auth.options import OidcOptions
+from everturn.access.auth.passwords import password_support
+from everturn.access.context.agents import Agents
+from everturn.access.context.server_context import ServerContext
 from everturn.agents.definition import AgentDefinition
 from everturn.app import App
 from everturn.base_app import BaseApp

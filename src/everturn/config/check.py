@@ -10,7 +10,7 @@ from pathlib import Path as File
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from everturn.access.scope import check_user_id
+from everturn.access.context.scope import check_user_id
 from everturn.cluster.nats_address import is_encrypted, nats_servers
 from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from everturn import api
-from everturn.access.server_context import SetupSurvey
+from everturn.access.context.server_context import SetupSurvey
 from everturn.config.layers import user_file
 from everturn.config.load import LoadedConfig
 from everturn.config.models import DEFAULT_MODELS

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from everturn.access.server_context import ServerContext
+from everturn.access.context.server_context import ServerContext
 from everturn.base_app import BaseApp
 from everturn.config.build import ensure_accounts, refresh_agents
 from everturn.config.hooks import read_hooks

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from everturn.access.agents import TenantLimits
-from everturn.access.auth_options import OidcOptions
+from everturn.access.auth.options import OidcOptions
+from everturn.access.context.agents import TenantLimits
 from everturn.config.secrets import AddressRef, HeaderRef, SecretRef
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Role

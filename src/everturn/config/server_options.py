@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from everturn.access.auth_options import OidcOptions
+from everturn.access.auth.options import OidcOptions
 
 
 class ServerOptions(Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from everturn.access.settings_backend import FixedSetting, KeyTest
+from everturn.access.context.settings_backend import FixedSetting, KeyTest
 from everturn.base_app import BaseApp
 from everturn.config.agents import make_agents
 from everturn.config.available_models import check_vendor_key

@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.authentication import Authenticator
-from everturn.access.server_context import ServerContext
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.context.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, is_at_least
 from everturn.errors import Forbidden, NotRecognised, TooMuch

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from everturn.access.access import Access
-from everturn.access.server_context import ServerContext
+from everturn.access.context.server_context import ServerContext
 from everturn.core.accounts import Role
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import uvicorn
 
-from everturn.access.authentication import Authenticator
-from everturn.access.server_context import ServerContext
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.context.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError

@@ -62,7 +62,7 @@ async def _run(options: argparse.Namespace, name: str) -> list[str]:
 
 
 async def _login(options: argparse.Namespace, accounts: Accounts) -> list[str]:
-    from everturn.access.authentication import Authenticator
+    from everturn.access.auth.authentication import Authenticator
     from everturn.client.http import validate_urls
 
     if options.url:
@@ -138,7 +138,7 @@ async def _revoke_key(options: argparse.Namespace, accounts: Accounts) -> list[s
 
 
 async def _add_user(options: argparse.Namespace, accounts: Accounts) -> list[str]:
-    from everturn.access.scope import check_user_id
+    from everturn.access.context.scope import check_user_id
 
     check_user_id(options.user, "the id of a user")
     known, now = await accounts.user(options.tenant, options.user), time.time()

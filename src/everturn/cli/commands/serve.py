@@ -39,7 +39,7 @@ from everturn.telemetry import logs
 from everturn.watchdog import LoopWatchdog
 
 if TYPE_CHECKING:
-    from everturn.access.server_context import ServerContext
+    from everturn.access.context.server_context import ServerContext
     from everturn.config.server_options import ServerOptions
     from everturn.mcp.servers import McpServers
 
@@ -67,7 +67,7 @@ def serve(options: argparse.Namespace) -> int:
 
 
 async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
-    from everturn.access.authentication import Authenticator
+    from everturn.access.auth.authentication import Authenticator
     from everturn.cli.store.connection import StoreOwnerAuth
     from everturn.cli.store.handover import take_store
     from everturn.cli.store.server import sidecar_path

@@ -27,7 +27,7 @@ async def invite_user(options: argparse.Namespace, accounts: Accounts) -> list[s
     Raises:
         ConfigError: there is such a user, or the id is invalid.
     """
-    from everturn.access.scope import check_user_id
+    from everturn.access.context.scope import check_user_id
 
     check_user_id(options.user, "the id of a user")
     if (await accounts.records.record(options.tenant, options.user)).removed:

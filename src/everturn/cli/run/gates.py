@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Any, Final, TextIO
 
 from everturn import Gate
-from everturn.access.explain import explain_call
+from everturn.access.rules.explain import explain_call
 from everturn.cli.run.output import NOBODY_TO_ASK
 from everturn.core.canonical_json import JsonObject, parse_object
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.titles import with_titles
+from everturn.access.conversations.titles import with_titles
 from everturn.chat.session_update import build_update
 from everturn.cli.config_options import OPERATOR, open_store, require_existing_store, resolve_store
 from everturn.cli.connect_token import load_connect_token

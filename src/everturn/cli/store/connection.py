@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from everturn.access.auth_options import OidcOptions
-from everturn.access.authentication import Authenticator
-from everturn.access.server_context import ServerContext
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.auth.options import OidcOptions
+from everturn.access.context.server_context import ServerContext
 from everturn.cli.store.server import (
     StoreServer,
     find_server,

@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from everturn.access.server_context import ServerContext
+from everturn.access.context.server_context import ServerContext
 from everturn.cli.store.connection import (
     RELEASE_TIMEOUT,
     RETRY_INTERVAL,

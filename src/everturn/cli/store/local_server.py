@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.access.server_context import ServerContext
+from everturn.access.context.server_context import ServerContext
 from everturn.cli.config_options import config_file
 from everturn.cli.connect_token import load_connect_token
 from everturn.cli.output import show_slow_operation

@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.server_context import OpenFolderFunction
+from everturn.access.context.server_context import OpenFolderFunction
 from everturn.cli.port_owner import check_port_owner
 from everturn.config.tools import data_folder
 from everturn.errors import ConfigError

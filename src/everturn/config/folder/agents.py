@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.agents import AgentSpec
-from everturn.access.server_context import ServerContext
+from everturn.access.context.agents import AgentSpec
+from everturn.access.context.server_context import ServerContext
 from everturn.config.extensions.discovery import Extensions
 from everturn.config.folder.agent import make_folder_agent
 from everturn.config.folder.extension_tools import fingerprint, list_commands

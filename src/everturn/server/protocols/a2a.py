@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from everturn import __version__, api
 from everturn.access.access import Access
-from everturn.access.sessions import SessionAccess
+from everturn.access.conversations.sessions import SessionAccess
 from everturn.config.server_options import ServerOptions
 from everturn.core.gates import Gate
 from everturn.errors import EverturnError, UnknownGate, UnknownSession, UnknownTurn

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, cast
 from msgspec import Meta, Struct
 
 from everturn import api
-from everturn.access.sessions import SessionAccess
+from everturn.access.conversations.sessions import SessionAccess
 from everturn.core.options import ClientTool
 from everturn.errors import UnknownGate
 from everturn.protocols.ag_ui import AgUiEncoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from everturn import api
-from everturn.access.accounts import AccountAccess
+from everturn.access.administration.accounts import AccountAccess
 from everturn.access.memory import MemoryAccess
 from everturn.server.route import Param, Route
 from everturn.server.routes.api import LIMIT, route_for

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from everturn import api
-from everturn.access.admin import AdminAccess
-from everturn.access.mcp_logins import McpLoginAccess
-from everturn.access.mcp_offers import McpOfferAccess
+from everturn.access.administration.admin import AdminAccess
+from everturn.access.mcp.logins import McpLoginAccess
+from everturn.access.mcp.offers import McpOfferAccess
 from everturn.server.route import HttpRequestContext, Param, Route
 from everturn.server.routes.api import route_for
 

@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.accounts import AccountAccess
-from everturn.access.files import FileAccess
+from everturn.access.administration.accounts import AccountAccess
+from everturn.access.context.roles import role_of
+from everturn.access.conversations.files import FileAccess
+from everturn.access.conversations.log import PAGE, LogAccess
+from everturn.access.conversations.prompts import PromptAccess
+from everturn.access.conversations.sessions import SessionAccess
 from everturn.access.gates import GateAccess
-from everturn.access.log import PAGE, LogAccess
 from everturn.access.memory import MemoryAccess
-from everturn.access.prompts import PromptAccess
-from everturn.access.roles import role_of
-from everturn.access.sessions import SessionAccess
 from everturn.core.context_report import ContextReport
 from everturn.core.deltas import SEQ_LIMIT
 from everturn.core.session_reader import TEXT_LIMIT

@@ -10,8 +10,8 @@ from typing import Final
 from starlette.responses import PlainTextResponse, Response
 
 from everturn import api
+from everturn.access.context.server_context import ServerContext
 from everturn.access.hooks import HookAccess
-from everturn.access.server_context import ServerContext
 from everturn.server.route import HttpRequestContext, Param, Route
 from everturn.server.routes.api import LIMIT, route_for
 

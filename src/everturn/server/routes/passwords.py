@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from everturn import api
-from everturn.access.passwords import MIN_LENGTH, PasswordLogins
+from everturn.access.auth.passwords import MIN_LENGTH, PasswordLogins
 from everturn.core.accounts import Principal
 from everturn.server.middleware import cookie_name, find_cookies
 from everturn.server.rate_limit import client_address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from everturn import api
-from everturn.access.presence import PresenceAccess
+from everturn.access.conversations.presence import PresenceAccess
 from everturn.server.route import Route
 from everturn.server.routes.api import route_for
 

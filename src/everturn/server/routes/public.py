@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, quote
 
 from starlette.responses import Response
 
-from everturn.access.authentication import Authenticator
+from everturn.access.auth.authentication import Authenticator
+from everturn.access.context.server_context import ServerContext
 from everturn.access.push import remove_pushes
-from everturn.access.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal
 from everturn.errors import NotRecognised

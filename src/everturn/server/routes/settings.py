@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from everturn import api
-from everturn.access.mcp_settings import McpSettingsAccess
-from everturn.access.rule_settings import RuleSettingsAccess
+from everturn.access.mcp.settings import McpSettingsAccess
+from everturn.access.rules.settings import RuleSettingsAccess
 from everturn.access.settings import SettingsAccess
 from everturn.server.route import Route
 from everturn.server.routes.api import route_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from everturn import api
-from everturn.access.sharing import SharingAccess
+from everturn.access.conversations.sharing import SharingAccess
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.routes.api import SESSION, route_for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from everturn import api
-from everturn.access.traces import TraceAccess
+from everturn.access.conversations.traces import TraceAccess
 from everturn.server.route import Param, Route
 from everturn.server.routes.api import SESSION, route_for
 

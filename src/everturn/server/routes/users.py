@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from everturn import api
-from everturn.access.quarantine import QuarantineAccess
-from everturn.access.users import UserAccess
+from everturn.access.administration.quarantine import QuarantineAccess
+from everturn.access.administration.users import UserAccess
 from everturn.server.route import Param, Route
 from everturn.server.routes.api import LIMIT, TIME, route_for
 

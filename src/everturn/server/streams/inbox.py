@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from everturn.access.access import Access
-from everturn.access.role_redaction import redact_gate
-from everturn.access.sessions import session_view
-from everturn.access.sharing import Audience, outside_view, read_audience
-from everturn.access.titles import with_title, with_titles
+from everturn.access.context.role_redaction import redact_gate
+from everturn.access.conversations.sessions import session_view
+from everturn.access.conversations.sharing import Audience, outside_view, read_audience
+from everturn.access.conversations.titles import with_title, with_titles
 from everturn.api import GateView, InboxItem, SessionView
 from everturn.core.accounts import Principal
 from everturn.core.store_ports import SessionFilter
@@ -23,7 +23,7 @@ from everturn.server.streams.response import EventStreamResponse
 from everturn.server.streams.sse import encode_message
 
 if TYPE_CHECKING:
-    from everturn.access.server_context import ServerContext
+    from everturn.access.context.server_context import ServerContext
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from contextlib import aclosing
 from starlette.responses import Response
 
 from everturn.access.access import Access, read_inbox_after
-from everturn.access.role_redaction import redact_event
-from everturn.access.server_context import ServerContext
-from everturn.access.sharing import find_lost_access
+from everturn.access.context.role_redaction import redact_event
+from everturn.access.context.server_context import ServerContext
+from everturn.access.conversations.sharing import find_lost_access
 from everturn.api import InboxItem
 from everturn.config.server_options import ServerOptions
 from everturn.core.deltas import Cursor, TurnReader

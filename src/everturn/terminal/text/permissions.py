@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from everturn.access import explain
+from everturn.access.rules import explain
 from everturn.base_app import BaseApp
 from everturn.clock import SystemClock
 from everturn.core.canonical_json import JsonObject, parse_object, replace_surrogates_in

@@ -11,8 +11,8 @@ from msgspec import UNSET
 
 from everturn import api
 from everturn.access.access import Access
+from everturn.access.conversations.sessions import SessionAccess
 from everturn.access.gates import GateAccess
-from everturn.access.sessions import SessionAccess
 from everturn.core.parts import ToolPart
 from everturn.errors import UnknownGate, UnknownMessage, UnknownSession
 from everturn.protocols.ai_sdk import HEADERS, AiSdkEncoder

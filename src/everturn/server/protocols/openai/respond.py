@@ -12,7 +12,7 @@ from typing import Protocol
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from everturn.access.role_redaction import redact_event
+from everturn.access.context.role_redaction import redact_event
 from everturn.core.deltas import TurnItem, TurnReader
 from everturn.core.events import Event
 from everturn.errors import EverturnError, NotRecognised, UnknownTurn

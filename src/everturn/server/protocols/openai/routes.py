@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.access.roles import role_of
-from everturn.access.sessions import SessionAccess
+from everturn.access.context.roles import role_of
+from everturn.access.conversations.sessions import SessionAccess
 from everturn.core.state import Phase
 from everturn.protocols.openai_common import openai_error
 from everturn.protocols.responses import ResponseHeader, ResponsesEncoder

@@ -1,0 +1,16 @@
+"""Access to conversations: what a caller may read of a session and do in it.
+
+- `sessions`: `access.sessions`: sessions, messages and turns, search, export and import
+- `sharing`: `access.sharing`: who may see a conversation, links, and administrators who open one
+- `log`: `access.log`: the event log, and queued messages
+- `log_tail`: the last turns of a log
+- `traces`: `access.traces`: what turns did and when, and the requests that they sent
+- `files`: `access.files`: uploads, blobs, and reverting files
+- `upload_handles`: signed names of uploads
+- `presence`: `access.presence`: who looks at conversations and approvals now
+- `prompts`: `access.prompts`: saved prompts and added instructions
+- `turn_options`: what a client may choose for a turn
+- `session_parameters`: parameters of a session in its turns
+- `session_archive`: checks of exported and imported sessions
+- `titles`: titles of sessions that have not started
+"""
