@@ -27,7 +27,7 @@ from tests.helpers.recorded_streams import CLIENTS, with_clients
 ROOT = Path(__file__).parent.parent.parent
 GUIDES = ROOT / "docs_src" / "guides"
 WIDTH = 87
-THAT = "I am the offline demo, so there is no more to it than that."
+THAT = "I am the offline demo, and I only repeat what a tool returns."
 UNSURE = [
     (r"\b(session|turn|msg|key)_[0-9a-f]{16,}", r"\1_…"),
     (r'"version":"[^"]*"', '"version":"…"'),

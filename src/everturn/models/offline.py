@@ -101,7 +101,7 @@ def _answer(request: ModelRequest) -> str:
     results = [part for part in last.parts if isinstance(part, RequestResult)]
     if results:
         summary = "; ".join(f"{part.name} says: {part.text[:ECHO_LIMIT]}" for part in results)
-        return f"{summary}\n\nI am the offline demo, so there is no more to it than that."
+        return f"{summary}\n\nI am the offline demo, and I only repeat what a tool returns."
     if "output_schema" in request.params and _is_json(last.text):
         return last.text
     text = " ".join(last.text.split())[:ECHO_LIMIT]
