@@ -25,6 +25,7 @@ from everturn.testing.provider import Call, Pause, Provider, Say
 
 PICTURE: Final = Path(__file__).parent.parent / "docs" / "assets" / "recording.svg"
 COLUMNS, ROWS = 88, 24
+LABEL: Final = "everturn in a terminal: it asks before it changes a file, is killed, and asks again after the start"
 WIDE, HIGH, MARGIN = 8.0, 17, 12  # pixels of a cell, and around all of them
 SOCKET: Final = "everturn-recording"
 PROGRAM: Final = """def total(prices: list[float]) -> float:
@@ -60,13 +61,13 @@ def tmux(*words: str) -> str:
 def read_screen() -> tuple[Line, ...]:
     """The rows of the screen as they are now."""
     rows = tmux("capture-pane", "-e", "-p", "-t", "r").split("\n")[:ROWS]
-    return tuple(read_line(row) for row in rows)
+    look = Look()  # tmux writes only what changes, also from one row to the next
+    return tuple(read_line(row, look) for row in rows)
 
 
-def read_line(text: str) -> Line:
+def read_line(text: str, look: Look) -> Line:
     """A row with its colours."""
     spans: list[Span] = []
-    look = Look()
     for at, piece in enumerate(SGR.split(text)):
         if at % 2:
             look.obey([int(code or 0) for code in piece.replace(":", ";").split(";")])
@@ -206,7 +207,7 @@ def record(folder: Path, environment: dict[str, str]) -> Recording:
 # ------------------------------------------------------------------------------------------------------------- the SVG
 
 
-def draw(frames: Sequence[tuple[tuple[Line, ...], float]]) -> str:
+def draw(frames: Sequence[tuple[tuple[Line, ...], float]], label: str) -> str:
     """An SVG in which one frame is visible at a time. Rows that several frames have are drawn once."""
     width, height = round(COLUMNS * WIDE + 2 * MARGIN), ROWS * HIGH + 2 * MARGIN
     rows: dict[Line, str] = {}
@@ -236,8 +237,8 @@ def draw(frames: Sequence[tuple[tuple[Line, ...], float]]) -> str:
         + "@media(prefers-reduced-motion){svg>g{animation:none!important}}"
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="everturn in a terminal: it asks before it '
-        f'changes a file, is killed, and asks again after the start"><style>{style}</style><defs>{definitions}</defs>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{label}"><style>{style}</style><defs>{definitions}</defs>'
         f'<rect width="{width}" height="{height}" rx="8" fill="{BACKGROUND}"/>{"".join(groups)}</svg>\n'
     )
 
@@ -284,7 +285,7 @@ async def main() -> None:
             provider.script("demo", [read, edit, [Say("Fixed: `total()` returns the sum of the prices.")]])
             (config / "everturn.toml").write_text(CONFIG.format(provider=f"{provider.url}/v1"))
             recording = await asyncio.to_thread(record, folder, environment)
-    PICTURE.write_text(draw(recording.frames), encoding="utf-8")
+    PICTURE.write_text(draw(recording.frames, LABEL), encoding="utf-8")
     print(f"{PICTURE}: {len(recording.frames)} frames, {PICTURE.stat().st_size / 1000:.0f} kB")
 
 

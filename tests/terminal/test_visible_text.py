@@ -95,3 +95,16 @@ def test_what_goes_on_below_begins_further_right_than_what_we_say_and_a_bar_mark
 
 def test_hidden_characters_are_counted_in_names_and_values_at_any_depth():
     assert count_invisible_in({"a\u200b": [{"b": "\x1b\n"}, 5, None]}) == 2
+
+
+def test_arguments_are_in_the_order_of_the_schema_and_unknown_ones_come_last():
+    schema = {"type": "object", "properties": {"to": {}, "subject": {}, "body": {}}}
+
+    shown = format_arguments('{"body": "hi", "x": 1, "to": "me", "subject": "s"}', schema)
+
+    assert [name for name, _ in shown] == ["to", "subject", "body", "x"]
+
+
+@pytest.mark.parametrize("schema", [None, {}, {"properties": []}, {"properties": None}])
+def test_without_properties_the_arguments_stay_in_the_order_of_the_call(schema: dict[str, object] | None):
+    assert [name for name, _ in format_arguments('{"b": 1, "a": 2}', schema)] == ["b", "a"]

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from zlib import crc32
 
 from everturn.config.errors import nearest
 from everturn.errors import ConfigError
+from everturn.tools.tool_files import module_name_of
 
 
 def load_module(place: str, folder: Path | None) -> ModuleType:
@@ -60,7 +60,7 @@ def load_object(word: str, folder: Path | None) -> Any:
 
 
 def _run(path: Path) -> ModuleType:
-    name = f"everturn_tools_{path.stem}_{crc32(os.fsencode(path.resolve())):x}"
+    name = module_name_of(path)
     if name in sys.modules:  # a file that is named twice runs once
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

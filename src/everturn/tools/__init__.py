@@ -6,6 +6,7 @@ wrappers.
 
 - `function`: the `@tool` decorator; schema and descriptions from a function's signature and docstring
 - `tool_options`: the options of `@tool`, and their validation
+- `tool_files`: the module name of a Python file with tools, and how screens name its functions
 - `validation_errors`: error messages for invalid arguments, written for the model
 - `registry`: tool registry; one namespace for all tools, and the selection of a turn
 - `groups`: tool groups, with rules for the system prompt

@@ -131,7 +131,8 @@ def _about(screen: LineScreen, panel: GatePanel) -> int:
 
 def _arguments(screen: LineScreen, panel: GatePanel) -> int:
     text = panel.edited or panel.gate.arguments
-    rows = format_arguments(text)
+    tool = None if panel.gate.kind in GATE_KINDS_WITHOUT_CALL else panel.tool
+    rows = format_arguments(text, None if tool is None else tool.spec.schema)
     if panel.gate.kind == "result":
         head = "arguments used"
     elif panel.edited:

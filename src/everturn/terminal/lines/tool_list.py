@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from everturn.core.ports import Tool
 from everturn.terminal.text.visible_text import escape_invisible
+from everturn.tools.tool_files import describe_origin
 
 if TYPE_CHECKING:
     from everturn.mcp import ServerStatus
@@ -25,7 +26,7 @@ def print_tools(say: Notify, tools: Mapping[str, Tool], servers: Iterable[Server
     width = max((len(escape_invisible(name)) for name in tools), default=0)
     for name, tool in tools.items():
         notes = [
-            escape_invisible(tool.spec.origin),
+            escape_invisible(describe_origin(tool.spec.origin)),
             "is done by hand" if tool.spec.manual else ASKS.get(tool.spec.approval, ""),
         ]
         say("; ".join(filter(None, notes)), "", label=f"{escape_invisible(name):<{min(width, 30)}}  ")

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from zlib import crc32
 
 from everturn.core.options import Budget
 from everturn.core.ports import Tool
@@ -22,6 +21,7 @@ from everturn.core.requests import ToolSpec
 from everturn.errors import ConfigError
 from everturn.running.permissions import is_selected
 from everturn.tools.groups import ToolGroup
+from everturn.tools.tool_files import module_name_of
 
 LoadedTool = Tool | ToolGroup
 
@@ -133,7 +133,7 @@ def _load(place: str) -> ModuleType:
 
 
 def _run(path: Path) -> ModuleType:
-    name = f"everturn_tools_{path.stem}_{crc32(os.fsencode(path.resolve())):x}"
+    name = module_name_of(path)
     if name in sys.modules:  # a file that is named twice runs once
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from everturn.core.canonical_json import parse_object
@@ -39,12 +39,18 @@ def count_invisible_in(value: Any) -> int:
     return sum(map(count_invisible_in, cast("list[Any]", value))) if isinstance(value, list) else 0
 
 
-def format_arguments(text: str) -> list[tuple[str, list[str]]]:
-    """Return the arguments of a call, from the bytes that would run: each name with its lines, ready to show."""
+def format_arguments(text: str, schema: Mapping[str, Any] | None = None) -> list[tuple[str, list[str]]]:
+    """Return the arguments of a call, from the bytes that would run: each name with its lines, ready to show.
+
+    The schema of the tool only orders them; names that it does not have come last.
+    """
     parsed = parse_object(text)
     if parsed is None:
         return [("", [escape_invisible(line) for line in text.split("\n")])]
-    return [(escape_invisible(name), _lines(value)) for name, value in parsed.items()]
+    known: Any = None if schema is None else schema.get("properties")
+    order = {name: place for place, name in enumerate(cast("dict[str, Any]", known) if isinstance(known, dict) else ())}
+    names = sorted(parsed, key=lambda name: order.get(name, len(order)))
+    return [(escape_invisible(name), _lines(parsed[name])) for name in names]
 
 
 def _lines(value: Any) -> list[str]:

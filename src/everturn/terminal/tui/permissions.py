@@ -25,6 +25,7 @@ from everturn.terminal.tui.host import get_host
 from everturn.terminal.tui.inbox import truncate_columns
 from everturn.terminal.tui.texts.permissions import PermissionsTexts
 from everturn.terminal.tui.texts.permissions import get_permissions_texts as words_in
+from everturn.tools.tool_files import describe_origin
 
 VIEWS: Final = ("rules", "tools", "grants", "explain")
 STYLES: Final = {"allow": "good", "ask": "warn", "deny": "bad"}
@@ -269,7 +270,7 @@ def tool_rows(view: api.RulesView, texts: PermissionsTexts, width: int) -> list[
         )
         notes += [texts.looks_at.format(subjects)] if subjects else []
         rows += label_rows(escape_invisible(tool.name), "; ".join(notes), width, 22, "" if tool.is_offered else "dim")
-        rows += label_rows("", f"{escape_invisible(tool.origin)} · {_repeat(tool)}", width, 22, "dim")
+        rows += label_rows("", f"{escape_invisible(describe_origin(tool.origin))} · {_repeat(tool)}", width, 22, "dim")
     return rows
 
 

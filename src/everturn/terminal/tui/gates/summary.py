@@ -26,6 +26,7 @@ from everturn.terminal.tui.gates.diff import diff_rows, diff_texts, edit_texts, 
 from everturn.terminal.tui.gates.risks import find_risks
 from everturn.terminal.tui.gates.rows import Row, label_rows, mark_escapes, message_rows, text_rows
 from everturn.terminal.tui.texts.gates import ZH, GateTexts
+from everturn.tools.tool_files import describe_origin
 
 MAX_NAME_WIDTH: Final = 20  # columns that the names of arguments may take
 BLANK: Final[Row] = ()
@@ -112,7 +113,9 @@ def _about(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
     if (reason := reasons.get(gate.kind, gate.why)) and not is_usual:
         facts.append((texts.because, reason if gate.kind in reasons else translate_reason(reason, texts)))
     if gate.kind == "form":
-        facts.append((texts.told, escape_invisible(summary.tool.origin if summary.tool else gate.tool)))
+        facts.append(
+            (texts.told, escape_invisible(describe_origin(summary.tool.origin) if summary.tool else gate.tool))
+        )
     elif (
         summary.tool is not None
         and gate.kind not in GATE_KINDS_WITHOUT_CALL
@@ -120,7 +123,7 @@ def _about(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
     ):
         tool = summary.tool
         effects = texts.read_only if tool.read_only else texts.idempotent if tool.idempotent else texts.at_most_once
-        facts.append((texts.origin, f"{escape_invisible(summary.tool.origin)} · {effects}"))
+        facts.append((texts.origin, f"{escape_invisible(describe_origin(tool.origin))} · {effects}"))
     title = escape_invisible(" ".join(summary.view.title.split()))
     if summary.view.session != summary.here and (summary.here or title):
         facts.append((texts.where, title or escape_invisible(summary.view.session)))
@@ -156,7 +159,8 @@ def translate_reason(reason: str, texts: GateTexts) -> str:
 def _arguments(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
     is_result = summary.gate.kind == "result"
     text = summary.edited or summary.gate.arguments
-    rows = format_arguments(text)
+    is_call = summary.gate.kind not in GATE_KINDS_WITHOUT_CALL
+    rows = format_arguments(text, summary.tool.schema if summary.tool is not None and is_call else None)
     parsed = parse_object(text)
     count = count_invisible_in(text if parsed is None else parsed)
     if has_diff_only(summary):  # the diff shows the same texts, and the file
