@@ -47,8 +47,8 @@ def test_what_is_allowed_once_runs_once_with_what_was_shown(start: Start, done: 
         "? send_mail needs approval\n"
         "  because: no rule covers this call of send_mail\n"
         "  arguments:\n"
-        "    text  Lunch?\n"
         "    to    ada@example.org\n"
+        "    text  Lunch?\n"
         "  “always” stores this rule, for this conversation:\n"
         '    {tool = "send_mail", action = "allow"}\n'
         "[y] allow once   [a] always   [e] edit   [r] I did it   [n] deny   [?] help\n"
@@ -233,7 +233,8 @@ def test_nothing_is_cut_off_however_long_it_is(start: Start, done: Path, columns
 
     assert all(f"│ line {at}\n" in asked for at in range(60))
     assert asked.count("Z") == 500
-    assert "Z the end to ada@example.org" in one_line(asked)
+    assert "to ada@example.org text" in one_line(asked)
+    assert "Z the end" in one_line(asked)
     assert "…" not in asked
     assert "scroll up to read all of them" in one_line(asked)
     assert max(len(line) for line in asked.splitlines()) <= int(columns)
@@ -276,7 +277,7 @@ def test_arguments_are_edited_in_the_editor_that_the_person_has_chosen(start: St
     terminal.until(ASKED)
     terminal.type("e\n")
     terminal.until(ASKED)
-    assert "arguments with your changes:\n    text  Dinner?\n" in terminal.text
+    assert "arguments with your changes:\n    to    ada@example.org\n    text  Dinner?\n" in terminal.text
     ask(terminal, "y")
 
     assert did(done) == "mail ada@example.org 7 False\n"

@@ -42,7 +42,7 @@ async def test_y_runs_it_once_with_exactly_what_is_shown(rig: Rig) -> None:
         before = len(rig.deeds("mail"))
         session, screen = await desk.asked("mail")
         assert "ann@example.org" in body(screen)
-        assert "function:" in body(screen)  # where the tool is from
+        assert "send_mail in tools.py" in body(screen)  # where the tool is from
         assert "always requires approval" in body(screen)
         await desk.press("y")
         assert await desk.gone() is True
