@@ -71,7 +71,7 @@ export const useTexts = defineTexts({
   save: "Save",
   keepEditing: "Keep editing",
 }, {
-  about: "规则决定哪些工具调用直接执行、哪些先询问人、哪些被拒绝。规则对下一次调用生效，正在运行的回合也一样；正在等待的审批继续等待。",
+  about: "规则决定哪些工具调用直接执行、哪些先询问人、哪些被拒绝。规则对下一次调用生效，正在运行的轮次也一样；正在等待的审批继续等待。",
   order: "无论顺序如何，拒绝优先于询问，询问优先于允许。这里的规则不能撤销 everturn.toml 中的拒绝。",
   add: "添加规则",
   none: "没有存储的规则。每个工具使用自身的审批设置以及 everturn.toml 的规则。",

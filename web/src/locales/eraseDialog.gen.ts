@@ -9,7 +9,7 @@ export const useTexts = defineTexts({
   untitled: "Untitled conversation",
 }, {
   title: "彻底删除这个对话？",
-  what: "其中的一切都会为所有人删除：所有分支、文件、工具结果以及子任务。正在运行的回合会被终止。此操作无法撤销；如有需要请先导出。",
+  what: "其中的一切都会为所有人删除：所有分支、文件、工具结果以及子任务。正在运行的轮次会被终止。此操作无法撤销；如有需要请先导出。",
   yes: "彻底删除",
   no: "保留",
   untitled: "未命名对话",

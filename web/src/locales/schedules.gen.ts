@@ -88,7 +88,7 @@ export const useTexts = defineTexts({
   ifMissed: (policy: string | number) => `If runs were missed: ${policy}`,
 }, {
   title: "定时任务",
-  about: "定时任务会按计划时间向智能体发送消息。每次运行都是一个可以查看的回合，使用您的权限和预算。",
+  about: "定时任务会按计划时间向智能体发送消息。每次运行都是可以查看的一轮，使用您的权限和预算。",
   ofTenant: "本租户的全部定时任务",
   create: "创建定时任务",
   edit: "编辑",

@@ -19,7 +19,7 @@ export const useTexts = defineTexts({
   palette: "命令与搜索",
   send: "发送",
   line: "换行",
-  stop: "停止当前回合",
+  stop: "停止当前轮次",
   edit: "编辑上一条消息（输入框为空时）",
   allow: "允许一次（焦点在问题上时）",
   always: "始终允许：选择要记住的规则",
