@@ -102,15 +102,15 @@ async def admit_call(ctx: StepHookContext, call: CallRecord, tools: Mapping[str,
             raise ToolError(TARGET_EDITED.format(edited=resolution.arguments))
     text = encode_canonical(arguments)
     actual = await resolve_references(ctx.run, spec, arguments) if "$" in text else arguments
-    meant = tool.validate(actual) or actual  # with defaults filled in, and numbers for numeric strings
+    validated = tool.validate(actual) or actual  # with defaults filled in, and numbers for numeric strings
     if resolution is not None and resolution.result is not None:
         manual_output = Output(resolution.result, title=MANUAL)
         return AdmissionResult((), StartCall(call, tool, actual), manual_output)
     # Of the validated arguments; but the values behind references must not be in the log.
-    is_as_written = meant is actual or actual is not arguments
-    call.fingerprint = fingerprint_of_call(spec.name, text if is_as_written else encode_canonical(meant))
+    is_as_written = validated is actual or actual is not arguments
+    call.fingerprint = fingerprint_of_call(spec.name, text if is_as_written else encode_canonical(validated))
     resolved = _ResolvedCall(ctx, call, tool, identity, text, actual, tools)
-    decision = await resolved.permit(meant)
+    decision = await resolved.permit(validated)
     if decision.action == "deny":
         text = NOT_ALLOWED.format(why=decision.reason)
         return AdmissionResult(_denial_events(ctx, call, spec, identity, text, decision.reason, decision.rule))
@@ -159,12 +159,14 @@ class _ResolvedCall:
         self._tool, self._arguments, self._tools = tool, arguments, tools
         self._cases: Sequence[SubjectCase] = ()
 
-    async def permit(self, meant: JsonObject) -> PolicyDecision:
+    async def permit(self, validated: JsonObject) -> PolicyDecision:
         """The decision of the rules, on the arguments as written and as the tool reads them."""
         run = self._ctx.run
         if (own := run.setup.permissions.own_decision(self._spec, run.state.options)) is not None:
             return own
-        decision = await run.setup.permissions.decide(self._spec, self._arguments, meant, run.state.options, run.grants)
+        decision = await run.setup.permissions.decide(
+            self._spec, self._arguments, validated, run.state.options, run.grants
+        )
         self._cases = decision.cases
         return decision.decision
 

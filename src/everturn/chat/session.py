@@ -226,8 +226,8 @@ class Chat:
             if steer is not False:
                 raise ConfigError("a message that steers joins the running turn; leave compare_with out")
             answers = [
-                self._turn_options(agent, model=name, params=params if given is None else given, **own).options
-                for name, given in others.items()
+                self._turn_options(agent, model=name, params=params if value is None else value, **own).options
+                for name, value in others.items()
             ]
             sent = sent._replace(compared=compared_answers(self.app, sent.options, answers))
         if deps is not None and not self.app.is_in_memory:

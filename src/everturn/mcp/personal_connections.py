@@ -276,12 +276,12 @@ class PersonalConnections:
                 self._set_state("needs_login", "nobody has logged in yet; its tools are known after the first login")
 
     async def _choose(self, kept: _KeptTool | None, variants: list[_KeptTool]) -> _KeptTool:
-        if kept is not None and any(hash_tool(one.tool) == hash_tool(kept.tool) for one in variants):
-            variants = [one for one in variants if hash_tool(one.tool) == hash_tool(kept.tool)] + variants
-        for one in variants:
-            hashes = {one.tool.name: hash_tool(one.tool)}
+        if kept is not None and any(hash_tool(variant.tool) == hash_tool(kept.tool) for variant in variants):
+            variants = [variant for variant in variants if hash_tool(variant.tool) == hash_tool(kept.tool)] + variants
+        for variant in variants:
+            hashes = {variant.tool.name: hash_tool(variant.tool)}
             if await asyncio.to_thread(self._trust.tools, self.spec.name, hashes):
-                return one
+                return variant
         return variants[-1]
 
     def forget_tools(self) -> None:

@@ -239,8 +239,8 @@ def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]
     vendors = [*VENDORS, *names_in("everturn.models")]
     near = difflib.get_close_matches(vendor, vendors, 1)
     known = next((owner for prefix, owner in KNOWN_PREFIXES.items() if name.startswith(prefix) and not colon), "")
-    meant = f"{known}:{name}" if known else f"{near[0]}:{model or '…'}" if near else ""
-    hint = f"did you mean {meant}? " if meant else ""
+    suggestion = f"{known}:{name}" if known else f"{near[0]}:{model or '…'}" if near else ""
+    hint = f"did you mean {suggestion}? " if suggestion else ""
     if colon and vendor and model and not hint:
         hint = f"there is no vendor {vendor!r}; "
     raise ConfigError(

@@ -154,19 +154,20 @@ class Permissions:
         self,
         spec: ToolSpec,
         arguments: JsonObject,
-        meant: JsonObject,
+        validated: JsonObject,
         options: TurnOptions,
         grants: Callable[[], Awaitable[Sequence[Rule]]],
     ) -> CallDecision:
         """Decide about a call: the only code path, for turns as well as for explanations.
 
-        `arguments` are those as written, `meant` as the tool reads them, with defaults. Both are checked: what is
-        written may be forbidden although what is meant is not. Grants are loaded only if they could change the result.
+        `arguments` are those as written, `validated` as the tool reads them, with defaults. Both are checked: arguments
+        as written may be forbidden although the validated ones are not. Grants are loaded only if they could change
+        the result.
         """
         if self._is_complete is not None:
             await self._is_complete.wait()
-        decision = await self._decide(spec, meant, options, grants)
-        if meant is arguments or meant == arguments or decision.decision.action == "deny":
+        decision = await self._decide(spec, validated, options, grants)
+        if validated is arguments or validated == arguments or decision.decision.action == "deny":
             return decision
         if not (self.policy.rules or options.rules or options.lineage):
             return decision
@@ -178,16 +179,16 @@ class Permissions:
         return CallDecision(other, decision.cases) if is_stricter else decision
 
     async def _decide(
-        self, spec: ToolSpec, meant: JsonObject, options: TurnOptions, load: Callable[[], Awaitable[Sequence[Rule]]]
+        self, spec: ToolSpec, validated: JsonObject, options: TurnOptions, load: Callable[[], Awaitable[Sequence[Rule]]]
     ) -> CallDecision:
         if (own := self.own_decision(spec, options)) is not None:
             return CallDecision(own)
         try:
-            cases = await self.read_cases(spec, meant, options)
+            cases = await self.read_cases(spec, validated, options)
             decision = self.decide_cases(spec, cases, options)
             if decision.action != "ask" or decision.is_final or not (grants := await load()):
                 return CallDecision(decision, cases)
-            cases = await self.read_cases(spec, meant, options, grants)
+            cases = await self.read_cases(spec, validated, options, grants)
         except ToolError as error:
             return CallDecision(_denied_unreadable(error))
         return CallDecision(self.decide_cases(spec, cases, options, grants), cases)

@@ -135,8 +135,8 @@ def as_event(headers: Mapping[str, str], payload: bytes) -> bytes:
     """A message as JSON: an object with one field, the type of the event or exception."""
     kind = headers.get(":message-type", "event")
     if kind == "error":
-        told = {"code": headers.get(":error-code", ""), "message": headers.get(":error-message", "")}
-        return msgspec.json.encode({UNMODELED: told})
+        error = {"code": headers.get(":error-code", ""), "message": headers.get(":error-message", "")}
+        return msgspec.json.encode({UNMODELED: error})
     name = headers.get(":exception-type" if kind == "exception" else ":event-type", "")
     return b"{%s:%s}" % (msgspec.json.encode(name), payload or b"{}")
 

@@ -43,8 +43,10 @@ class McpOfferAccess:
                         name=prompt.name,
                         description=prompt.description,
                         arguments=[
-                            api.McpPromptArgument(name=one.name, description=one.description, required=one.required)
-                            for one in prompt.arguments
+                            api.McpPromptArgument(
+                                name=argument.name, description=argument.description, required=argument.required
+                            )
+                            for argument in prompt.arguments
                         ],
                     )
                     for prompt in offers.prompts
@@ -62,7 +64,7 @@ class McpOfferAccess:
         return api.McpOffers(prompts=prompts, resources=resources)
 
     @needs("operator")
-    async def prompt(self, server: str, asked: api.GetMcpPrompt) -> api.McpContent:
+    async def prompt(self, server: str, request: api.GetMcpPrompt) -> api.McpContent:
         """The text of a prompt, as context of a message.
 
         Raises:
@@ -71,13 +73,13 @@ class McpOfferAccess:
         """
         source, _ = named_server(self.scope, server)
         try:
-            content = await source.get_prompt(server, asked.name, asked.arguments, caller_of(self.scope))
+            content = await source.get_prompt(server, request.name, request.arguments, caller_of(self.scope))
         except ToolError as error:
             raise ConfigError(str(error)) from None
-        return await self._content(content, "prompt", f"{server}:{asked.name}", f"mcp:{server}")
+        return await self._content(content, "prompt", f"{server}:{request.name}", f"mcp:{server}")
 
     @needs("operator")
-    async def resource(self, server: str, asked: api.ReadMcpResource) -> api.McpContent:
+    async def resource(self, server: str, request: api.ReadMcpResource) -> api.McpContent:
         """The content of a resource, as context and files of a message.
 
         Raises:
@@ -86,10 +88,10 @@ class McpOfferAccess:
         """
         source, _ = named_server(self.scope, server)
         try:
-            content = await source.read_resource(server, asked.uri, caller_of(self.scope))
+            content = await source.read_resource(server, request.uri, caller_of(self.scope))
         except ToolError as error:
             raise ConfigError(str(error)) from None
-        return await self._content(content, "resource", f"{server}:{asked.uri}", asked.uri)
+        return await self._content(content, "resource", f"{server}:{request.uri}", request.uri)
 
     async def _content(self, content: OfferedContent, kind: str, title: str, source: str) -> api.McpContent:
         files = [await self._files.upload(file.data, file.media_type, file.name) for file in content.files]

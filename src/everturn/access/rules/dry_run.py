@@ -89,7 +89,7 @@ class RuleDryRun:
         if tool is None or arguments is None:
             return None
         try:
-            meant = tool.validate(arguments) or arguments
+            validated = tool.validate(arguments) or arguments
         except (BadArguments, ToolError):
             return None
 
@@ -97,7 +97,7 @@ class RuleDryRun:
             return await self._granted(call)
 
         before, after = [
-            (await permits.decide(tool.spec, arguments, meant, call.options, granted)).decision
+            (await permits.decide(tool.spec, arguments, validated, call.options, granted)).decision
             for permits in (self._before, self._after)
         ]
         return before, after

@@ -47,19 +47,19 @@ async def explain_call(
     permits: Permissions,
     tool: ToolSpec,
     arguments: JsonObject,
-    meant: JsonObject,
+    validated: JsonObject,
     options: TurnOptions,
     granted: Sequence[Rule] = (),
 ) -> Explanation:
     """Decide on a call as a turn with these options would, by `Permissions.decide`.
 
-    `arguments` are the raw ones; `meant` are the validated ones, with defaults and converted numbers.
+    `arguments` are the raw ones; `validated` are those as the tool reads them, with defaults and converted numbers.
     """
 
     async def grants() -> Sequence[Rule]:
         return granted
 
-    decided = await permits.decide(tool, arguments, meant, options, grants)
+    decided = await permits.decide(tool, arguments, validated, options, grants)
     decision, cases = decided.decision, list(decided.cases)
     if (
         not cases and decision.action == "deny" and decision.rule is None
@@ -77,7 +77,7 @@ async def explain_call(
             if rule != decision.rule and rule not in others
         ]
     each = list(policy.decide_each(tool.name, cases, acts))[:MOST]
-    lines = explain.explain_decision(policy, tool.name, meant, cases, decision, acts)
+    lines = explain.explain_decision(policy, tool.name, validated, cases, decision, acts)
     if decision.reason == PLAN_REASON.format(tool=tool.name):  # no rule changes that
         lines[-1] = "  to change it: another mode, ask or auto-edit"
     open_parts = (

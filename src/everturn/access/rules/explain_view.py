@@ -63,12 +63,12 @@ async def explain_view(
     if tool is None:
         raise UnknownTool(f"{spec.name} has no tool of this name; it has: {', '.join(tools) or 'none'}")
     arguments, problem = replace_surrogates_in(arguments), ""
-    meant = arguments
+    validated = arguments
     try:
-        meant = tool.validate(arguments) or arguments
+        validated = tool.validate(arguments) or arguments
     except BadArguments as error:
         problem = str(error)
-    explanation = await explain_call(permits, tool.spec, arguments, meant, options, granted)
+    explanation = await explain_call(permits, tool.spec, arguments, validated, options, granted)
     rule = explanation.decision.rule
     return api.ExplainView(
         action=explanation.decision.action,

@@ -152,8 +152,8 @@ class ConverseDecoder:
     def _check_exception(self, data: bytes) -> None:
         """Raise the error that an event reports; any other event is one that nobody needs."""
         event = decode_leniently(data, dict[str, Any])
-        for name, told in event.items():
-            fields = _object(told)
+        for name, value in event.items():
+            fields = _object(value)
             message = fields.get("message") or fields.get("originalMessage") or name
             if name == UNMODELED:
                 raise stream_error({**fields, "message": message}, self._origin.names)

@@ -26,7 +26,7 @@ TOOL_TYPES: Final[Mapping[str, str]] = {
 PARTS: Final = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 METADATA: Final = ("groundingMetadata", "urlContextMetadata")
 MAX_CITATIONS: Final = 1_000  # of one answer: each takes a look at its text
-_ASKED: Final = ("queries", "query", "urls", "url")  # of the arguments of a call, what a title shows
+_QUERY_KEYS: Final = ("queries", "query", "urls", "url")  # of the arguments of a call, what a title shows
 _FETCHED: Final = "URL_RETRIEVAL_STATUS_SUCCESS"
 
 
@@ -59,8 +59,8 @@ def _code_result(value: Json) -> _Read:
 
 def _call(value: Json) -> _Read:
     args = as_object(value.get("args"))
-    asked = next((args[key] for key in _ASKED if args.get(key)), args)
-    title = ", ".join(map(str, cast("list[Any]", asked))) if isinstance(asked, list) else asked
+    query = next((args[key] for key in _QUERY_KEYS if args.get(key)), args)
+    title = ", ".join(map(str, cast("list[Any]", query))) if isinstance(query, list) else query
     return "called", _name(value), first_line(title), ""
 
 

@@ -76,7 +76,7 @@ async def explain_call(
     is_json = len(words) == 1 and words[0].lstrip().startswith("{")
     assumed = [] if tool is None or is_json else _missing_texts(tool, arguments)
     arguments |= dict.fromkeys(assumed, "")
-    meant = arguments if tool is None else tool.validate(arguments) or arguments
+    validated = arguments if tool is None else tool.validate(arguments) or arguments
     # Without the tool its own declarations are unknown, and only rules decide.
     spec = tool.spec if tool is not None else ToolSpec(name, "", {}, approval="ask", subjects=_subjects(subjects))
     grants = await _grants(store, session) if store else []
@@ -85,7 +85,7 @@ async def explain_call(
         if tool is not None
         else _rules_of(grants)
     )
-    explanation = await explain.explain_call(app.permissions, spec, arguments, meant, options, granted)
+    explanation = await explain.explain_call(app.permissions, spec, arguments, validated, options, granted)
     registered = app.registry_of(options.agent).tools
     warnings = [f"warning: {text}" for text in explain.agent_warnings(app.permissions, enabled, registered, options)]
     notes = [*_notes(spec, tool, subjects), *(f"{each} was not given: an empty text is assumed" for each in assumed)]

@@ -61,7 +61,7 @@ class McpOfferList:
     def match_resources(self, typed: str) -> list[str]:
         """Return the resources that match what was typed after an `@`: those that begin with it first."""
         wanted = typed.lower()
-        names = [f"{one.server}:{one.uri}" for one in self.offers.resources]
+        names = [f"{offer.server}:{offer.uri}" for offer in self.offers.resources]
         matching = [name for name in names if wanted in name.lower()]
         return sorted(matching, key=lambda name: not name.lower().startswith(wanted))[:MAX_OFFERED]
 
@@ -86,7 +86,7 @@ class McpOfferList:
         Raises:
             EverturnError: one cannot be read; the text says why.
         """
-        servers = {one.server for one in self.offers.resources}
+        servers = {offer.server for offer in self.offers.resources}
         found = dict.fromkeys((match[1], match[2]) for match in _MENTION.finditer(text) if match[1] in servers)
         if len(found) > MAX_MENTIONS:
             raise ConfigError(get_folder_texts(self._host.language).many_resources.format(limit=MAX_MENTIONS))
@@ -99,7 +99,7 @@ class McpOfferList:
 
 def context_parts(content: api.McpContent) -> list[ContextPart]:
     """Return contexts as parts of a message."""
-    return [ContextPart(one.kind, one.text, one.title, one.source, one.untrusted) for one in content.contexts]
+    return [ContextPart(part.kind, part.text, part.title, part.source, part.untrusted) for part in content.contexts]
 
 
 def parse_values(prompt: api.McpPromptView, words: str) -> dict[str, str]:
@@ -109,7 +109,7 @@ def parse_values(prompt: api.McpPromptView, words: str) -> dict[str, str]:
     except ValueError:  # a quote that is not closed
         parts = words.split()
     values: dict[str, str] = {}
-    names = [one.name for one in prompt.arguments]
+    names = [argument.name for argument in prompt.arguments]
     for part in parts:
         name, sign, value = part.partition("=")
         if sign and name in names:
@@ -125,5 +125,5 @@ def _command(prompt: api.McpPromptView) -> str:
 
 
 def _describe(prompt: api.McpPromptView) -> str:
-    arguments = " ".join(one.name.upper() if one.required else f"[{one.name.upper()}]" for one in prompt.arguments)
+    arguments = " ".join(each.name.upper() if each.required else f"[{each.name.upper()}]" for each in prompt.arguments)
     return "  ".join(filter(None, (arguments, one_line(prompt.description, MAX_ABOUT))))

@@ -79,17 +79,17 @@ def tool_part(item: HostedTool, model: str) -> Json | None:
     """A part of the content; None where only the metadata reports a call."""
     third = is_third(model)
     id: Json = {"id": item.id} if third else {}
-    asked = parse_object(item.arguments) or {}
+    arguments = parse_object(item.arguments) or {}
     if item.name == "bash_code_execution":
         if item.part == "call":
-            part: Json = {"executableCode": {**id, "language": "PYTHON", "code": str(asked.get("command", ""))}}
+            part: Json = {"executableCode": {**id, "language": "PYTHON", "code": str(arguments.get("command", ""))}}
         else:
             outcome = "OUTCOME_FAILED" if item.error else "OUTCOME_OK"
             part = {"codeExecutionResult": {**id, "outcome": outcome, "output": item.error or item.output}}
     elif not third:
         return None
     elif item.part == "call":
-        part = {"toolCall": {**id, "toolType": BUILT_IN[item.name][1], "args": asked}}
+        part = {"toolCall": {**id, "toolType": BUILT_IN[item.name][1], "args": arguments}}
     else:
         found = {"error": item.error} if item.error else {"found": item.output}
         part = {"toolResponse": {**id, "toolType": BUILT_IN[item.name][1], "response": found}}
@@ -107,9 +107,9 @@ class Grounding:
 
     def add_tool(self, item: HostedTool) -> None:
         """A search or a page."""
-        asked = parse_object(item.arguments) or {}
+        arguments = parse_object(item.arguments) or {}
         if item.part == "call" and item.name == "web_search":
-            self._queries.append(str(asked.get("query", "")))
+            self._queries.append(str(arguments.get("query", "")))
         elif item.part == "result" and item.name == "web_search":
             for number, url in enumerate(filter(None, item.output.splitlines()), 1):
                 self._chunks.append({"web": {"uri": url, "title": f"Result {number}"}})

@@ -58,8 +58,8 @@ def _field(part: bytes) -> Field:
 
 
 def _plain(text: str) -> str:
-    for escape, meant in _ESCAPES.items():
-        text = text.replace(escape, meant)
+    for escape, character in _ESCAPES.items():
+        text = text.replace(escape, character)
     return text
 
 
