@@ -35,7 +35,7 @@ from everturn.models.profile import Profile
 from everturn.models.vendors import VENDORS
 from everturn.testing import MemoryStore, ScriptedModel, say
 from everturn.testing.provider import Cut, Hang, Image, Item, Provider, Raw, Say, Speech, Status, Transcription
-from everturn.testing.provider.png import draw_png
+from everturn.testing.provider.media.png import draw_png
 from everturn.transport.limits import WHOLE_LINE_LIMITS
 
 GUIDE = (Path(__file__).parent.parent.parent / "docs/guides/media.md").read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ from everturn.testing.contracts import ProviderModelContract
 from everturn.testing.contracts.model.output import OutputContract
 from everturn.testing.provider import Call, Item, Provider, Say, ScriptedUsage, Status, Think
 from everturn.testing.provider.builtin import builtin, without_family
-from everturn.testing.provider.media import builtin_media
+from everturn.testing.provider.render.media_models import builtin_media
 from everturn.transport import StreamLimits
 from everturn.transport.live import CONNECT
 

@@ -24,7 +24,7 @@ from everturn.models.prompted import TOOL_FORMATS
 from everturn.models.retry import RetryModel
 from everturn.plugins import SUSPEND
 from everturn.testing import ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say, think
-from everturn.testing.provider.png import draw_png
+from everturn.testing.provider.media.png import draw_png
 from everturn.transport.replay import RecordedResponse, ReplayTransport
 from tests.helpers.crash_harness import Story, World, watch
 

@@ -22,7 +22,8 @@ from everturn.models.prices import ModelFacts
 from everturn.models.profile import FormatName, Origin
 from everturn.models.vendors import VENDORS
 from everturn.models.wire_formats import get_wire_format
-from everturn.testing.provider.strict import check, decode
+from everturn.testing.provider.request_body import decode
+from everturn.testing.provider.strict.request import check
 from everturn.turn.summarizer import INSTRUCTIONS
 from everturn.turn.window_usage import estimate_request
 

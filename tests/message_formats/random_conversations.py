@@ -4,7 +4,7 @@ import base64
 import random
 from typing import Any
 
-from everturn.testing.provider.png import draw_png
+from everturn.testing.provider.media.png import draw_png
 
 Json = dict[str, Any]
 PNG = base64.b64encode(draw_png(b"a")).decode()

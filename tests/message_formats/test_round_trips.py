@@ -84,7 +84,7 @@ def look(order: int) -> str:
 
 async def exported(format: MessageFormat) -> list[dict[str, Any]]:
     """A conversation that was held here, with a picture, a call, and a call that failed."""
-    from everturn.testing.provider.png import draw_png
+    from everturn.testing.provider.media.png import draw_png
 
     model = ScriptedModel(calls(call("look", order=7), call("look", order=8)), *[say("It is on its way.")] * 9)
     async with Chat(model, tools=[look], system="Be brief.") as chat:

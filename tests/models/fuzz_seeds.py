@@ -12,8 +12,8 @@ from msgspec import Struct
 from tests.models.prompted.tool_format_writer import LOOSE, STRICT
 
 from everturn.testing.provider import Call
-from everturn.testing.provider.png import draw_png
-from everturn.testing.provider.sound import mp3, wav
+from everturn.testing.provider.media.png import draw_png
+from everturn.testing.provider.media.sound import mp3, wav
 
 QUIRKS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data/openai_chat_quirks.json").read_text("utf-8"))
 MEDIA = ("images", "transcript", "speech")

@@ -42,9 +42,9 @@ from everturn.testing.provider import (
     Transcription,
 )
 from everturn.testing.provider.gemini_signatures import signature
-from everturn.testing.provider.png import draw_png
-from everturn.testing.provider.strict_gemini import shows_thoughts
-from everturn.testing.provider.strict_ollama import hides_thinking
+from everturn.testing.provider.media.png import draw_png
+from everturn.testing.provider.strict.gemini import shows_thoughts
+from everturn.testing.provider.strict.ollama import hides_thinking
 
 MARK = "⌁"  # the last thing an answer that hangs has said
 Note = Callable[[str], None]

@@ -43,8 +43,8 @@ from everturn.core.state import fold
 from everturn.errors import UnknownSession
 from everturn.testing import CountingIds, FakeClock, MemoryStore
 from everturn.testing.provider import Item, Provider, Say
-from everturn.testing.provider.png import draw_png
-from everturn.testing.provider.sound import wav
+from everturn.testing.provider.media.png import draw_png
+from everturn.testing.provider.media.sound import wav
 from everturn.tools import provider_tool
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too

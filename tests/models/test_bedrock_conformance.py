@@ -23,7 +23,7 @@ from everturn.testing.contracts.model.bench import (
 )
 from everturn.testing.contracts.model.history import BUDGET
 from everturn.testing.provider import Raw, Say
-from everturn.testing.provider.event_frames import event_frame, frame
+from everturn.testing.provider.render.event_frames import event_frame, frame
 
 
 def events(**bodies: object) -> list[bytes]:

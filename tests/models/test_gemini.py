@@ -41,9 +41,9 @@ from everturn.models.structured_output import plan_output
 from everturn.models.structured_output.plan import OUTPUT_TOOL
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider.gemini_signatures import signature
-from everturn.testing.provider.strict import check as strict
-from everturn.testing.provider.strict_declarations import check_schema
-from everturn.testing.provider.strict_proto import read_proto_message
+from everturn.testing.provider.strict.declarations import check_schema
+from everturn.testing.provider.strict.proto import read_proto_message
+from everturn.testing.provider.strict.request import check as strict
 from everturn.transport import StreamLimits
 from everturn.transport.replay import RecordedResponse, ReplayTransport
 

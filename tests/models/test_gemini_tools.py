@@ -21,7 +21,7 @@ from everturn.core.parts import Citation, ProviderToolPart, TextPart
 from everturn.models.formats.gemini_server_tools import read_citations
 from everturn.testing.provider import Call, Cite, Cut, HostedTool, Provider, Say, Think
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.strict_gemini import check_gemini
+from everturn.testing.provider.strict.gemini import check_gemini
 from everturn.tools import provider_tool
 
 SEARCH = HostedTool("web_search", '{"query": "turtles"}', "https://example.com/a\nhttps://example.com/b")

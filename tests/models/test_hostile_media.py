@@ -30,8 +30,8 @@ from everturn.errors import ModelError
 from everturn.models.media import FILE_LIMIT
 from everturn.models.registry import get_model
 from everturn.models.retry import RetryPolicy
-from everturn.testing.provider.png import draw_png
-from everturn.testing.provider.sound import mp3, wav
+from everturn.testing.provider.media.png import draw_png
+from everturn.testing.provider.media.sound import mp3, wav
 
 KINDS = ("image-gen", "image-edit", "audio-tts", "audio-stt")
 PICTURES = ("image-gen", "image-edit")

@@ -34,7 +34,7 @@ from everturn.models.retry import FallbackModel, RetryPolicy
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.contracts.model.wire import READERS
 from everturn.testing.provider import CutAt, Hang, Image, Provider, Say, ScriptedUsage, Speech, Status, Transcription
-from everturn.testing.provider.png import draw_png
+from everturn.testing.provider.media.png import draw_png
 from everturn.transport import HttpRequest, HttpResponse, StreamLimits
 from everturn.transport.live import HttpTransport
 

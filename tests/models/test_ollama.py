@@ -22,7 +22,7 @@ from everturn.models.http_model import HttpModel
 from everturn.models.profile import Profile
 from everturn.models.registry import get_model
 from everturn.models.vendors import VENDORS
-from everturn.testing.provider.strict import check as strict
+from everturn.testing.provider.strict.request import check as strict
 from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ import pytest
 
 from everturn.models.formats import messages_server_tools, responses_server_tools
 from everturn.models.formats.provider_tools import DECLARATIONS
-from everturn.testing.provider import strict_items, strict_proto, strict_server_blocks
+from everturn.testing.provider.strict import items, proto, server_blocks
 from tools.vendor_facts.inventory import hints, literals, members, types_of
 from tools.vendor_facts.reviewed import GEMINI, MAPPED
 
@@ -46,16 +46,16 @@ def test_tools_of_google() -> None:
 @pytest.mark.parametrize("name", ["ExecutableCode", "CodeExecutionResult", "ToolCall", "ToolResponse"])
 def test_the_strict_provider_has_the_fields_of_google(name: str) -> None:
     fields = getattr(google_types, name).model_fields
-    assert set(strict_proto.MESSAGES[name]) == {field.alias or python for python, field in fields.items()}
+    assert set(proto.MESSAGES[name]) == {field.alias or python for python, field in fields.items()}
     for kind, values in (("ToolType", "ToolType"), ("Outcome", "Outcome"), ("Language", "Language")):
         known = {each.value for each in getattr(google_types, values)}
-        assert set(strict_proto.ENUMS[kind]) == {value for value in known if "UNSPECIFIED" not in value}
+        assert set(proto.ENUMS[kind]) == {value for value in known if "UNSPECIFIED" not in value}
 
 
 def test_the_strict_provider_has_the_rules_of_the_packages() -> None:
-    assert set(strict_server_blocks.DECLARATIONS) | {"custom"} == types_of(anthropic_types.ToolUnionParam)
-    assert set(strict_server_blocks.CALL_NAMES) == literals(anthropic_types.ServerToolUseBlockParam, "name")
-    assert set(strict_server_blocks.RESULTS) <= types_of(anthropic_types.ContentBlockParam)
+    assert set(server_blocks.DECLARATIONS) | {"custom"} == types_of(anthropic_types.ToolUnionParam)
+    assert set(server_blocks.CALL_NAMES) == literals(anthropic_types.ServerToolUseBlockParam, "name")
+    assert set(server_blocks.RESULTS) <= types_of(anthropic_types.ContentBlockParam)
     params = {kind: cls for cls in members(openai_types.ResponseInputItemParam) for kind in literals(cls)}
-    for kind, fields in strict_items.HOSTED.items():
+    for kind, fields in items.HOSTED.items():
         assert set(fields) == required(params[kind]), kind

@@ -25,8 +25,8 @@ from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider import Call, Cite, Cut, Finish, HostedTool, Provider, Say, Step, Think
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.strict_messages import check_anthropic
-from everturn.testing.provider.strict_responses import check_openai
+from everturn.testing.provider.strict.messages import check_anthropic
+from everturn.testing.provider.strict.responses import check_openai
 from everturn.tools import ToolSpec, provider_tool
 
 SEARCH = HostedTool("web_search", '{"query": "turtles"}', "https://example.com/a\nhttps://example.com/b")

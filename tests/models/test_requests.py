@@ -28,7 +28,7 @@ from everturn.models.registry import get_model as model_named
 from everturn.models.vendors import VENDORS
 from everturn.models.wire_formats import get_wire_format
 from everturn.testing.provider.signatures import seal_reasoning, sign
-from everturn.testing.provider.strict import check as strict
+from everturn.testing.provider.strict.request import check as strict
 
 Json = dict[str, Any]
 TOOLS = [ToolSpec("look", "Looks.", {"type": "object", "properties": {"q": {"type": "string"}}})]

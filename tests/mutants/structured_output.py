@@ -90,14 +90,14 @@ STRUCTURED_OUTPUT_MUTANTS = [
     ),
     Mutant(
         "the provider lets open objects pass",
-        "testing/provider/strict_schemas.py",
+        "testing/provider/strict/schemas.py",
         'yield "closed", "\'additionalProperties\' is required',
         'return\n        yield "closed", "\'additionalProperties\' is required',
         f"{RULES}[openai.closed]",
     ),
     Mutant(
         "the provider does not notice recursion",
-        "testing/provider/strict_schemas.py",
+        "testing/provider/strict/schemas.py",
         "return str(ref) in above or (target",
         "return str(ref) not in above and (target",
         f"{RULES}[anthropic.recursion]",

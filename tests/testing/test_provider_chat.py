@@ -6,7 +6,7 @@ import pytest
 from tests.testing.provider_rules import Rule
 
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.strict import check
+from everturn.testing.provider.strict.request import check
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from tests.testing import test_provider_responses as in_responses
 
 from everturn.testing.provider.faults import Format, Refused
 from everturn.testing.provider.library import ScriptLibrary
-from everturn.testing.provider.strict import check, model_of
+from everturn.testing.provider.strict.request import check, model_of
 
 VALUES = st.recursive(
     st.none()

@@ -27,10 +27,9 @@ from everturn.testing.provider import (
     Think,
 )
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.gemini_signatures import signature
+from everturn.testing.provider.gemini_signatures import SKIP, signature
 from everturn.testing.provider.library import ScriptLibrary
-from everturn.testing.provider.render_gemini import SKIP
-from everturn.testing.provider.strict import check
+from everturn.testing.provider.strict.request import check
 
 Json = dict[str, Any]
 

@@ -28,8 +28,8 @@ from everturn.testing.provider import (
     Step,
     Transcription,
 )
-from everturn.testing.provider.png import draw_png
-from everturn.testing.provider.sound import mp3, wav
+from everturn.testing.provider.media.png import draw_png
+from everturn.testing.provider.media.sound import mp3, wav
 
 JSON = {"Content-Type": "application/json"}
 PNG, WAV = draw_png(b"a"), wav("hello")

@@ -26,8 +26,8 @@ from everturn.testing.provider import (
 )
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.library import ScriptLibrary
-from everturn.testing.provider.strict import check, model_of
-from everturn.testing.provider.strict_functions import OURS
+from everturn.testing.provider.strict.functions import OURS
+from everturn.testing.provider.strict.request import check, model_of
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from tests.testing.provider_rules import Rule
 
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.signatures import seal_reasoning
-from everturn.testing.provider.strict import check
+from everturn.testing.provider.strict.request import check
 
 Json = dict[str, Any]
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.strict import check
-from everturn.testing.provider.strict_schemas import RULES
+from everturn.testing.provider.strict.request import check
+from everturn.testing.provider.strict.schemas import RULES
 
 Json = dict[str, Any]
 MESSAGES = [{"role": "user", "content": "Hi."}]

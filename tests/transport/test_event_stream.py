@@ -15,7 +15,7 @@ from botocore.eventstream import EventStreamBuffer, ParserError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.testing.provider.event_frames import event_frame, exception_frame, frame
+from everturn.testing.provider.render.event_frames import event_frame, exception_frame, frame
 from everturn.transport import StreamLimits
 from everturn.transport.event_stream import EventStreamReader, read_headers
 

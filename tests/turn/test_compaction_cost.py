@@ -14,7 +14,7 @@ from everturn.models.profile import Origin
 from everturn.models.vendors import VENDORS
 from everturn.models.wire_formats import get_wire_format
 from everturn.testing.provider.prompt_cache import PromptCache
-from everturn.testing.provider.strict import decode
+from everturn.testing.provider.request_body import decode
 from tests.helpers.window_model import WindowModel, counting, events_of, is_summary_request
 
 PROFILE, ORIGIN = VENDORS["anthropic"].for_model("model"), Origin("anthropic", "model")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from everturn import Output, Progress, Question, ToolContext, ToolError, tool
 from everturn.core.parts import FilePart
-from everturn.testing.provider.png import draw_png as drawn
+from everturn.testing.provider.media.png import draw_png as drawn
 from everturn.tools.subagent import SubagentTool
 
 DEEDS = Path(os.environ.get("RIG_HOME", "/nowhere")) / "deeds.jsonl"

@@ -1,6 +1,6 @@
 """Schema subsets: the part of JSON Schema that each vendor documents for structured output, as data.
 
-Each has the address of its source. `everturn.testing.provider.strict_schemas` enforces the same rules, one by one.
+Each has the address of its source. `everturn.testing.provider.strict.schemas` enforces the same rules, one by one.
 Where a rule is not in a document but in a server's answers, a comment says so.
 """
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from everturn.testing.provider.answers import Answer, make_answer
 from everturn.testing.provider.connection import Request
 from everturn.testing.provider.faults import Format, Refused, error_body
-from everturn.testing.provider.multipart import read_form
+from everturn.testing.provider.media.multipart import read_form
 
 FilesFormat = Literal["responses", "messages", "gemini"]
 CREATED: Final = 1_800_000_000

@@ -6,6 +6,9 @@ import base64
 
 from everturn.testing.provider.signatures import is_sealed, seal_reasoning
 
+# Accepted as the signature of a call that another model made.
+SKIP = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+
 
 def is_third(model: str) -> bool:
     """Whether a model is of the family that gives its calls ids, and requires its signatures back."""

@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 
 from everturn.testing.provider.answers import Answer
 from everturn.testing.provider.builtin import builtin, without_family
-from everturn.testing.provider.converse_body import as_messages
 from everturn.testing.provider.faults import Format, Refused
-from everturn.testing.provider.media import builtin_media
 from everturn.testing.provider.progress import call_ids, steps_taken
-from everturn.testing.provider.render import ending_of, make_call_ids, render
+from everturn.testing.provider.render.answer import ending_of, make_call_ids, render
+from everturn.testing.provider.render.media_models import builtin_media
+from everturn.testing.provider.render.writers import Options, options_of, prepare_items, writer_for
 from everturn.testing.provider.script import Call, HostedTool, Item, Script
 from everturn.testing.provider.server_tools import place_server_tools
-from everturn.testing.provider.strict_media import check_chat_model
-from everturn.testing.provider.writers import Options, options_of, prepare_items, writer_for
+from everturn.testing.provider.strict.converse_body import as_messages
+from everturn.testing.provider.strict.media import check_chat_model
 
 MAX_RENDERED = 512
 _Key: TypeAlias = "tuple[str, int, Format, Options, tuple[str, ...]]"

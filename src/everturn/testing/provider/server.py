@@ -22,13 +22,14 @@ from everturn.testing.provider.connection import Connection, ExchangeObserver, R
 from everturn.testing.provider.faults import Format, Refused, error_body
 from everturn.testing.provider.files import FileCabinet
 from everturn.testing.provider.library import ScriptLibrary
-from everturn.testing.provider.media import MediaMaker
-from everturn.testing.provider.media_request import MEDIA, Media, read_media_request
+from everturn.testing.provider.media.requests import MEDIA, Media, read_media_request
+from everturn.testing.provider.render.media_models import MediaMaker
+from everturn.testing.provider.request_body import decode
 from everturn.testing.provider.routes import ProviderRoute, check_route, find_route
 from everturn.testing.provider.script import Script, Step
-from everturn.testing.provider.strict import check, decode, model_of
-from everturn.testing.provider.strict_gemini import check_alt
-from everturn.testing.provider.strict_media import check_media
+from everturn.testing.provider.strict.gemini import check_alt
+from everturn.testing.provider.strict.media import check_media
+from everturn.testing.provider.strict.request import check, model_of
 
 MAX_SEEN = 10_000
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from everturn.core.canonical_json import encode_canonical, parse_object
 from everturn.testing.provider.faults import Format, is_list, is_object
 from everturn.testing.provider.gemini_tools import place_built_in
-from everturn.testing.provider.png import draw_png
+from everturn.testing.provider.media.png import draw_png
 from everturn.testing.provider.script import Cite, HostedTool, Item
 from everturn.testing.provider.signatures import seal_reasoning, sign
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from everturn.testing.provider.converse_body import as_messages
-from everturn.testing.provider.render_gemini import SKIP
+from everturn.testing.provider.gemini_signatures import SKIP
+from everturn.testing.provider.strict.converse_body import as_messages
 
 Json = dict[str, Any]
 

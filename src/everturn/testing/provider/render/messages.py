@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from everturn.testing.provider.answers import StreamChunk
-from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
+from everturn.testing.provider.render.answer import AnswerBlock, Ending, Kind, seeded_token
 from everturn.testing.provider.script import Cite, HostedTool, InBandError, ScriptedUsage
 from everturn.testing.provider.server_tools import call_block, citation, result_block
 from everturn.testing.provider.signatures import seal_reasoning, sign

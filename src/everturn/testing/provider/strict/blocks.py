@@ -7,7 +7,7 @@ from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object
 from everturn.testing.provider.signatures import is_sealed, sign
-from everturn.testing.provider.strict_server_blocks import (
+from everturn.testing.provider.strict.server_blocks import (
     RESULTS,
     check_citations,
     check_server_call,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_object
-from everturn.testing.provider.media_request import MediaRequest, Upload
-from everturn.testing.provider.strict_openai import check_fields
+from everturn.testing.provider.media.requests import MediaRequest, Upload
+from everturn.testing.provider.strict.openai import check_fields
 
 FORMATS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
 VOICES = (

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from everturn.testing.provider.answers import StreamChunk
-from everturn.testing.provider.event_frames import event_frame, exception_frame
-from everturn.testing.provider.render import AnswerBlock, Ending, Kind
+from everturn.testing.provider.render.answer import AnswerBlock, Ending, Kind
+from everturn.testing.provider.render.event_frames import event_frame, exception_frame
 from everturn.testing.provider.script import InBandError, ScriptedUsage
 from everturn.testing.provider.signatures import seal_reasoning, sign
 

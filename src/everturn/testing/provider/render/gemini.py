@@ -11,13 +11,11 @@ from everturn.testing.provider.answers import StreamChunk
 from everturn.testing.provider.faults import google_error, is_object
 from everturn.testing.provider.gemini_signatures import is_third, signature
 from everturn.testing.provider.gemini_tools import Grounding, tool_part
-from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
+from everturn.testing.provider.render.answer import AnswerBlock, Ending, Kind, seeded_token
 from everturn.testing.provider.script import Cite, HostedTool, InBandError, ScriptedUsage
 
 Json = dict[str, Any]
 
-# Accepted as the signature of a call that another model made.
-SKIP = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _REASONS = {
     "stop": "STOP",
     "tool_calls": "STOP",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everturn.testing.provider.faults import Format, Refused
-from everturn.testing.provider.media_request import PATHS, Media, MediaRequest
+from everturn.testing.provider.media.requests import PATHS, Media, MediaRequest
 from everturn.testing.provider.script import Call, Image, Item, Redacted, Refuse, Say, Speech, Think, Transcription
-from everturn.testing.provider.strict_audio import check_speech, check_transcription
-from everturn.testing.provider.strict_images import check_edit, check_image
+from everturn.testing.provider.strict.audio import check_speech, check_transcription
+from everturn.testing.provider.strict.images import check_edit, check_image
 
 _MAKES: dict[Media, type[Item]] = {"images": Image, "edits": Image, "transcriptions": Transcription, "speech": Speech}
 _CHAT = (Say, Think, Redacted, Call, Refuse)

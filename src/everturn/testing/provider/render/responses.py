@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from everturn.testing.provider.answers import StreamChunk
-from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
-from everturn.testing.provider.render_chat import CREATED
+from everturn.testing.provider.render.answer import AnswerBlock, Ending, Kind, seeded_token
+from everturn.testing.provider.render.chat import CREATED
 from everturn.testing.provider.script import Cite, HostedTool, InBandError, ScriptedUsage
 from everturn.testing.provider.server_tools import HOSTED_AS, hosted_item
 from everturn.testing.provider.signatures import seal_reasoning

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object
-from everturn.testing.provider.strict_server_blocks import check_declaration
+from everturn.testing.provider.strict.server_blocks import check_declaration
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")

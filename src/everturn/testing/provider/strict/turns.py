@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.gemini_signatures import is_signature, is_third
+from everturn.testing.provider.gemini_signatures import SKIP, is_signature, is_third
 from everturn.testing.provider.progress import is_results
-from everturn.testing.provider.render_gemini import SKIP
 
 Json = dict[str, Any]
 

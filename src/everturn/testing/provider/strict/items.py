@@ -9,7 +9,7 @@ from typing import Any
 from everturn.testing.provider.faults import Refused, is_list, is_object
 from everturn.testing.provider.server_tools import is_own_item
 from everturn.testing.provider.signatures import is_sealed
-from everturn.testing.provider.strict_openai import (
+from everturn.testing.provider.strict.openai import (
     check_arguments,
     check_name,
     empty,

@@ -11,11 +11,11 @@ from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_object
 from everturn.testing.provider.progress import either
-from everturn.testing.provider.strict_declarations import bad, check_declarations, check_name, check_schema
-from everturn.testing.provider.strict_gemini_tools import check_built_in
-from everturn.testing.provider.strict_proto import read_proto_message, snake
-from everturn.testing.provider.strict_schemas import check_gemini_schema
-from everturn.testing.provider.strict_turns import check_signatures, check_turns
+from everturn.testing.provider.strict.declarations import bad, check_declarations, check_name, check_schema
+from everturn.testing.provider.strict.gemini_tools import check_built_in
+from everturn.testing.provider.strict.proto import read_proto_message, snake
+from everturn.testing.provider.strict.schemas import check_gemini_schema
+from everturn.testing.provider.strict.turns import check_signatures, check_turns
 
 Json = dict[str, Any]
 

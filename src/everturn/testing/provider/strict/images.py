@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_json_integer
-from everturn.testing.provider.media_request import MediaRequest, Upload
-from everturn.testing.provider.png import SIGNATURE
-from everturn.testing.provider.strict_openai import check_fields, missing, too_long, wrong_type, wrong_value
+from everturn.testing.provider.media.png import SIGNATURE
+from everturn.testing.provider.media.requests import MediaRequest, Upload
+from everturn.testing.provider.strict.openai import check_fields, missing, too_long, wrong_type, wrong_value
 
 _COMMON = frozenset("model n prompt quality size stream user".split())
 _NEW = frozenset("background moderation output_compression output_format partial_images".split())

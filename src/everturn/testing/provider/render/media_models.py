@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 
 from everturn.testing.provider.answers import Answer
-from everturn.testing.provider.media_request import MediaRequest
-from everturn.testing.provider.render_media import render_media
+from everturn.testing.provider.media.requests import MediaRequest
+from everturn.testing.provider.render.media import render_media
 from everturn.testing.provider.script import Image, Item, Script, Speech, Transcription
-from everturn.testing.provider.strict_media import check_media_model
+from everturn.testing.provider.strict.media import check_media_model
 
 MAX_FILES = 256
 _FOLDER = "/v1/files/"

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object
-from everturn.testing.provider.strict_families import check_family, fields_of_family
-from everturn.testing.provider.strict_openai import (
+from everturn.testing.provider.strict.families import check_family, fields_of_family
+from everturn.testing.provider.strict.openai import (
     check_arguments,
     check_fields,
     check_function,
@@ -25,7 +25,7 @@ from everturn.testing.provider.strict_openai import (
     wrong_type,
     wrong_value,
 )
-from everturn.testing.provider.strict_schemas import check_openai_schema
+from everturn.testing.provider.strict.schemas import check_openai_schema
 
 FIELDS = frozenset(
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages "

@@ -13,7 +13,7 @@ from typing import Any
 from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 from everturn.testing.provider.server_tools import DECLARED_AS, is_own_id
 from everturn.testing.provider.signatures import is_sealed
-from everturn.testing.provider.strict_pairs import RoleGroup
+from everturn.testing.provider.strict.pairs import RoleGroup
 
 _ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 CALL_NAMES = (*DECLARED_AS, "tool_search_tool_bm25", "tool_search_tool_regex")

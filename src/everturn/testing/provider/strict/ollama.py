@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
-from everturn.testing.provider.strict_functions import OURS, check_functions, wrong
-from everturn.testing.provider.strict_schemas import check_grammar_schema
+from everturn.testing.provider.strict.functions import OURS, check_functions, wrong
+from everturn.testing.provider.strict.schemas import check_grammar_schema
 
 Json = dict[str, Any]
 

@@ -14,9 +14,10 @@ import msgspec
 
 from everturn.testing.provider.answers import Answer, Part, StreamChunk, make_answer, make_streamed_answer
 from everturn.testing.provider.faults import Refused, error_body, is_list, is_object, plain_refusal
-from everturn.testing.provider.media_request import MediaRequest
-from everturn.testing.provider.png import draw_png
-from everturn.testing.provider.render_chat import CREATED
+from everturn.testing.provider.media.png import draw_png
+from everturn.testing.provider.media.requests import MediaRequest
+from everturn.testing.provider.media.sound import mp3, pcm, wav
+from everturn.testing.provider.render.chat import CREATED
 from everturn.testing.provider.script import (
     Cut,
     CutAt,
@@ -31,8 +32,7 @@ from everturn.testing.provider.script import (
     Transcription,
     split,
 )
-from everturn.testing.provider.sound import mp3, pcm, wav
-from everturn.testing.provider.strict_images import count_of, family_of
+from everturn.testing.provider.strict.images import count_of, family_of
 
 PIECES = 8
 """How many pieces a file comes in."""

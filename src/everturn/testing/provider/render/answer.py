@@ -14,8 +14,8 @@ from typing import Literal, Protocol
 from msgspec import Struct, field
 
 from everturn.testing.provider.answers import Answer, Part, StreamChunk, make_answer, make_streamed_answer
-from everturn.testing.provider.event_frames import CONTENT_TYPE as FRAMES
 from everturn.testing.provider.faults import Format, error_body, plain_refusal
+from everturn.testing.provider.render.event_frames import CONTENT_TYPE as FRAMES
 from everturn.testing.provider.script import (
     Call,
     Cite,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from everturn.testing.provider.answers import StreamChunk
-from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
+from everturn.testing.provider.render.answer import AnswerBlock, Ending, Kind, seeded_token
 from everturn.testing.provider.script import InBandError, ScriptedUsage
 
 CREATED = 1_790_000_000

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from everturn.testing.provider.faults import Format, is_object
-from everturn.testing.provider.render import Ending, Writer
-from everturn.testing.provider.render_chat import ChatWriter
-from everturn.testing.provider.render_converse import ConverseWriter
-from everturn.testing.provider.render_gemini import GeminiWriter
-from everturn.testing.provider.render_messages import MessagesWriter
-from everturn.testing.provider.render_ollama import OllamaWriter, as_ollama
-from everturn.testing.provider.render_responses import ResponsesWriter
+from everturn.testing.provider.render.answer import Ending, Writer
+from everturn.testing.provider.render.chat import ChatWriter
+from everturn.testing.provider.render.converse import ConverseWriter
+from everturn.testing.provider.render.gemini import GeminiWriter
+from everturn.testing.provider.render.messages import MessagesWriter
+from everturn.testing.provider.render.ollama import OllamaWriter, as_ollama
+from everturn.testing.provider.render.responses import ResponsesWriter
 from everturn.testing.provider.script import Call, Cite, Finish, Item, Redacted, Say, Think
-from everturn.testing.provider.strict_gemini import shows_thoughts
-from everturn.testing.provider.strict_ollama import hides_thinking
-from everturn.testing.provider.strict_responses import is_encrypted
-from everturn.testing.provider.strict_tools import is_thinking
+from everturn.testing.provider.strict.gemini import shows_thoughts
+from everturn.testing.provider.strict.ollama import hides_thinking
+from everturn.testing.provider.strict.responses import is_encrypted
+from everturn.testing.provider.strict.tools import is_thinking
 
 Options = Literal["", "usage", "thinking", "thinking first", "encrypted"]
 THOUGHT = Think("I need a tool for this.")

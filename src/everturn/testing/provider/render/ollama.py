@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from everturn.testing.provider.answers import StreamChunk
-from everturn.testing.provider.render import AnswerBlock, Ending, Kind
-from everturn.testing.provider.render_gemini import arguments
+from everturn.testing.provider.render.answer import AnswerBlock, Ending, Kind
+from everturn.testing.provider.render.gemini import arguments
 from everturn.testing.provider.script import Call, Cut, Hang, InBandError, Item, Pause, Redacted, ScriptedUsage, Status
 
 Json = dict[str, Any]

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from everturn.testing.provider.converse_body import EXTRA, as_messages, objects
 from everturn.testing.provider.faults import Refused, is_list, is_object
-from everturn.testing.provider.strict_messages import check_anthropic
+from everturn.testing.provider.strict.converse_body import EXTRA, as_messages, objects
+from everturn.testing.provider.strict.messages import check_anthropic
 
 FIELDS = frozenset(
     "additionalModelRequestFields additionalModelResponseFieldPaths guardrailConfig inferenceConfig messages model "

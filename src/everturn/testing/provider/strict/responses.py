@@ -10,8 +10,8 @@ from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 from everturn.testing.provider.server_tools import HOSTED_AS
-from everturn.testing.provider.strict_items import check_items
-from everturn.testing.provider.strict_openai import (
+from everturn.testing.provider.strict.items import check_items
+from everturn.testing.provider.strict.openai import (
     check_fields,
     check_function,
     check_json_schema,
@@ -22,7 +22,7 @@ from everturn.testing.provider.strict_openai import (
     wrong_type,
     wrong_value,
 )
-from everturn.testing.provider.strict_schemas import check_openai_schema
+from everturn.testing.provider.strict.schemas import check_openai_schema
 
 FIELDS = frozenset(
     "background context_management conversation include input instructions max_output_tokens max_tool_calls metadata "

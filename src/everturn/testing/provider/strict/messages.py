@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
-from everturn.testing.provider.strict_blocks import check_assistant_block, check_user_block
-from everturn.testing.provider.strict_pairs import RoleGroup, check_no_thinking, check_pairs, check_thinking_first
-from everturn.testing.provider.strict_schemas import check_anthropic_schema
-from everturn.testing.provider.strict_server_blocks import check_server_pairs
-from everturn.testing.provider.strict_tools import check_tool_choice, check_tools, is_thinking
+from everturn.testing.provider.strict.blocks import check_assistant_block, check_user_block
+from everturn.testing.provider.strict.pairs import RoleGroup, check_no_thinking, check_pairs, check_thinking_first
+from everturn.testing.provider.strict.schemas import check_anthropic_schema
+from everturn.testing.provider.strict.server_blocks import check_server_pairs
+from everturn.testing.provider.strict.tools import check_tool_choice, check_tools, is_thinking
 
 FIELDS = frozenset(
     "cache_control container context_management inference_geo max_tokens mcp_servers messages metadata model "

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_object
-from everturn.testing.provider.strict_schemas import broken, check_grammar_schema
+from everturn.testing.provider.strict.schemas import broken, check_grammar_schema
 
 _NONE: frozenset[str] = frozenset()
 _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.multipart import Field, read_form
-from everturn.testing.provider.strict import decode
+from everturn.testing.provider.media.multipart import Field, read_form
+from everturn.testing.provider.request_body import decode
 
 Media = Literal["images", "edits", "transcriptions", "speech"]
 MEDIA: dict[str, Media] = {
