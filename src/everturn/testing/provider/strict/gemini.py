@@ -1,6 +1,6 @@
 """Gemini validation: refuses the requests that it refuses, with its messages: contents, parts, and generation settings.
 
-`strict_proto` refuses what is not a valid protocol buffer, `strict_declarations` checks functions, and `strict_turns`
+`proto` refuses what is not a valid protocol buffer, `declarations` checks functions, and `turns`
 the order of the turns.
 """
 

@@ -1,7 +1,7 @@
 """Anthropic Messages validation: refuses the requests that it refuses, with its messages: fields, and the form of
 messages.
 
-`strict_tools` checks tools, `strict_blocks` single blocks, `strict_pairs` how blocks belong together.
+`tools` checks tools, `blocks` single blocks, `pairs` how blocks belong together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """OpenAI Responses validation: refuses the requests that it refuses, with its messages: fields and tools.
 
-`strict_items` checks the input items and how they belong together.
+`items` checks the input items and how they belong together.
 """
 
 from __future__ import annotations
