@@ -3,7 +3,7 @@
     [[Think("Let me look."), Call("read", '{"path": "a.txt"}')], [Say("It says hello.")]]
 
 A step answers one request. It is a list of items, or a function from the decoded body of the request to one. The
-`render_*` modules decide how an item looks on the wire.
+modules of `render` decide how an item looks on the wire.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Server tools of the provider: calls and results of tools that it runs itself, as blocks of Anthropic
 Messages and items of OpenAI Responses.
 
-The id of a call signs its name and input, and results and citations carry sealed values, so that `strict_server_blocks`
+The id of a call signs its name and input, and results and citations carry sealed values, so that `strict.server_blocks`
 recognizes what was changed on its way back.
 """
 

@@ -1,6 +1,6 @@
 """OpenAI Chat Completions validation: refuses the requests that it refuses, with its messages.
 
-Each rule is a small function that raises `Refused`; the rules of single families of models are in `strict_families`.
+Each rule is a small function that raises `Refused`; the rules of single families of models are in `families`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 ours.
 
 Ollama itself checks little but types: unknown fields are ignored, and roles, ids and the order of messages are left to
-the template of the model. Messages about what goes wrong there silently end with `OURS` here. `strict_functions` checks
+the template of the model. Messages about what goes wrong there silently end with `OURS` here. `functions` checks
 tools.
 """
 
