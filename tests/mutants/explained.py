@@ -32,8 +32,8 @@ EXPLAINED_MUTANTS = [
     Mutant(
         "explain ignores the defaults of arguments",
         "terminal/text/permissions.py",
-        "    meant = arguments if tool is None else tool.validate(arguments) or arguments\n",
-        "    meant = arguments\n",
+        "    validated = arguments if tool is None else tool.validate(arguments) or arguments\n",
+        "    validated = arguments\n",
         AGREES,
     ),
     Mutant(
@@ -46,8 +46,8 @@ EXPLAINED_MUTANTS = [
     Mutant(
         "the API explains without an agent's rules",
         "access/rules/explain_view.py",
-        "meant, options, granted)",
-        "meant, type(options)(), granted)",
+        "validated, options, granted)",
+        "validated, type(options)(), granted)",
         AGREES,
     ),
     Mutant(

@@ -342,8 +342,8 @@ MUTANTS = [
         "calls/admit.py",
         "    text = encode_canonical(arguments)\n"
         '    actual = await resolve_references(ctx.run, spec, arguments) if "$" in text else arguments\n'
-        "    meant = tool.validate(actual) or actual",
-        "    text, actual = str(arguments), arguments\n    meant: JsonObject = {}",
+        "    validated = tool.validate(actual) or actual",
+        "    text, actual = str(arguments), arguments\n    validated: JsonObject = {}",
         f"{TOOLS}test_arguments_that_cannot_be_written_down_are_not_run",
     ),
     Mutant(

@@ -128,7 +128,7 @@ TRUST_MUTANTS = [
     Mutant(
         "a call is known by how it was written",
         "calls/admit.py",
-        "text if is_as_written else encode_canonical(meant)",
+        "text if is_as_written else encode_canonical(validated)",
         "call.arguments",
         f"{LOOPS}test_what_is_repaired_to_the_same_call_is_the_same_call",
     ),
