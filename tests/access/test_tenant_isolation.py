@@ -45,6 +45,8 @@ BODIES: dict[str, Any] = {
     "link": api.NewLink(),
     "put": api.PutSessionInstructions(text="Be brief."),
     "step": 1,
+    "data": b"",
+    "spoken": api.SpeakText(text="hello"),
 }
 
 
@@ -97,6 +99,7 @@ def test_every_method_takes_a_role() -> None:
     assert sorted(RESOURCES) == [
         "accounts",
         "admin",
+        "audio",
         "files",
         "gates",
         "hooks",
@@ -133,14 +136,14 @@ async def test_a_role_that_is_not_enough_is_refused_before_anything_is_looked_at
 def test_the_roles_are_those_that_were_agreed() -> None:
     table: dict[Role, str] = {
         "viewer": (
-            "accounts.cache_usage accounts.usage admin.grants admin.servers agents files.read follow gates.grants gates.page inbox log.page "
+            "accounts.cache_usage accounts.usage admin.grants admin.servers agents audio.get files.read follow gates.grants gates.page inbox log.page "
             "log.queue log.tail me memory.list memory.read presence.look prompts.instructions prompts.list "
             "prompts.session_instructions push.get push.subscribe push.unsubscribe schedules.get schedules.list sessions.context sessions.get sessions.list "
             "sessions.messages sessions.search sessions.tree sessions.turn sharing.dismiss_notice sharing.get "
             "sharing.notices sharing.open_link tools traces.get traces.request"
         ),
         "member": (
-            "admin.explain admin.rules files.upload gates.claim gates.resolve mcp_logins.finish_login mcp_logins.log_in_server "
+            "admin.explain admin.rules audio.speak audio.transcribe files.upload gates.claim gates.resolve mcp_logins.finish_login mcp_logins.log_in_server "
             "mcp_logins.log_out_server memory.delete memory.write prompts.delete "
             "prompts.write prompts.write_instructions prompts.write_session_instructions "
             "schedules.create schedules.delete schedules.pause schedules.plan schedules.replace schedules.resume schedules.run_now "

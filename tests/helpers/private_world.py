@@ -62,7 +62,7 @@ CONVERSATION: Final[dict[str, SessionLevel]] = {
     ),
     **dict.fromkeys(
         "send rerun compact edit delete select switch_agent cancel answer claim revoke_grant revert "
-        "write_session_instructions update_session rate openai_create openai_cancel a2a_call".split(),
+        "write_session_instructions update_session rate speak openai_create openai_cancel a2a_call".split(),
         "write",
     ),
     **dict.fromkeys(
@@ -74,7 +74,7 @@ CONVERSATION: Final[dict[str, SessionLevel]] = {
 OTHER: Final = set(
     "me agents tools sessions start inbox gates attach search import_session memory read_memory write_memory "
     "delete_memory prompts write_prompt delete_prompt instructions write_instructions usage cache_usage "
-    "people open_link notices open_as_administrator presence "
+    "people open_link notices open_as_administrator presence audio transcribe "
     "rules tenant_grants revoke_tenant_grant servers trust_server retry_server log_in_server log_out_server finish_mcp_login mcp_logins revoke_mcp_login mcp_offers mcp_prompt mcp_resource setup "
     "users put_user remove_user set_user_budget reset_password invitations invite revoke_invitation user_usage search_audit "
     "quarantine change_password keys make_key revoke_key audit tenants put_tenant erase_memory "

@@ -124,6 +124,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "update_session": {"title": "x"},
         "presence": {"tab": "t", "at": [{"session": ids["session"], "gate": ids["gate"]}]},
         "rate": {"rating": "up"},
+        "speak": {"text": "hello"},
         "put_user": {"role": "viewer"},
         "invite": {"user": "somebody-new"},
         "change_password": {"new": "a long enough password"},

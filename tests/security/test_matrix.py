@@ -19,6 +19,7 @@ from everturn.server.route import Route
 from everturn.server.routes import (
     accounts,
     admin,
+    audio,
     hooks,
     presence,
     push,
@@ -39,6 +40,7 @@ ROUTES: list[Route] = [
     *accounts.ROUTES,
     *sharing.ROUTES,
     *traces.ROUTES,
+    *audio.ROUTES,
     *presence.ROUTES,
     *push.ROUTES,
     *schedules.ROUTES,
@@ -88,6 +90,8 @@ ELSE: dict[str, set[int]] = {
     "mcp_logins": {404},
     "revoke_mcp_login": {404},
     "retry_server": {404},
+    "transcribe": {422},  # not configured
+    "speak": {422},
     "mcp_prompt": {404},
     "mcp_resource": {404},
     "erase": {204, 403, 409},  # of another user's session: an owner may

@@ -21,6 +21,7 @@ from everturn.server.route import HttpRequestContext, Route
 from everturn.server.routes import (
     accounts,
     admin,
+    audio,
     hooks,
     presence,
     push,
@@ -45,6 +46,7 @@ ROUTES = [
     *users.ROUTES,
     *settings.ROUTES,
     *(route for route in hooks.ROUTES if route.needs is not None),
+    *audio.ROUTES,
     *presence.ROUTES,
     *push.ROUTES,
     *traces.ROUTES,

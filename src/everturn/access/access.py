@@ -19,6 +19,7 @@ from everturn.access.context.agents import AgentSpec
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess
 from everturn.access.context.server_context import ServerContext
+from everturn.access.conversations.audio import AudioAccess
 from everturn.access.conversations.files import FileAccess
 from everturn.access.conversations.log import LogAccess
 from everturn.access.conversations.presence import PresenceAccess
@@ -69,6 +70,7 @@ class Access:
     __slots__ = (
         "accounts",
         "admin",
+        "audio",
         "files",
         "gates",
         "hooks",
@@ -94,6 +96,7 @@ class Access:
 
     def __init__(self, server_context: ServerContext, principal: Principal) -> None:
         self.scope = scope = ScopedAccess(server_context, principal)
+        self.audio = AudioAccess(scope)
         self.presence = PresenceAccess(scope)
         self.prompts = PromptAccess(scope)
         self.push = PushAccess(scope)

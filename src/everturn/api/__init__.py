@@ -4,6 +4,7 @@ The OpenAPI document is generated from them; the server and `everturn.client` en
 text and decisions, and nothing else: no history, no role, no tenant. A module for each resource:
 
 - `agents`: agents, models, tools and folders, as clients see them
+- `audio`: dictation and reading aloud
 - `base`: base classes and shared types of requests and responses
 - `gates`: approval gates and their answers
 - `mcp`: MCP servers, their tools, prompts and resources
@@ -38,6 +39,7 @@ from everturn.api.agents import (
     ToolList,
     ToolView,
 )
+from everturn.api.audio import AudioView, SpeakText, TranscriptView
 from everturn.api.base import (
     MAX_INSTRUCTIONS,
     Archived,
@@ -253,6 +255,7 @@ __all__ = [
     "AnswerGate",
     "Archived",
     "AttachedContext",
+    "AudioView",
     "AuditPage",
     "Body",
     "Busy",
@@ -424,6 +427,7 @@ __all__ = [
     "SetupView",
     "ShareView",
     "SharingView",
+    "SpeakText",
     "StoredRuleView",
     "StreamDelta",
     "StreamItem",
@@ -435,6 +439,7 @@ __all__ = [
     "ToolRules",
     "ToolView",
     "TraceView",
+    "TranscriptView",
     "TreeView",
     "TrustServer",
     "TurnView",

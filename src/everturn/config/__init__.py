@@ -14,6 +14,7 @@ Every value has a source position, so that all problems are reported at once, ea
     build           builds the runtime and the server context from a `Config`
     agents          the agents of `[agents]`
     models          the models of `[models]`
+    audio           the models of `[audio]`
     tools           the tools of `[tools]` and `[mcp]`
     hooks           the inbound hooks of `[hooks.NAME]`
     schedules       the schedules of `[[schedules]]`

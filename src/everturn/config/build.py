@@ -26,6 +26,7 @@ from everturn.base_app import BaseApp
 from everturn.cells.routes import CellAddresses, CellMap
 from everturn.cluster import Cluster
 from everturn.config.agents import agent_specs, agent_tables, make_agents, unchanged_agents
+from everturn.config.audio import make_audio
 from everturn.config.demo_tools import demo_tools
 from everturn.config.discovery import discover_models
 from everturn.config.encryption import encrypt_store
@@ -394,6 +395,7 @@ async def open_server(
         watching = asyncio.get_running_loop().create_task(watch_services(app))
         stack.callback(watching.cancel)
         context = await _context(app, loaded, model, known)
+        context.audio = make_audio(loaded.config, known)
         context.folder = work_folder() if overrides.is_personal else configured_folder(loaded.config)
         context.setup_survey = discover_models(loaded, known)
         yield context

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from everturn.access.context.scope import check_user_id
 from everturn.cluster.nats_address import is_encrypted, nats_servers
+from everturn.config.audio import check_audio
 from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest
 from everturn.config.hooks import check_hooks
@@ -74,6 +75,7 @@ def check_config(config: Config, reader: ConfigDecoder) -> CheckedConfig:
     check_schedules(config, reader)
     check_hooks(config, reader)
     check_webhooks(config, reader)
+    check_audio(config, reader)
     _check_model(config.small_model, config, ("small_model",), reader)
     checked.rules = _rules(config.permissions, "config", ("permissions",), reader)
     for name, agent in config.agents.items():
@@ -440,6 +442,9 @@ def unresolved_references(config: Config, environ: Mapping[str, str]) -> list[st
     values: list[tuple[str, TextWithRefs]] = [
         (f"models.{name}.api_key", model.api_key) for name, model in config.models.items()
     ]
+    for name, audio in (("transcription", config.audio.transcription), ("speech", config.audio.speech)):
+        if audio is not None:
+            values.append((f"audio.{name}.api_key", audio.api_key))
     values += [("store.url", config.store.url), ("telemetry.otlp", config.telemetry.otlp)]
     values += [
         (f"cluster.{key}", getattr(config.cluster, key)) for key in ("database", "restate", "admin", "temporal", "nats")

@@ -328,6 +328,33 @@ class WebhooksTable(Struct, frozen=True):
     endpoints: tuple[WebhookEndpointTable, ...] = ()
 
 
+class AudioModelTable(Struct, frozen=True):
+    """`[audio.transcription]`: the model that transcribes dictation; a server or a local program."""
+
+    model: str = ""  # vendor:model, a name under [models], or with a base_url the name that the server has for it
+    base_url: str = ""  # of an OpenAI-compatible server, up to /v1
+    api_key: SecretRef = NO_SECRET  # unset: the vendor's own variable
+    params: dict[str, Any] = {}  # of each request, such as language or response_format
+    command: tuple[str, ...] = ()  # a local program instead: it reads stdin, and writes to stdout
+
+
+class SpeechTable(AudioModelTable, frozen=True):
+    """`[audio.speech]`: the model that reads messages aloud; a server or a local program."""
+
+    voice: str = ""  # "": alloy
+
+
+class AudioTable(Struct, frozen=True):
+    """`[audio]`: dictation and reading aloud."""
+
+    transcription: AudioModelTable | None = None
+    speech: SpeechTable | None = None
+    max_seconds: Annotated[float, Meta(ge=1, le=900)] = 120.0  # of a recording
+    max_characters: Annotated[int, Meta(ge=100, le=100_000)] = 4096  # of a text that is spoken at once
+    timeout: Annotated[float, Meta(gt=0, le=600)] = 60.0  # seconds until the model must have answered
+    concurrent: Annotated[int, Meta(ge=1)] = 4  # requests at once, in one process
+
+
 class HookTable(Struct, frozen=True):
     """`[hooks.NAME]`: an inbound hook, at which another system delivers signed requests."""
 
@@ -439,6 +466,7 @@ class Config(Struct, frozen=True):
     tenants: dict[str, TenantTable] = {}
     limits: TenantLimits = TenantLimits()
     auth: AuthTable = AuthTable()
+    audio: AudioTable = AudioTable()
     telemetry: TelemetryTable = TelemetryTable()
     settings: SettingsTable = SettingsTable()
 

@@ -42,6 +42,7 @@ from everturn.server.router import RouteTable
 from everturn.server.routes import (
     accounts,
     admin,
+    audio,
     callbacks,
     hooks,
     presence,
@@ -116,6 +117,7 @@ class Application:
             *sharing.ROUTES,
             *traces.ROUTES,
             *presence.ROUTES,
+            *audio.ROUTES,
             *push.ROUTES,
             *schedules.ROUTES,
             *webhooks.ROUTES,

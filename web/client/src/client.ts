@@ -2,7 +2,7 @@
 import type {
   AgentList, AnswerGate, CacheUsageView, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LinkView, Looking, LogPage, LogTail, Me,
   MessageList, NewLink, NewMessage, NewSession, NewShare, NoticeList, OpenAsAdministrator, OpenedLink, PatchSession, PeopleList, PresenceView, PutRating, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ShareView, SharingView, ToolList,
-  SentRequestView, TraceView, TreeView, TurnView, UsageView,
+  SentRequestView, TraceView, TranscriptView, TreeView, TurnView, UsageView,
 } from "./types.gen.js";
 import { ServerError } from "./errors.js";
 import { follow, sleep, type FollowOptions } from "./stream.js";
@@ -130,6 +130,12 @@ export class Everturn {
       "content-type": data.type || "application/octet-stream",
     });
 
+  /** The text of a recording: a WAV file with one channel of 16 bits. */
+  transcribe = (recording: Blob, session = "") =>
+    this.request<TranscriptView>("POST", `/api/transcription${queryString({ session: session || undefined })}`, recording, { "content-type": "audio/wav" });
+  /** The audio of a text, without Markdown. */
+  speak = async (session: string, text: string): Promise<Blob> =>
+    (await this.fetchWithCsrf("POST", `${sessionPath(session)}/speech`, JSON.stringify({ text }), { "content-type": "application/json" })).blob();
   /** The bytes of a file that a session refers to. */
   blob = async (session: string, blob: string): Promise<Blob> => (await this.fetchWithCsrf("GET", this.blobPath(session, blob))).blob();
   blobPath = (session: string, blob: string) => `${sessionPath(session)}/blobs/${id(blob)}`;

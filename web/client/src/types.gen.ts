@@ -165,6 +165,14 @@ export interface AttachedContext {
   readonly untrusted?: boolean;
 }
 
+/** What this server can do with audio, and its limits. */
+export interface AudioView {
+  readonly transcription: boolean;
+  readonly speech: boolean;
+  readonly max_seconds: number;
+  readonly max_characters: number;
+}
+
 /** Audit records, oldest first. */
 export interface AuditPage {
   readonly records: readonly (AuditRecord)[];
@@ -2228,6 +2236,11 @@ export interface SharingView {
   readonly temporary_until: number;
 }
 
+/** A text to speak, without Markdown. */
+export interface SpeakText {
+  readonly text: string;
+}
+
 /** Steps, calls and tokens that turns have used. */
 export interface Spent {
   readonly steps?: number;
@@ -2505,6 +2518,11 @@ export interface TraceView {
   readonly problem: Problem | null;
   readonly spans: readonly (TraceSpan)[];
   readonly trace_id: string;
+}
+
+/** The text of a recording. */
+export interface TranscriptView {
+  readonly text: string;
 }
 
 /** All messages of a session, in the order in which they were added, and the end of the selected branch. */

@@ -20,6 +20,8 @@ import { useTexts } from "../locales/composer.gen";
 
 export const ContextGauge = lazy(async () => (await import("./contextGauge")).ContextGauge, true);
 
+const DictateButton = lazy(async () => (await import("../audio/dictateButton")).DictateButton, true);
+
 const PromptPicker = lazy(async () => (await import("./promptPicker")).PromptPicker, true);
 
 interface Props {
@@ -88,6 +90,10 @@ export function Composer({ session, running, stoppable, edited, onDone, onUp, su
     setText(inserted);
     box.current?.focus();
   };
+  const insertDictated = (heard: string) => {
+    setText((now) => (now && !/\s$/.test(now) ? `${now} ${heard}` : now + heard));
+    box.current?.focus();
+  };
   const complete = () => insert(`${COMPACT} `);
   const takeBack = () => {
     const back = sending.discard();
@@ -141,6 +147,7 @@ export function Composer({ session, running, stoppable, edited, onDone, onUp, su
         <div class="tools">
           <input type="file" multiple hidden ref={picker} onChange={(event) => { uploads.add(event.currentTarget.files ?? []); event.currentTarget.value = ""; }} />
           <Button kind="quiet" little icon="attach" aria-label={t.attach} onClick={() => picker.current?.click()} />
+          <DictateButton session={session?.id} onText={insertDictated} />
           {!edited && <ParametersButton session={session?.id} />}
           {!edited && !running && <CompareButton session={session?.id} />}
           <div class="grow">{!edited && <AgentPicker session={session?.id} />}</div>

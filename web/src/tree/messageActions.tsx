@@ -13,6 +13,7 @@ import { visibleVersions, leafThrough, newestLeaf } from "./branches";
 import "./messageActions.css";
 import { useTexts } from "../locales/messageActions.gen";
 
+const ReadAloud = lazy(async () => (await import("../audio/readAloud")).ReadAloud, true);
 const RawMessage = lazy(async () => (await import("./rawMessage")).RawMessage);
 const DeleteDialog = lazy(async () => (await import("./deleteDialog")).DeleteDialog);
 
@@ -33,6 +34,7 @@ export function MessageActions({ session, message, onEdit }: Props) {
     <div class="message-actions" data-role={message.role} role="group" aria-label={t.actions}>
       <VersionPicker session={session} message={message} />
       {text && <CopyButton text={text} label={t.copy} done={t.copied} />}
+      {text && message.role === "assistant" && !isWritten && <ReadAloud session={session.id} message={message} />}
       {message.role === "assistant" && !isWritten && mayWrite(session.id) && <RerunButtons session={session} message={message} />}
       {message.role === "assistant" && !isWritten && mayWrite(session.id) && <RatingButtons session={session} message={message.id} />}
       {message.role === "user" && onEdit && mayWrite(session.id) && <Button kind="quiet" little icon="edit" aria-label={t.edit} onClick={onEdit} />}

@@ -7,6 +7,7 @@
 - `subagent_visibility`: who may read the session of a sub-agent
 - `agents`: the configured agents and limits of tenants
 - `quotas`: rate limits and budgets of tenants
+- `audio_service`: transcribes recordings and speaks texts, within limits
 - `presence_board`: who looks at conversations and approvals, on all nodes, by messages on the bus
 - `settings_backend`: the port by which settings are checked, encrypted and applied
 - `setting_writer`: checks, audits, stores and applies a change of a setting

@@ -107,7 +107,23 @@ class TenantMeter:
         if user and self._accounts is not None:
             await self._count_user_turn(self._accounts, tenant, user)
 
+    async def check_budget(self, tenant: str, user: str = "") -> None:
+        """Check that the budgets are not used up, for a request outside of a turn; nothing is counted.
+
+        Raises:
+            TooMuch: a budget is used up.
+        """
+        limits = self._agents.limits(tenant)
+        if limits.budget != Budget():
+            _check_tenant_budget(limits, await self._tenant_reading(tenant, limits))
+        if user and self._accounts is not None:
+            await self._user_reading(self._accounts, tenant, user)
+
     async def _count_user_turn(self, accounts: Accounts, tenant: str, user: str) -> None:
+        (await self._user_reading(accounts, tenant, user)).begun += 1
+
+    async def _user_reading(self, accounts: Accounts, tenant: str, user: str) -> _UserReading:
+        """What a user has used; refused when that is the budget."""
         look = self._user_readings.get((tenant, user))
         if look is None or not 0 <= self._clock.now() - look.at < READING_SECONDS:
             if len(self._user_readings) >= TENANT_LIMIT:
@@ -120,25 +136,27 @@ class TenantMeter:
         if over := _over(look.budget.budget, look.spent + Spent(look.begun)):
             wait = look.budget.period / 10 or BUDGET_RETRY_AFTER
             raise TooMuch(f"your budget is used up: {over}; an administrator can raise it", wait)
-        look.begun += 1
+        return look
 
     async def _count_tenant_turn(self, tenant: str) -> None:
         limits = self._agents.limits(tenant)
         if not limits.turns and limits.budget == Budget():
             return
+        look = await self._tenant_reading(tenant, limits)
+        if limits.turns and look.turns + look.started >= limits.turns:
+            raise TooMuch(
+                f"{limits.turns} turns are running, which is the limit; wait until one ends", TURN_RETRY_AFTER
+            )
+        _check_tenant_budget(limits, look)
+        look.started += 1
+
+    async def _tenant_reading(self, tenant: str, limits: TenantLimits) -> _UsageReading:
         look = self._readings.get(tenant)
         if look is None or not 0 <= self._clock.now() - look.at < READING_SECONDS:
             if len(self._readings) >= TENANT_LIMIT:
                 self._readings.clear()
             look = self._readings[tenant] = await self._read_usage(tenant, limits)
-        if limits.turns and look.turns + look.started >= limits.turns:
-            raise TooMuch(
-                f"{limits.turns} turns are running, which is the limit; wait until one ends", TURN_RETRY_AFTER
-            )
-        # The turns started since the reading have no recorded usage yet, and each will use a step.
-        if over := _over(limits.budget, look.spent + Spent(look.started)):
-            raise TooMuch(f"the budget of this tenant is used up: {over}", limits.period / 10 or BUDGET_RETRY_AFTER)
-        look.started += 1
+        return look
 
     async def _read_usage(self, tenant: str, limits: TenantLimits) -> _UsageReading:
         now = self._clock.now()
@@ -148,6 +166,12 @@ class TenantMeter:
             since = now - limits.period if limits.period else 0.0
             spent = await self._store.spent(tenant=tenant, since=since)
         return _UsageReading(now, turns, spent)
+
+
+def _check_tenant_budget(limits: TenantLimits, look: _UsageReading) -> None:
+    # The turns started since the reading have no recorded usage yet, and each will use a step.
+    if over := _over(limits.budget, look.spent + Spent(look.started)):
+        raise TooMuch(f"the budget of this tenant is used up: {over}", limits.period / 10 or BUDGET_RETRY_AFTER)
 
 
 def budget_start(budget: UserBudget, now: float) -> float:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from everturn import api
 from everturn.access.context.agents import Agents, AgentSpec
+from everturn.access.context.audio_service import AudioService
 from everturn.access.context.presence_board import PresenceBoard
 from everturn.access.context.quotas import TenantMeter
 from everturn.access.context.settings_backend import SettingsBackend
@@ -45,6 +46,7 @@ class ServerContext(Struct, dict=True):
         self.password_support: PasswordSupport = "off"
         self.retention_days = 0.0  # after which an idle session is erased; 0: never
         self.saved_prompts: tuple[SavedPrompt, ...] = ()  # those of the configuration
+        self.audio = AudioService()  # of the configuration; by default it can do nothing
         self.presence_names: dict[tuple[str, str], tuple[str, float]] = {}  # (tenant, user) -> name, and until when
         self._secrets: dict[str, bytes] = {}
         # Set by the code that loaded the configuration, which knows how to change it.

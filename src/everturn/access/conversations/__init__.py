@@ -7,6 +7,7 @@
 - `traces`: `access.traces`: what turns did and when, and the requests that they sent
 - `files`: `access.files`: uploads, blobs, and reverting files
 - `upload_handles`: signed names of uploads
+- `audio`: `access.audio`: dictation, and messages that are read aloud
 - `presence`: `access.presence`: who looks at conversations and approvals now
 - `prompts`: `access.prompts`: saved prompts and added instructions
 - `turn_options`: what a client may choose for a turn

@@ -7,6 +7,7 @@ that: one message, with the text and the files to work on. A file is emitted whe
 
     images      image generation and editing
     speech      text to speech, and transcription
+    command     both by a local program
     job         what they share
     file_types  detection of file types
 """

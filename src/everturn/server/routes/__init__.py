@@ -12,6 +12,7 @@ Most routes are one line each: method, path, the method of `Access` they call, a
 - `traces`: what turns did and when
 - `schedules`: messages that start turns at planned times
 - `settings`: models, keys and agents that administrators change, for owners
+- `audio`: transcription of recordings, and speech
 - `presence`: who looks at a conversation or an approval now
 - `push`: browsers that are told of approvals
 - `webhooks`: URLs that are told of events, for owners

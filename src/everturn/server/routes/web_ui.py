@@ -57,6 +57,10 @@ MIN_COMPRESS_BYTES: Final = 512  # bytes; shorter files are not worth compressin
 NO_DEVICES: Final = "camera=(), microphone=(), geolocation=(), usb=(), serial=(), payment=()"
 """The Permissions-Policy: the devices that our pages never use."""
 
+WITH_MICROPHONE: Final = NO_DEVICES.replace("microphone=()", "microphone=(self)")
+"""Where dictation is configured."""
+
+
 PUSH_WORKER: Final = "push-worker.js"
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 
@@ -91,6 +95,7 @@ class WebAssets:
         """The HTML of the web UI. `with_provider` tells it to offer login with the OpenID Connect provider, `passwords`
         with a password.
         """
+        has_dictation = context.server_context.audio.transcription is not None
         file = self._read("index.html")
         tags = '<meta name="everturn-oidc" content="yes">' if with_provider else ""
         if passwords != "off":
@@ -100,7 +105,7 @@ class WebAssets:
         return _respond(
             context,
             AssetFile(data, b"", file.kind),
-            {"content-security-policy": POLICY, "permissions-policy": NO_DEVICES},
+            {"content-security-policy": POLICY, "permissions-policy": WITH_MICROPHONE if has_dictation else NO_DEVICES},
         )
 
     async def asset(self, context: HttpRequestContext) -> Response:
