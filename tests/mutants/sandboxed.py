@@ -85,7 +85,7 @@ SANDBOXED_MUTANTS = [
     ),
     Mutant(
         "what a command makes that git obeys stays where it is",
-        "sandbox/bubblewrap_runner.py",
+        "sandbox/shell_sandbox.py",
         "created = {*after.unchangeable, *links} - before.unchangeable",
         "created = set[str]()",
         f"{QUARANTINE}test_a_repository_that_a_command_makes_is_not_obeyed_by_git[new]",
