@@ -17,14 +17,24 @@ from tests.helpers.fake_sandbox_exec import Fault, write_fake
 
 from everturn.cli.commands import doctor
 from everturn.cli.doctor.checks import render_checks
+from everturn.config.folder.agent import make_folder_tools
+from everturn.config.folder.project import Project
+from everturn.config.load import load_config
+from everturn.config.schema import AssistantTable
+from everturn.core.options import TurnOptions
 from everturn.core.parts import Output
 from everturn.core.ports import ToolContext
+from everturn.core.requests import ToolSpec
+from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError, ToolError
+from everturn.permissions.shell.command_line import read_command
+from everturn.running.permissions import Permissions
 from everturn.sandbox import available_sandboxes, check_shell, make_shell_sandbox, seatbelt
 from everturn.sandbox.seatbelt import Seatbelt, broken_guarantees
 from everturn.tools.code import code_tools
+from everturn.tools.code.file_hashes import preview_files
 from everturn.tools.code.path_policy import make_path_policy
-from everturn.tools.code.shell import GitAccess, run_shell, unproven_guarantees, why_shell_unavailable
+from everturn.tools.code.shell import GitAccess, RunShell, run_shell, unproven_guarantees, why_shell_unavailable
 from everturn.tools.files import PROTECTED
 
 CONTEXT = ToolContext(session="s", turn="t", call="c", key="k", progress=lambda text: None)
@@ -262,3 +272,40 @@ async def test_a_protected_file_whose_name_cannot_be_in_a_profile_stops_the_comm
     (folder / '.env\n")(allow default)').write_text("SECRET=1")
     with pytest.raises(ToolError, match="rename it"):
         await use(folder, "cat .env*")
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("fault", "note", "listing", "commit"),
+    [
+        ("", "", "allow", "ask"),
+        ("open", "so every command asks: files: could write outside of its folder", "ask", "ask"),
+        ("refuses", "there is no shell: ", "", ""),
+    ],
+)
+def test_the_assistant_of_a_folder(
+    mac: Mac, folder: Path, tmp_path: Path, fault: Fault, note: str, listing: str, commit: str
+) -> None:
+    mac(fault)
+    environ = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    made = make_folder_tools(Project(folder, folder, is_git=True), AssistantTable(), load_config(None), environ)
+    assert [text for text in made.notes if "shell" in text and note in text] != [] or note == ""
+    shells = [tool for tool in made.tools if isinstance(tool, RunShell)]
+    assert len(shells) == (1 if listing else 0)
+    everything = Rule("run_shell", "allow", {"command": "*"})
+    for shell in shells:
+        permissions = Permissions([*made.rules, everything])
+
+        def decide(line: str, spec: ToolSpec = shell.spec, permissions: Permissions = permissions) -> str:
+            cases = [{"command": subject} for subject in read_command(line)]
+            return permissions.decide_cases(spec, cases, TurnOptions()).action
+
+        assert (decide("ls -la"), decide("git commit -m x")) == (listing, commit)
+        assert decide("make") == listing, "allowed by the person's own rule, if the sandbox holds"
+
+
+async def test_files_are_named_by_their_own_path_in_a_command(tmp_path: Path) -> None:
+    (tmp_path / "build.sh").write_text("make")
+    cases = [{"command": subject} for subject in read_command(f"sh {tmp_path}/build.sh")]
+    assert "build.sh" in preview_files(str(tmp_path), cases, str(tmp_path)).base_version
+    assert "build.sh" not in preview_files(str(tmp_path), cases).base_version
