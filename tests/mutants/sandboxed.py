@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant
 LIMITS = "tests/sandbox/test_limits.py::"
 
 QUARANTINE = "tests/sandbox/test_quarantine.py::"
+SEATBELT = "tests/sandbox/test_seatbelt.py::"
+PROFILE = "tests/sandbox/test_seatbelt_profile.py::"
 REPOSITORIES = "tests/tools_files/test_repositories.py::"
 
 OIDC = "tests/access/test_oidc.py::"
@@ -85,10 +87,45 @@ SANDBOXED_MUTANTS = [
     ),
     Mutant(
         "what a command makes that git obeys stays where it is",
-        "sandbox/bubblewrap_runner.py",
+        "sandbox/shell_sandbox.py",
         "created = {*after.unchangeable, *links} - before.unchangeable",
         "created = set[str]()",
         f"{QUARANTINE}test_a_repository_that_a_command_makes_is_not_obeyed_by_git[new]",
+    ),
+    Mutant(
+        "a quote in a path ends the string of the profile",
+        "sandbox/seatbelt_profile.py",
+        """.replace('"', '\\\\"')""",
+        "",
+        f"{PROFILE}test_a_path_is_one_string_whatever_is_in_it",
+    ),
+    Mutant(
+        "a folder above a protected path can be renamed on macOS",
+        "sandbox/seatbelt_profile.py",
+        "sorted({*pinned, *absolute(protected.pinned)})",
+        "sorted(absolute(protected.pinned))",
+        f"{PROFILE}test_a_protected_path_keeps_its_name_and_gets_no_second_one",
+    ),
+    Mutant(
+        "the probe of macOS has no control",
+        "sandbox/seatbelt.py",
+        """hold(guarantee, f"fact {fact}" not in control,""",
+        "hold(guarantee, False,",
+        f"{SEATBELT}test_what_the_probe_could_do_breaks_a_guarantee_and_so_does_a_control_that_could_not",
+    ),
+    Mutant(
+        "a sandbox of macOS that is not shown to work is taken for one that is",
+        "tools/code/shell.py",
+        'if report.backend == "seatbelt" and unproven_guarantees() and approval != "deny":',
+        "if False:",
+        f"{SEATBELT}test_where_the_probe_got_out_every_command_asks",
+    ),
+    Mutant(
+        "what a command of macOS has started is left running",
+        "sandbox/seatbelt.py",
+        "            kill()  # what it has left running\n",
+        "",
+        f"{SEATBELT}test_a_command_ends_with_what_it_started",
     ),
     Mutant(
         "a bare repository is nothing that is kept",

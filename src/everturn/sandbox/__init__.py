@@ -3,10 +3,13 @@
 Each backend is a class behind the port `core.sandbox.Sandbox`, and has a function `check() -> SandboxReport` that
 probes once per process which guarantees hold on this machine: it blocks, for a second at most.
 
+- `shell_sandbox`: what the sandboxes of shells have in common: the folder, its protected paths, runs
 - `bubblewrap`: shell commands in Linux namespaces (bubblewrap)
 - `bubblewrap_runner`: runs one program in bubblewrap, and blocks until it has ended
 - `bubblewrap_args`: the command-line options of bubblewrap, and the limits of a run
 - `bubblewrap_probe`: probes the guarantees of bubblewrap
+- `seatbelt`: shell commands on macOS, under `sandbox-exec`, and the probe of its guarantees
+- `seatbelt_profile`: the profile that says what such a command may do
 - `hostile_probe`: the code that the probe runs inside, which tries to break out
 - `resource_probes`: the code that the probe runs inside, which takes memory and disk
 - `hidden_paths`: finds the paths of a folder that are hidden or read-only, and mounts them so
@@ -25,24 +28,62 @@ probes once per process which guarantees hold on this machine: it blocks, for a 
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from everturn.core.sandbox import GUARANTEES, Guarantee, SandboxReport
 from everturn.errors import ConfigError
 
-OPTIONAL_GUARANTEES: Final[Mapping[str, frozenset[Guarantee]]] = {"bubblewrap": frozenset({"memory"})}
+if TYPE_CHECKING:
+    from everturn.sandbox.shell_sandbox import ShellSandbox
+
+OPTIONAL_GUARANTEES: Final[Mapping[str, frozenset[Guarantee]]] = {
+    "bubblewrap": frozenset({"memory"}),
+    "seatbelt": frozenset({"processes", "memory", "disk", "cpu", "syscalls"}),
+}
 """Backend → guarantees without which its tool is still offered, with a note: few machines delegate a cgroup to a
-process.
+process, and macOS has nothing that could hold these.
 """
+
+
+def check_shell() -> SandboxReport:
+    """The guarantees of the sandbox for shells of this platform; the first call probes them."""
+    if _is_macos():
+        from everturn.sandbox import seatbelt
+
+        return seatbelt.check()
+    from everturn.sandbox import bubblewrap_probe
+
+    return bubblewrap_probe.check()
+
+
+def make_shell_sandbox(folder: str | os.PathLike[str] | None, **options: Any) -> ShellSandbox:
+    """Make the sandbox for shells of this platform; both backends take the same options.
+
+    Raises:
+        ConfigError: the folder cannot be used.
+    """
+    if _is_macos():
+        from everturn.sandbox.seatbelt import Seatbelt
+
+        return Seatbelt(folder, **options)
+    from everturn.sandbox.bubblewrap import Bubblewrap
+
+    return Bubblewrap(folder, **options)
+
+
+def _is_macos() -> bool:
+    return sys.platform == "darwin"
 
 
 def available_sandboxes() -> list[SandboxReport]:
     """The guarantees of each backend on this machine; the first call probes them, which blocks for about a second."""
-    from everturn.sandbox import bubblewrap_probe, monty, quickjs_ng
+    from everturn.sandbox import monty, quickjs_ng
 
-    checks = (bubblewrap_probe.check, monty.check, quickjs_ng.check)
+    checks = (check_shell, monty.check, quickjs_ng.check)
     with ThreadPoolExecutor(len(checks)) as pool:  # each mostly waits for its own subprocesses
         return [future.result() for future in [pool.submit(check) for check in checks]]
 

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from io import FileIO
 from pathlib import Path
@@ -27,20 +26,18 @@ from everturn.sandbox.bubblewrap_args import (
     prlimit_command,
 )
 from everturn.sandbox.disk import DiskWatch
-from everturn.sandbox.git_folder import find_git_intruders, open_git_folder
+from everturn.sandbox.git_folder import open_git_folder
 from everturn.sandbox.hidden_paths import (
-    GIT_CONTROL_FILES,
     HiddenPaths,
     PathPolicy,
     can_mount_descriptors,
     check_mounted,
-    find_hidden_paths,
     open_in_folder,
 )
 from everturn.sandbox.hidden_paths import mount_options as words_for
 from everturn.sandbox.process import ProcessLimits, StopSignal, read_output, read_until
-from everturn.sandbox.quarantine import Quarantined, move_to_quarantine
 from everturn.sandbox.seccomp import shell_filter
+from everturn.sandbox.shell_sandbox import ShellSandbox
 
 UID: Final = 65_533
 """The user of the processes where the server is root, to whom the process limit does not apply."""
@@ -49,7 +46,7 @@ START_TIMEOUT: Final = 10.0  # seconds until a command must have started
 DEFAULTS: Final = ShellLimits()
 
 
-class BubblewrapRunner:
+class BubblewrapRunner(ShellSandbox):
     """Runs programs in bubblewrap. `folder` is mounted at /work, read-only unless it is `writable`.
 
     `read_only` are paths of the host that are mounted in their own places, such as an interpreter outside /usr.
@@ -69,65 +66,20 @@ class BubblewrapRunner:
         limits: ShellLimits = DEFAULTS,
         path_policy: PathPolicy | None = None,
     ) -> None:
-        self.folder = None if folder is None else Path(folder).resolve()
-        if self.folder is not None and (not self.folder.is_dir() or self.folder == Path("/")):
-            raise ConfigError(f"{self.folder} cannot be the folder of a shell; name a folder below /")
-        self._opened = -1
-        if self.folder is not None:  # opened once: a folder that replaces it later is not used
-            self._opened = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            weakref.finalize(self, os.close, self._opened)
-        self.writable = writable
+        super().__init__(folder, writable=writable, path_policy=path_policy)
         self.read_only = tuple(str(Path(path).resolve()) for path in read_only)
         self.limits = limits
         self._identity = _identity(self.folder if writable else None)
-        self._path_policy = None if self.folder is None else path_policy
         if self._path_policy is not None and not can_mount_descriptors():
             raise ConfigError(
                 "this version of bubblewrap cannot hide files of a folder from a shell: install 0.10 or newer "
                 "(with --ro-bind-fd), or protect no files (protect=NOTHING)"
             )
 
-    def find_protected(self) -> HiddenPaths:
-        """The protected paths of the folder, as they are now; it blocks.
-
-        Raises:
-            ToolError: there are too many, or a link is in the way.
-        """
-        if self.folder is None or self._path_policy is None:
-            return HiddenPaths()
-        return find_hidden_paths(self._opened, self._path_policy, writable=self.writable)
-
-    def git_entries(self) -> set[str]:
-        """The entries of the folder's repository that a commit does not write, to find those that a command adds."""
-        return find_git_intruders(self._opened)
-
-    def quarantine(self, before: HiddenPaths, why: str, git_entries: set[str] | None = None) -> Quarantined:
-        """Move newly created protected files to the quarantine, where no program obeys them; it blocks.
-
-        `git_entries` are those before a command that could write the repository; None: it could not.
-
-        Raises:
-            ToolError: the folder cannot be walked.
-        """
-        if self.folder is None or self._path_policy is None or not self.writable:
-            return Quarantined()
-        intruders = find_git_intruders(self._opened) if git_entries is not None else set[str]()
-        links: list[str] = []
-        after = find_hidden_paths(self._opened, self._path_policy, writable=True, links=links)
-        created = {*after.unchangeable, *links} - before.unchangeable
-        whole = created - after.repositories
-        # Of a folder that has become a repository, only what makes it one: the rest may have existed before.
-        parts = {
-            f"{repository}/{name}"
-            for repository in created & after.repositories
-            if repository not in GIT_CONTROL_FILES
-            for name in GIT_CONTROL_FILES
-        }
-        return move_to_quarantine(
-            self._opened,
-            sorted({*whole, *parts, *(created & GIT_CONTROL_FILES), *(intruders - (git_entries or set()))}),
-            why,
-        )
+    @property
+    def mount(self) -> str:
+        """The path of the folder as a command sees it."""
+        return WORK
 
     def run_program(
         self,

@@ -106,6 +106,10 @@ def _is_folder(parent: int, name: str) -> bool:
 
 
 def _open_up(parent: int, name: str) -> None:
+    if not hasattr(os, "O_PATH"):  # macOS, whose kernel changes a mode without following a link
+        if _is_folder(parent, name):
+            os.chmod(name, 0o700, dir_fd=parent, follow_symlinks=False)
+        return
     handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         if stat.S_ISDIR(os.fstat(handle).st_mode):

@@ -71,7 +71,7 @@ def run_checks(environment: Mapping[str, str], on_progress: ProgressCallback | N
         "the configuration": lambda: run_configured_checks(environment),
         "keys": lambda: models.check_keys(environment),
         "sandboxes": check_sandboxes,
-        **{name: lambda name=name: [machine.check_program(name)] for name in machine.PROGRAMS},
+        **{name: lambda name=name: [machine.check_program(name)] for name in machine.needed_programs()},
     }
     results = run_concurrently(checks, on_progress, TIMEOUT)
     return sorted(results, key=lambda check: ORDER.get(check.about.split()[0], len(ORDER)))
@@ -167,11 +167,12 @@ def check_sandbox(report: SandboxReport) -> DoctorCheck:
     if not missing:
         return DoctorCheck("Sandboxes", name, "ok", detail, "", reasons)
     if missing <= OPTIONAL_GUARANTEES.get(report.backend, frozenset()):
-        fix = f"its tool is offered, and says so; {cgroups.HOW}"
+        fix = "its tool is offered, and says so" + (f"; {cgroups.HOW}" if report.backend == "bubblewrap" else "")
         return DoctorCheck("Sandboxes", name, "note", detail, fix, reasons)
-    return DoctorCheck(
-        "Sandboxes", name, "broken", detail, "its tool is not offered; allow_degraded=[…] does without", reasons
-    )
+    fix = "its tool is not offered; allow_degraded=[…] does without"
+    if report.backend == "seatbelt":
+        fix = "in a folder, every command asks; elsewhere its tool is not offered"
+    return DoctorCheck("Sandboxes", name, "broken", detail, fix, reasons)
 
 
 def _defaults() -> LoadedConfig:

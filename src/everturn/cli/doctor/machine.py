@@ -97,6 +97,11 @@ def check_temporary_files() -> DoctorCheck:
         )
 
 
+def needed_programs() -> list[str]:
+    """The programs that this platform needs: on macOS the shell has another sandbox than bubblewrap."""
+    return [name for name in PROGRAMS if name != "bwrap" or sys.platform != "darwin"]
+
+
 def check_program(name: str) -> DoctorCheck:
     """Check whether a program is on the PATH, and starts."""
     purpose, fix = PROGRAMS[name]

@@ -32,6 +32,7 @@ from everturn.running.permissions import READ_ONLY_PROGRAMS
 from everturn.tools.todo_tool import todos
 
 NO_SHELL: Final = "there is no shell: {why}"
+UNPROVEN_SHELL: Final = "the sandbox of the shell is not shown to work here, so every command asks: {why}"
 NO_SNAPSHOTS: Final = "file changes cannot be undone here: {why}"
 NO_SEARCH: Final = "there is no web search (assistant.search): {why}"
 NETWORK: Final = (
@@ -141,17 +142,24 @@ def _add_shell(project: Project, settings: AssistantTable, made: FolderTools) ->
 
     if not settings.shell:
         return
-    if reason := shell.why_shell_unavailable():
+    unproven = shell.unproven_guarantees()
+    if reason := shell.why_shell_unavailable(unproven):
         made.notes.append(NO_SHELL.format(why=reason))
         return
     can_commit = project.is_git and settings.git != "off" and (project.root / ".git").is_dir()
     try:
         tool = shell.run_shell(
-            project.root, writable=True, approval="ask", git=make_git_access(project) if can_commit else None
+            project.root,
+            writable=True,
+            approval="ask",
+            allow_degraded=unproven,
+            git=make_git_access(project) if can_commit else None,
         )
     except EverturnError as error:
         made.notes.append(NO_SHELL.format(why=error))
         return
+    if unproven:
+        made.notes.append(UNPROVEN_SHELL.format(why=shell.why_shell_unavailable()))
     made.tools.append(tool)
     made.rules += shell_rules(tool.spec.name, asks_for_git=can_commit and settings.git == "ask")
 

@@ -7,6 +7,7 @@ provider read the whole conversation again instead of taking it from its cache.
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -92,10 +93,14 @@ class FolderInstructions:
         return render_files([*([] if own is None else [own]), *files])
 
 
+def _shell_path() -> str:
+    return "the same path" if sys.platform == "darwin" else "/work"
+
+
 def describe_environment(project: Project, environ: Mapping[str, str], git: str) -> str:
     """Describe where the assistant works. The date is in the system prompt already."""
     lines = [
-        f"Folder: {project.root} (the root of the file tools; /work in the shell)",
+        f"Folder: {project.root} (the root of the file tools; {_shell_path()} in the shell)",
         f"Platform: {platform.system()} {platform.release()} on {platform.machine()}",
     ]
     if project.current != project.root:

@@ -32,13 +32,15 @@ ABSENT: Final = ""
 _CHANGING: Final = ("cd", "pushd")
 
 
-def preview_files(folder: str, cases: Sequence[SubjectCase]) -> Preview:
+def preview_files(folder: str, cases: Sequence[SubjectCase], mount: str = WORK) -> Preview:
     """The note about the named files for the person, and their hashes as base version; it blocks.
+
+    Commands see the folder at `mount`.
 
     Raises:
         ToolError: the command line names too many files.
     """
-    names = named_paths(cases)
+    names = named_paths(cases, mount)
     if len(names) > MOST_NAMES:
         raise ToolError(f"this line may name {len(names):,} files, which is more than {MOST_NAMES:,}; split it")
     states = {name: _state(folder, name) for name in names}
@@ -55,7 +57,7 @@ def changed_files(folder: str, base_version: str) -> list[str]:
     return [name for name, state in states.items() if _state(folder, name) != state]
 
 
-def named_paths(cases: Sequence[SubjectCase]) -> list[str]:
+def named_paths(cases: Sequence[SubjectCase], mount: str = WORK) -> list[str]:
     """Patterns for all names that a command line may refer to, relative to the folder."""
     paths: dict[str, None] = {}
     bases = [""]
@@ -64,7 +66,7 @@ def named_paths(cases: Sequence[SubjectCase]) -> list[str]:
             bases += [f"{base}{escape_glob(subject.words[1])}/" for base in bases[:4]]
         for name in _names_in(subject):
             for base in bases if not name.startswith("/") else ("",):
-                if (path := _beneath(base + name)) is not None:
+                if (path := _beneath(base + name, mount)) is not None:
                     paths[path] = None
     return list(paths)
 
@@ -79,11 +81,11 @@ def _names_in(subject: Subject) -> Iterator[str]:
             yield "".join(escape_glob(token) if isinstance(token, str) else "*" for token in expansion.tokens)
 
 
-def _beneath(pattern: str) -> str | None:
+def _beneath(pattern: str, mount: str) -> str | None:
     """A path within the folder; None if it is invalid, or outside."""
     if not pattern or len(pattern) > LONGEST or "\n" in pattern:
         return None
-    path = normalize_path(pattern.removeprefix(f"{WORK}/") if pattern.startswith(f"{WORK}/") else pattern)
+    path = normalize_path(pattern.removeprefix(f"{escape_glob(mount)}/"))
     return None if path is None or path == "." or path.startswith(("/", "..")) else path
 
 

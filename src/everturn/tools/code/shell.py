@@ -1,4 +1,4 @@
-"""The tool `run_shell`: runs a command line in a bubblewrap sandbox; each needs approval unless a rule decides."""
+"""The tool `run_shell`: runs a command line in a sandbox; each needs approval unless a rule decides."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from everturn.core.options import Approval
 from everturn.core.parts import Output
 from everturn.core.ports import Preview, ToolContext
 from everturn.core.requests import ToolSpec
-from everturn.core.sandbox import GUARANTEES, Guarantee
+from everturn.core.sandbox import GUARANTEES, Guarantee, SandboxReport
 from everturn.errors import ConfigError, ToolError
-from everturn.sandbox import OPTIONAL_GUARANTEES, bubblewrap_probe, require_guarantees
-from everturn.sandbox.bubblewrap import MAX_CONCURRENT_RUNS, Bubblewrap
+from everturn.sandbox import OPTIONAL_GUARANTEES, check_shell, make_shell_sandbox, require_guarantees
 from everturn.sandbox.bubblewrap_args import ShellLimits
 from everturn.sandbox.bubblewrap_runner import DEFAULTS
 from everturn.sandbox.fair_share import FairShare
 from everturn.sandbox.quarantine import Quarantined
+from everturn.sandbox.shell_sandbox import MAX_CONCURRENT_RUNS, ShellSandbox
 from everturn.tools.code import file_hashes
 from everturn.tools.code.path_policy import make_path_policy
 from everturn.tools.code.report import check_timeouts, render_run_result, run_schema, validate_run_arguments
@@ -37,12 +37,12 @@ NAME = "run_shell"
 SLACK = 15.0  # seconds of a call beyond those of its command: for startup and cleanup
 MAX_LISTED_PATHS = 20  # paths
 MAX_SESSION_COMMANDS = MAX_CONCURRENT_RUNS // 2  # concurrent commands of one session
-REQUIRED_GUARANTEES: tuple[Guarantee, ...] = tuple(
-    guarantee for guarantee in GUARANTEES if guarantee not in OPTIONAL_GUARANTEES["bubblewrap"]
-)
 NO_MEMORY = (
     " The memory of its processes is watched here, but what the kernel keeps for them (sockets, files in /tmp) is not "
     "limited: do not start what holds much of it."
+)
+NO_LIMITS = (
+    " Memory and processes are not limited here: start nothing in the background, and nothing that takes much memory."
 )
 GIT_NOTE = " Exception: a plain `git add`, `git commit` or the like may change the repository, but not its configuration or hooks."
 NO_PARSER = "commands are judged by what they say, for which there is no parser here: pip install 'everturn[shell]'"
@@ -52,7 +52,22 @@ def why_shell_unavailable(allow_degraded: Collection[Guarantee] = ()) -> str:
     """Why the tool is not available here, and what to do about it; "": it is."""
     if importlib.util.find_spec("tree_sitter") is None or importlib.util.find_spec("tree_sitter_bash") is None:
         return NO_PARSER
-    return bubblewrap_probe.check().explain_missing(REQUIRED_GUARANTEES, allow_degraded)
+    report = check_shell()
+    return report.explain_missing(_required(report), allow_degraded)
+
+
+def unproven_guarantees() -> tuple[Guarantee, ...]:
+    """What the sandbox of macOS did not show here although it can run commands; with these as `allow_degraded`, each
+    command asks. () on Linux, where there is no shell without them.
+    """
+    report = check_shell()
+    is_unproven = report.backend == "seatbelt" and not report.absent
+    return tuple(guarantee for guarantee in _required(report) if is_unproven and guarantee not in report.holds)
+
+
+def _required(report: SandboxReport) -> tuple[Guarantee, ...]:
+    optional = OPTIONAL_GUARANTEES.get(report.backend, OPTIONAL_GUARANTEES["bubblewrap"])
+    return tuple(guarantee for guarantee in GUARANTEES if guarantee not in optional)
 
 
 class GitAccess(Struct, frozen=True):
@@ -72,7 +87,7 @@ class RunShell:
     def __init__(
         self,
         spec: ToolSpec,
-        sandbox: Bubblewrap,
+        sandbox: ShellSandbox,
         where: dict[str, Any],
         seconds: float,
         most: float,
@@ -97,7 +112,9 @@ class RunShell:
         """The files that the command line names: a person approves it with their contents."""
         folder = self.sandbox.folder
         return (
-            None if folder is None else await asyncio.to_thread(file_hashes.preview_files, str(folder), context.cases)
+            None
+            if folder is None
+            else await asyncio.to_thread(file_hashes.preview_files, str(folder), context.cases, self.sandbox.mount)
         )
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
@@ -184,7 +201,7 @@ def run_shell(
 
     A command needs approval unless a rule or a grant allows it; `approval="always"` always requires approval.
 
-    `folder` is mounted at /work, read-only unless it is `writable`. A command has `seconds`, or up to `most` if the
+    `folder` is mounted at /work (on macOS it keeps its path), read-only unless it is `writable`. A command has `seconds`, or up to `most` if the
     model asks for more. In the folder, secrets that `protect` names cannot be read, and files that make other programs
     act (.git, bare repositories, settings) cannot be changed; if a command creates such a file, it is moved to
     `.everturn-quarantine` in the folder, and reported. With `git`, commands that it names may stage and commit in the
@@ -199,8 +216,10 @@ def run_shell(
     check_timeouts(name, seconds, most)
     if importlib.util.find_spec("tree_sitter_bash") is None:
         raise ConfigError(f"{name} cannot be offered here: {NO_PARSER}")
-    report = bubblewrap_probe.check()
-    where = require_guarantees(name, report, REQUIRED_GUARANTEES, allow_degraded)
+    report = check_shell()
+    where = require_guarantees(name, report, _required(report), allow_degraded)
+    if report.backend == "seatbelt" and unproven_guarantees() and approval != "deny":
+        approval = "always"
     if "memory" not in report.holds:
         log.warning(
             "%s: the memory of a command is limited per process only, not as a whole: %s",
@@ -208,22 +227,26 @@ def run_shell(
             report.missing.get("memory"),
         )
     path_policy = None if protect == UNPROTECTED else make_path_policy(protect)
-    sandbox = Bubblewrap(folder, writable=writable, read_only=read_only, limits=limits, path_policy=path_policy)
+    sandbox = make_shell_sandbox(folder, writable=writable, read_only=read_only, limits=limits, path_policy=path_policy)
+    is_macos = report.backend == "seatbelt"
+    temporary = "$TMPDIR" if is_macos else "/tmp"
     place = (
-        "The current folder, /work, is empty; everything is gone after the command."
+        f"The current folder, {sandbox.mount or temporary}, is empty; everything is gone after the command."
         if folder is None
-        else f"The current folder, /work, {'can be changed' if writable else 'can only be read'}; /tmp is empty."
+        else f"The current folder, {sandbox.mount}, {'can be changed' if writable else 'can only be read'}; "
+        f"{temporary} is empty."
         + (" Secrets in it cannot be read, and .git and settings cannot be changed." if path_policy else "")
         + (GIT_NOTE if git is not None else "")
     )
     chosen = spec_fields(name, {"approval": approval, "subjects": {"command": "command"}}, ("command", "timeout"))
     spec = ToolSpec(
         name,
-        f"Run a command line in a shell (bash). {place} There is no network, and nothing is left running afterwards."
-        + ("" if "memory" in report.holds else NO_MEMORY),
+        f"Run a command line in a shell (bash). {place} There is no network"
+        + (f".{NO_LIMITS}" if is_macos else ", and nothing is left running afterwards.")
+        + ("" if is_macos or "memory" in report.holds else NO_MEMORY),
         run_schema("command", "The command line.", seconds, most),
         timeout=2 * most + SLACK,  # as long again to wait for a free slot
-        origin="code:bubblewrap",
+        origin=f"code:{report.backend if is_macos else 'bubblewrap'}",
         echoes=True,
         **chosen,
     )
