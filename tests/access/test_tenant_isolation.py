@@ -166,7 +166,8 @@ def test_the_roles_are_those_that_were_agreed() -> None:
             "settings.test_key sharing.open_as_administrator users.invitations users.invite users.remove "
             "users.reset_password users.revoke_invitation users.search_audit users.set_budget users.usage "
             "webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
-            "webhooks.list webhooks.pause webhooks.replay webhooks.resume webhooks.rotate_secret webhooks.send_test"
+            "webhooks.list webhooks.pause webhooks.replay webhooks.resume webhooks.rotate_secret webhooks.send_test "
+            "webhooks.update"
         ),
         "operator": (
             "accounts.put_tenant accounts.tenants admin.retry_server admin.setup admin.trust_server"

@@ -60,7 +60,7 @@ class Apart:
     def __init__(self, here: PostgresBus, there: PostgresBus) -> None:
         self.here, self.there = here, there
         self.close, self.signal = here.close, here.signal
-        self.tail, self.listen = there.tail, there.listen
+        self.tail, self.listen, self.announce, self.hear = there.tail, there.listen, here.announce, there.hear
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
         if isinstance(frames[0], DriverGone):  # for the readers of one process

@@ -225,12 +225,26 @@ class CannotBeNudged(MemoryBus):
             super().publish(turn, frames)
 
 
+class AnnouncesToAll(MemoryBus):
+    def announce(self, topic: str, message: bytes) -> None:
+        for other in list(self.topics):
+            super().announce(other, message)
+
+
+class HearsForEver(MemoryBus):
+    def hear(self, topic: str, on_message: Callable[[bytes], None]) -> Callable[[], None]:
+        super().hear(topic, on_message)
+        return lambda: None
+
+
 BUSES: dict[type[MemoryBus], str] = {
     CannotBeNudged: "test_a_reader_that_is_nudged_is_given_an_empty_batch_behind_what_came_before",
     ForgetsTheStep: "test_a_reader_that_comes_late_is_shown_the_step_that_is_under_way",
     MixesTurns: "test_turns_do_not_mix",
     NeverEnds: "test_when_a_turn_is_closed_its_readers_are_shown_the_rest_and_then_end",
     RingsOnlyOnce: "test_a_signal_between_two_waits_is_not_lost",
+    AnnouncesToAll: "test_an_announcement_reaches_all_who_hear_its_topic_and_nobody_else",
+    HearsForEver: "test_announcements_come_in_order_until_they_are_not_heard_any_more",
     HearsOnlyWhileWaiting: "test_a_signal_between_two_waits_is_not_lost",
 }
 

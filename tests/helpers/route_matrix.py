@@ -146,6 +146,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "put_mcp": {"url": "https://mcp.example.com/mcp"},
         "trust_mcp": {"hash": "h"},
         "create_webhook": {"url": "https://example.com/hook"},
+        "update_webhook": {"description": "x"},
         "put_hook": {"scheme": "standard", "text": "x"},
         "plan_schedule": {"cron": "0 9 * * *"},
         "share": {"user": "viewer"},

@@ -17,7 +17,7 @@ from everturn.app import App
 from everturn.core.accounts import ROLES, Accounts, Principal, Role, Tenant, User
 from everturn.core.options import ClientTool, TurnOptions
 from everturn.core.parts import TextPart
-from everturn.core.ports import Clock
+from everturn.core.ports import Bus, Clock
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
 from everturn.core.sharing import Share, role_subject
@@ -106,12 +106,13 @@ async def a_house(
     limits: TenantLimits | None = None,
     agents: Sequence[AgentSpec] = AGENTS,
     rules: Sequence[Rule] = (),
+    bus: Bus | None = None,
 ) -> AsyncGenerator[ServerContext]:
     """A house that is lived in, until the end."""
     store = store or MemoryStore()
     kept: Store = store
     tools = [look, pay, peek, whois, quiz, SubagentTool("clerk", "Pays.", tools=["pay"])]
-    app = App(model(), tools=tools, store=kept, clock=clock, rules=rules)
+    app = App(model(), tools=tools, store=kept, clock=clock, rules=rules, bus=bus)
     app.add_model(model("other"))
     house = ServerContext(app, store.accounts, Agents(agents, default_limits=limits or TenantLimits(requests=0)))
     await settle(house.accounts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,33 @@ def test_every_section_is_drawn_without_a_finding(rig: Rig, visit: Visit, name: 
         expect(page.locator(".admin .section > *").first).to_be_visible()
         expect(page.locator(".admin .spinner")).to_have_count(0)
         look(page, f"admin-{section}-{name}")
+
+
+def test_on_a_phone_a_select_has_the_sections_and_works_with_the_keyboard(visit: Visit) -> None:
+    narrow: dict[str, Any] = {**PHONE, "viewport": {"width": 375, "height": 812}}
+    page = visit(**narrow).open(path="#/admin/users").page
+    sections = page.get_by_role("combobox", name="Section")
+    expect(page.locator(".section-list")).to_be_hidden()
+    expect(sections).to_have_value("users")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    sections.focus()
+    page.keyboard.type("Aud")
+    expect(page).to_have_url(re.compile("#/admin/audit$"))
+    expect(page.get_by_role("region", name="Audit log")).to_be_visible()
+    expect(sections).to_be_focused()
+    look(page, "admin-select-375")
+    page.go_back()
+    expect(sections).to_have_value("apiKeys")  # after the first letter
+    page.set_viewport_size({"width": 1280, "height": 800})
+    expect(sections).to_be_hidden()
+    links = page.get_by_role("navigation", name="Sections of the administration").get_by_role("link")
+    expect(links).to_have_count(13)
+    links.first.focus()
+    page.keyboard.press("Tab")
+    expect(links.nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Invitations", exact=True)).to_be_visible()
+    look(page, "admin-list-1280")
 
 
 def test_a_member_has_no_administration(visit: Visit) -> None:

@@ -209,6 +209,21 @@ def test_an_endpoint_is_added_tested_paused_and_a_dead_letter_is_replayed(
     expected = sign_payload(secret, headers["webhook-id"], int(headers["webhook-timestamp"]), body)
     assert expected in headers["webhook-signature"].split()
 
+    card.get_by_role("button", name="Edit").click()
+    form = page.get_by_role("form", name=f"Edit: {url}")
+    form.get_by_label(re.compile("^URL")).fill("http://10.0.0.1/internal")
+    form.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert").filter(has_text="10.0.0.1").first).to_be_visible()
+    form.get_by_label(re.compile("^URL")).fill(url)
+    form.get_by_label("Description").fill("for the ledger")
+    form.get_by_label("Paused").check()
+    look(page, "webhooks-edit")
+    form.get_by_role("button", name="Save").click()
+    expect(card.get_by_text("for the ledger")).to_be_visible()
+    expect(card.get_by_text("Paused")).to_be_visible()
+    card.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)  # no new secret
+
     card.get_by_text("Deliveries", exact=True).click()
     rig.say("hello")
     rows = card.get_by_role("list", name="Deliveries").get_by_role("listitem")

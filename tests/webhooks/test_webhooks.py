@@ -340,6 +340,60 @@ async def test_a_paused_webhook_is_told_nothing_until_it_is_resumed(
     assert await app.webhooks.deliveries(webhook.id, "dead") == []
 
 
+async def test_a_webhook_is_changed_with_the_checks_of_its_creation_and_keeps_its_secret(
+    make: Callable[..., App], receiver: Receiver
+) -> None:
+    app = make()
+    webhook, secret = await app.webhooks.create(receiver.url, ["turn.failed"], description="first")
+    changed = await app.webhooks.update(webhook.id, events=["turn.completed"], description="second")
+    assert (changed.url, changed.events, changed.description) == (receiver.url, ("turn.completed",), "second")
+    await (await app.chat("s").send("x"))
+    await sent(app)
+    verified(secret, receiver.got[0], app.clock.now())
+    assert await app.webhooks.secret(webhook.id) == secret
+    for wrong in (
+        {"url": "http://127.0.0.1:1/hook"},
+        {"url": "https://10.0.0.1/hook"},
+        {"url": "ftp://example.com/"},
+        {"url": "https://example.com/" + "x" * 2000},
+        {"events": []},
+        {"events": ["turn.exploded"]},
+        {"description": "x" * 501},
+    ):
+        with pytest.raises(ConfigError):
+            await app.webhooks.update(webhook.id, **wrong)
+    assert await app.webhooks.get(webhook.id) == changed, "nothing of a refused change is stored"
+    with pytest.raises(UnknownWebhook):
+        await app.webhooks.update("webhook_x", description="x")
+    with pytest.raises(UnknownWebhook):
+        await app.webhooks.update(webhook.id, description="x", tenant="another")
+    assert (await app.webhooks.update(webhook.id, is_paused=True)).is_paused
+    await (await app.chat("not told").send("x"))
+    await sent(app)
+    assert len(receiver.got) == 1
+    assert not (await app.webhooks.update(webhook.id, is_paused=False)).is_paused
+
+
+async def test_a_new_url_enables_a_disabled_webhook_and_gets_what_is_pending(
+    make: Callable[..., App], receiver: Receiver
+) -> None:
+    app = make()
+    webhook, _ = await app.webhooks.create(receiver.url + "?old", ["turn.completed"])
+    receiver.answers = [500]
+    await (await app.chat("waits").send("x"))
+    await sent(app)
+    await app.webhooks.update(webhook.id, url=receiver.url)
+    clock_of(app).advance(60)
+    await sent(app)
+    assert len(receiver.got) == 2
+    receiver.answers = [410]
+    await (await app.chat("gone").send("x"))
+    await sent(app)
+    assert (await app.webhooks.get(webhook.id)).disabled
+    assert (await app.webhooks.update(webhook.id, description="x")).disabled, "another text does not enable it"
+    assert not (await app.webhooks.update(webhook.id, url=receiver.url + "?new")).disabled
+
+
 async def test_a_test_event_is_signed_sent_once_and_stored_nowhere(
     make: Callable[..., App], receiver: Receiver
 ) -> None:

@@ -52,6 +52,21 @@ class WebhookAccess:
         return webhook_view(await self._get(webhook))
 
     @needs("owner")
+    async def update(self, webhook: str, request: api.PatchWebhook) -> api.WebhookView:
+        """Change its URL, events or description, or pause it. The secret stays."""
+        await self._changeable(webhook)
+        changed = await self._webhooks.update(
+            webhook,
+            url=request.url,
+            events=request.events,
+            description=request.description,
+            is_paused=request.is_paused,
+            tenant=self._tenant,
+        )
+        await self.scope.audit_action("webhook.update", webhook, url=changed.url)
+        return webhook_view(changed)
+
+    @needs("owner")
     async def rotate_secret(self, webhook: str) -> api.WebhookWithSecret:
         """Make a new secret; for a day deliveries are signed with both."""
         await self._get(webhook)

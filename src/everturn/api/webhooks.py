@@ -20,6 +20,15 @@ class NewWebhook(Body, frozen=True, kw_only=True):
     description: Annotated[str, Meta(max_length=500)] = ""
 
 
+class PatchWebhook(Body, frozen=True, kw_only=True):
+    """What of a webhook is changed; what is left out stays, and so does its secret."""
+
+    url: Annotated[str, Meta(min_length=1, max_length=2000)] | None = None
+    events: Annotated[list[WebhookEvent], Meta(min_length=1)] | None = None
+    description: Annotated[str, Meta(max_length=500)] | None = None
+    is_paused: bool | None = None
+
+
 class ReplayDeliveries(Body, frozen=True, kw_only=True):
     """Which deliveries are sent again: all dead ones, or that of one event."""
 

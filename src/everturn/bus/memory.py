@@ -7,9 +7,12 @@ step so far. A slow reader misses nothing either: frames that were dropped are i
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 
 from everturn.core.deltas import Delta, DriverGone, Frame, LogAdvanced, merge_frames
+
+log = logging.getLogger(__name__)
 
 MERGE_AFTER = 512  # deltas kept one by one; older ones are merged, or a long answer would be kept in tiny pieces
 
@@ -136,6 +139,7 @@ class MemoryBus:
     def __init__(self) -> None:
         self.channels: dict[str, _Channel] = {}
         self.listeners: dict[str, list[_MemoryListener]] = {}
+        self.topics: dict[str, list[Callable[[bytes], None]]] = {}
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
         """Publish frames of a turn to its readers."""
@@ -170,3 +174,24 @@ class MemoryBus:
         listener = _MemoryListener(self, session)
         self.listeners.setdefault(session, []).append(listener)
         return listener
+
+    def announce(self, topic: str, message: bytes) -> None:
+        """Call the functions that hear a topic."""
+        for on_message in tuple(self.topics.get(topic, ())):
+            try:
+                on_message(message)
+            except Exception:  # the announcer has nothing to do with it
+                log.exception("an announcement could not be processed")
+
+    def hear(self, topic: str, on_message: Callable[[bytes], None]) -> Callable[[], None]:
+        """Call a function with every announcement of a topic, until the returned function is called."""
+        heard = self.topics.setdefault(topic, [])
+        heard.append(on_message)
+
+        def stop() -> None:
+            if on_message in heard:
+                heard.remove(on_message)
+            if not heard and self.topics.get(topic) is heard:
+                del self.topics[topic]
+
+        return stop

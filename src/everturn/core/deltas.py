@@ -72,20 +72,7 @@ class DriverGone(Struct, frozen=True, gc=False, tag=True):
     text: str
 
 
-class Viewing(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """A user looks at a session, or at a gate of it, in a tab; never stored. See `core.presence`."""
-
-    tenant: str
-    session: str
-    user: str
-    name: str
-    tab: str
-    gate: str = ""
-    kind: str = ""  # "administrator": opened as such; "outside": an approver who sees the gate alone
-    has_left: bool = False
-
-
-Frame = TextDelta | ReasoningDelta | CallDelta | CallProgress | LogAdvanced | DriverGone | Viewing
+Frame = TextDelta | ReasoningDelta | CallDelta | CallProgress | LogAdvanced | DriverGone
 TurnItem = Event | Delta | CallProgress
 """What a reader of a turn shows: log events, and deltas between them."""
 

@@ -7,7 +7,7 @@ reference.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from everturn.core.chunks import Chunk
 from everturn.core.deltas import Frame
@@ -103,6 +103,9 @@ class LiveTail(Protocol):
         ...
 
 
+ANNOUNCEMENT_LIMIT: Final = 4096  # bytes of an announcement
+
+
 class Bus(Protocol):
     """Publishes live frames and session signals. It may lose frames: every reader can recover them from the log."""
 
@@ -124,6 +127,14 @@ class Bus(Protocol):
 
     def listen(self, session: str) -> SignalListener:
         """Subscribe to the signals of a session."""
+        ...
+
+    def announce(self, topic: str, message: bytes) -> None:
+        """Send a short message (UTF-8, at most `ANNOUNCEMENT_LIMIT` bytes) to those who hear a topic now; nothing is kept for later."""
+        ...
+
+    def hear(self, topic: str, on_message: Callable[[bytes], None]) -> Callable[[], None]:
+        """Call a function with every announcement of a topic, its own process's among them; what is returned stops that."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""`app.webhooks`: creates, lists, rotates and deletes webhooks, and replays their deliveries."""
+"""`app.webhooks`: creates, lists, changes, rotates and deletes webhooks, and replays their deliveries."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ class Webhooks:
             ConfigError: the egress policy refuses the URL, or there is no such event.
         """
         events = check_events(events, or_all=False)
-        if len(url) > MAX_URL or len(description) > MAX_DESCRIPTION:
-            raise ConfigError(f"a url has at most {MAX_URL:,} characters, a description {MAX_DESCRIPTION}")
-        self.sender.check(url)
+        self._check(url, description)
         await self._app.start()
         webhook = Webhook(
             id=f"webhook_{secrets.token_hex(8)}",
@@ -93,6 +91,45 @@ class Webhooks:
         webhook = rotated(await self.get(id, tenant=tenant), self._app.clock.now())
         await self._app.store.webhooks.put(webhook)
         return CreatedWebhook(webhook, await self.sender.secret_of(webhook))
+
+    async def update(
+        self,
+        id: str,
+        *,
+        url: str | None = None,
+        events: Iterable[WebhookEvent] | None = None,
+        description: str | None = None,
+        is_paused: bool | None = None,
+        tenant: str = LOCAL,
+    ) -> Webhook:
+        """Change what is given; its secret and its deliveries stay, and what is pending goes to the new URL.
+
+        A new URL enables a disabled webhook again, as `is_paused=False` does.
+
+        Raises:
+            ConfigError: the egress policy refuses the URL, or there is no such event.
+            UnknownWebhook: there is none.
+        """
+        before = await self.get(id, tenant=tenant)
+        webhook = replace(
+            before,
+            url=before.url if url is None else url,
+            events=before.events if events is None else check_events(events, or_all=False),
+            description=before.description if description is None else description,
+            is_paused=before.is_paused if is_paused is None else is_paused,
+        )
+        self._check(webhook.url, webhook.description)
+        if webhook.url != before.url or is_paused is False:
+            webhook = replace(webhook, disabled="")
+        if webhook != before:
+            await self._app.store.webhooks.put(webhook)
+            self.sender.notify()
+        return webhook
+
+    def _check(self, url: str, description: str) -> None:
+        if len(url) > MAX_URL or len(description) > MAX_DESCRIPTION:
+            raise ConfigError(f"a url has at most {MAX_URL:,} characters, a description {MAX_DESCRIPTION}")
+        self.sender.check(url)
 
     async def pause(self, id: str, *, tenant: str = LOCAL) -> Webhook:
         """Send nothing until `resume`. What happens meanwhile is not told; what is pending becomes a dead letter."""

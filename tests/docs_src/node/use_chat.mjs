@@ -38,7 +38,7 @@ const until = async (is) => {
 };
 await until(() => latest.status === "ready");
 latest.sendMessage({ text: "Note that lunch is at noon" });
-await until(() => latest.status === "ready" && texts().join().includes("than that."));
+await until(() => latest.status === "ready" && texts().join().includes("what a tool returns."));
 latest.sendMessage({ text: "Hello" });
 await until(() => latest.status === "ready" && texts().length === 4 && texts()[3].includes("approval first."));
 process.stdout.write(JSON.stringify({ texts: texts(), asked: asked.size }));

@@ -1667,6 +1667,14 @@ export interface PatchSession {
   readonly parameters?: SessionParameters | null;
 }
 
+/** What of a webhook is changed; what is left out stays, and so does its secret. */
+export interface PatchWebhook {
+  readonly url?: string | null;
+  readonly events?: readonly ("gate.opened" | "gate.resolved" | "turn.cancelled" | "turn.completed" | "turn.failed")[] | null;
+  readonly description?: string | null;
+  readonly is_paused?: boolean | null;
+}
+
 /** The users of the tenant, by id. */
 export interface PeopleList {
   readonly people: readonly (PersonView)[];

@@ -11,7 +11,7 @@ from typing import Final
 from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
-from everturn.core.deltas import Viewing
+from everturn.core.presence import Viewing
 from everturn.core.sharing import level_of
 from everturn.errors import UnknownSession
 

@@ -6,6 +6,7 @@ Nothing here is needed for a turn to be correct: every reader can make up for mi
 - `connection`: a connection that is re-established for ever, with TLS
 - `subscriptions`: the turns that readers on this node follow
 - `signals`: the sessions that drivers on this node listen to
+- `announcements`: the topics that are heard on this node
 - `backlog`: the step so far, from a JetStream stream
 """
 

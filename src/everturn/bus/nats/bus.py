@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nats.aio.client import Client
 
 from everturn.bus.memory import MemoryBus
+from everturn.bus.nats.announcements import AnnouncementSubscriptions
 from everturn.bus.nats.backlog import BacklogStream
 from everturn.bus.nats.connection import BusTasks, NatsConnection, subscribe
 from everturn.bus.nats.signals import SignalSubscriptions
@@ -46,6 +47,7 @@ class NatsBus:
         self._publisher = FramePublisher(
             self._connection, self._local, prefix, stream.max_age, self._subscriptions.inlets
         )
+        self._announcements = AnnouncementSubscriptions(self._connection, self._local, self._tasks, prefix)
         self._signals = SignalSubscriptions(self._connection, self._local, self._tasks, prefix)
 
     @property
@@ -109,10 +111,21 @@ class NatsBus:
         """Listen to the signals of a session."""
         return self._signals.listen(session)
 
+    def announce(self, topic: str, message: bytes) -> None:
+        """Send a message to all nodes that hear a topic."""
+        self._local.announce(topic, message)
+        self._publisher.announce(topic, message)
+
+    def hear(self, topic: str, on_message: Callable[[bytes], None]) -> Callable[[], None]:
+        """Call a function with every announcement of a topic, until the returned function is called."""
+        return self._announcements.hear(topic, on_message)
+
     async def flush(self) -> None:
         """Wait until the server has everything that was published, and all subscriptions of this node."""
         while self._connection.nc is not None:
-            if not self._publisher.flush_now() and self._subscriptions.is_idle and self._signals.is_idle:
+            if not self._publisher.flush_now() and all(
+                part.is_idle for part in (self._subscriptions, self._signals, self._announcements)
+            ):
                 await self._connection.nc.flush(timeout=2)
                 return
             await asyncio.sleep(0.001)
@@ -133,6 +146,7 @@ class NatsBus:
 
     async def _up(self, nc: Client) -> None:
         await self._signals.resubscribe(nc)
+        await self._announcements.resubscribe(nc)
         await subscribe(
             nc, resend_subject(self._prefix), lambda data: self._publisher.resend(data.decode("utf-8", "replace"))
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from everturn.bus.postgres.node import PostgresNode
 from everturn.bus.remote.tail import RemoteTail
@@ -67,6 +67,15 @@ class PostgresBus:
     def listen(self, session: str) -> SignalListener:
         """Listen to the signals of a session."""
         return self._node.local.listen(session)
+
+    def announce(self, topic: str, message: bytes) -> None:
+        """Send a message to all processes that hear a topic."""
+        self._node.local.announce(topic, message)
+        self._node.publisher.announce(topic, message)
+
+    def hear(self, topic: str, on_message: Callable[[bytes], None]) -> Callable[[], None]:
+        """Call a function with every announcement of a topic, until the returned function is called."""
+        return self._node.hear(topic, on_message)
 
     async def flush(self) -> None:
         """Wait until the server has everything that was published, and knows what this process hears."""

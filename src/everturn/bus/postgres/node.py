@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any
 
 from everturn.bus.memory import MemoryBus
 from everturn.bus.postgres.sender import PREFIX, NotificationSender
-from everturn.bus.remote.codec import age_of, resend_subject, subject_token, unpack
+from everturn.bus.remote.codec import age_of, announcement_subject, resend_subject, subject_token, unpack
 from everturn.bus.remote.inbound import InboundFrames, InboundTurn
 from everturn.bus.remote.publisher import FramePublisher
 from everturn.core.deltas import Delta, DriverGone
@@ -172,6 +172,22 @@ class PostgresNode:
             inbound.waiting = None
         self._inbound.take(inbound, message)
 
+    # Announcements ----------------------------------------------------------------------------------------------------
+
+    def hear(self, topic: str, on_message: Callable[[bytes], None]) -> Callable[[], None]:
+        """Hear the announcements of a topic; the first one has this process listen to those of all topics."""
+        if self.sender.announcements not in self._listening:
+            listening = self._link.listen(self.sender.announcements, self._hear_announcement)
+            self._listening[self.sender.announcements] = self._start(listening)
+        return self.local.hear(topic, on_message)
+
+    def _hear_announcement(self, payload: str) -> None:
+        node, subject, data = (*payload.split(" ", 2), "", "")[:3]
+        if node == self.sender.node:
+            return
+        for topic in [topic for topic in self.local.topics if announcement_subject(PREFIX, topic) == subject]:
+            self.local.announce(topic, data.encode())
+
     # Drivers ----------------------------------------------------------------------------------------------------------
 
     def _hear_signal(self, payload: str) -> None:
@@ -198,6 +214,7 @@ class PostgresNode:
             self.publisher.flush_now()
             or self._requests
             or any(inbound.nc is None for inbound in self._inbound.inlets.values())
+            or not all(listening.done() for listening in self._listening.values())
         ):
             await asyncio.sleep(0.002)
         await self.ping()

@@ -1,7 +1,8 @@
 """Sender: messages as notifications, one statement for all messages of a moment.
 
 The payload is the sender's id, the subject and the message. Frames of a turn go to one of a few channels, by a hash, so
-that a process hears those that it may want. Signals and requests are small and rare, and have one channel.
+that a process hears those that it may want. Signals and requests are small and rare, and have one channel; announcements have
+another, which a process hears when something in it wants them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class NotificationSender:
     def __init__(self, link: PostgresLink) -> None:
         self._link = link
         self.node = secrets.token_hex(6)
-        self.signals = link.channel("signals")
+        self.signals, self.announcements = link.channel("signals"), link.channel("announcements")
         self._has_logged = False
 
     @property
@@ -37,6 +38,8 @@ class NotificationSender:
 
     def channel_of(self, subject: str) -> str:
         """The channel of a subject."""
+        if subject.startswith(f"{PREFIX}.a."):
+            return self.announcements
         if not subject.startswith(f"{PREFIX}.d."):
             return self.signals
         return self._link.channel(f"frames{zlib.crc32(subject.encode()) % FRAME_CHANNELS}")

@@ -24,10 +24,8 @@ from everturn.core.deltas import (
     LogAdvanced,
     ReasoningDelta,
     TextDelta,
-    Viewing,
     merge_frames,
 )
-from everturn.core.presence import is_plausible, presence_channel
 from everturn.errors import UnreadableLog
 
 READ_LOG: Final = LogAdvanced(2**63 - 1)
@@ -56,6 +54,11 @@ def resend_subject(prefix: str) -> str:
     return f"{prefix}.r"
 
 
+def announcement_subject(prefix: str, topic: str) -> str:
+    """The subject of the announcements of a topic."""
+    return f"{prefix}.a.{subject_token(topic)}"
+
+
 def merge_for_send(frames: Sequence[Frame]) -> list[Frame]:
     """Merge frames before they leave a process: adjacent deltas become one, and progress reports keep their place."""
     if (single := _merge_contiguous(frames)) is not None:
@@ -63,7 +66,7 @@ def merge_for_send(frames: Sequence[Frame]) -> list[Frame]:
     merged: list[Frame] = []
     start = 0
     for at, frame in enumerate(frames):
-        if type(frame) is CallProgress or type(frame) is Viewing:
+        if type(frame) is CallProgress:
             merged += merge_frames(frames[start:at])
             merged.append(frame)
             start = at + 1
@@ -148,8 +151,6 @@ def _is_sound(frame: Frame, turn: str) -> bool:
         )
     if isinstance(frame, LogAdvanced):
         return 0 <= frame.seq <= READ_LOG.seq
-    if isinstance(frame, Viewing):
-        return turn == presence_channel(frame.tenant) and is_plausible(frame)
     return isinstance(frame, CallProgress) and frame.turn == turn
 
 
@@ -175,7 +176,7 @@ class DuplicateFilter:
                     new_frames.append(frame)
                     if frame != READ_LOG:
                         self._moved = frame.seq
-            elif isinstance(frame, CallProgress | Viewing):
+            elif isinstance(frame, CallProgress):
                 new_frames.append(frame)
         return new_frames
 

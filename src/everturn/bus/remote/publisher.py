@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import Container, Sequence
 from itertools import count
 from typing import Protocol
 
 from everturn.bus.memory import MemoryBus
-from everturn.bus.remote.codec import CLOSE_MESSAGE, READ_LOG, merge_for_send, pack, subject_token
+from everturn.bus.remote.codec import CLOSE_MESSAGE, READ_LOG, announcement_subject, merge_for_send, pack, subject_token
 from everturn.core.deltas import Delta, DriverGone, Frame, LogAdvanced
 
 FLUSH = 0.05  # seconds over which the frames of a turn are merged into one message
@@ -24,6 +25,7 @@ CLOSED_FOR = 30.0  # seconds for which a closing is repeated: longer than a dead
 BATCH_MESSAGES = 256  # messages written as one
 UNMERGED_FRAMES = 4096  # unmerged frames that wait; with a slower sender they are merged
 TEXT_LIMIT = 2**20  # characters of a turn that wait for a slow server; more are left to the log
+ANNOUNCEMENTS = 1000  # that wait for a slow server; older ones are dropped
 SIGNALS = 10_000  # sessions whose signals wait for a connection
 OUTBOUND_TURNS = 20_000  # turns that are remembered while there is no connection
 
@@ -106,6 +108,7 @@ class FramePublisher:
         self._closed: dict[str, float] = {}  # turn -> when it was closed
         self._ready: list[OutboundTurn] = []  # to be sent now
         self._next_tick: list[OutboundTurn] = []  # to be sent at the next tick
+        self._announcements: deque[tuple[str, bytes]] = deque(maxlen=ANNOUNCEMENTS)
         self._signals: dict[str, bytes] = {}
         self._repeats: dict[str, bytes] = {}
         self._numbers, self._node = count(1), secrets.token_hex(6).encode()
@@ -173,6 +176,12 @@ class FramePublisher:
             self._signals[session] = b"%b%d" % (self._node, next(self._numbers))
             self._wake.set()
 
+    def announce(self, topic: str, message: bytes) -> None:
+        """Send an announcement, as soon as possible; without a connection it is dropped."""
+        if not self.is_closed:
+            self._announcements.append((announcement_subject(self._prefix, topic), message))
+            self._wake.set()
+
     def resend(self, turn: str) -> None:
         """Send the step so far again, for a late reader on another node whose backlog is incomplete.
 
@@ -201,7 +210,7 @@ class FramePublisher:
     def flush_now(self) -> bool:
         """Send at once what would wait a moment. Returns whether anything is still unsent."""
         self._tick()
-        return bool(self._ready or self._signals or self._is_sending)
+        return bool(self._ready or self._signals or self._announcements or self._is_sending)
 
     def drop_idle(self, now: float) -> None:
         """Forget idle turns, whose driver may have died."""
@@ -227,11 +236,14 @@ class FramePublisher:
             await self._wake.wait()
             self._wake.clear()
             ready, self._ready = self._ready, []
+            announcements = list(self._announcements)
+            self._announcements.clear()
             limit, self._is_sending = self._sender.message_limit, True
             try:
                 messages = [message for outbound in ready for message in self._messages(limit, outbound)]
                 if limit is not None:
                     messages += self._take_signals()
+                    messages += [(subject, data) for subject, data in announcements if len(data) <= limit]
                     for at in range(0, len(messages), BATCH_MESSAGES):
                         await self._sender.send(messages[at : at + BATCH_MESSAGES])
             except Exception as error:  # whatever the client may raise; the connection is re-established

@@ -44,6 +44,16 @@ ROUTES: Final[list[Route]] = [
         answer=api.WebhookView,
     ),
     route_for(
+        "PATCH",
+        WEBHOOK,
+        WebhookAccess.update,
+        "Change the URL, events or description of a webhook, or pause it; its secret stays.",
+        lambda a: a.access.webhooks.update(a.ids["webhook"], a.body),
+        name="update_webhook",
+        body=api.PatchWebhook,
+        answer=api.WebhookView,
+    ),
+    route_for(
         "DELETE",
         WEBHOOK,
         WebhookAccess.delete,

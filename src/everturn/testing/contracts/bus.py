@@ -1,15 +1,15 @@
-"""Bus contract: live frames to every reader of a turn, and signals to the driver of a session."""
+"""Bus contract: live frames to every reader of a turn, signals to the driver of a session, announcements to a topic."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from everturn.core.deltas import DriverGone, Frame, LogAdvanced, TextDelta
-from everturn.core.ports import Bus, LiveTail
+from everturn.core.ports import ANNOUNCEMENT_LIMIT, Bus, LiveTail
 
 
 def delta(text: str, offset: int = 0, turn: str = "t", seq: int = 1) -> TextDelta:
@@ -266,3 +266,62 @@ class BusContract:
         ear.close()
 
         bus.signal("s")
+
+    # Announcements ------------------------------------------------------------------------------------------------
+
+    async def test_an_announcement_reaches_all_who_hear_its_topic_and_nobody_else(self) -> None:
+        bus = await self.make()
+        heard: list[tuple[str, bytes]] = []
+        done = asyncio.Event()
+
+        def hear(name: str) -> Callable[[bytes], None]:
+            def on_message(message: bytes) -> None:
+                heard.append((name, message))
+                if len(heard) >= 3:
+                    done.set()
+
+            return on_message
+
+        bus.announce("a topic/ä", b"too early")
+        await self.settle()
+        stops = [bus.hear("a topic/ä", hear("first")), bus.hear("a topic/ä", hear("second")), bus.hear("b", hear("b"))]
+        await self.settle()
+
+        long = "ä".encode() * (ANNOUNCEMENT_LIMIT // 2)
+        bus.announce("c", b"not heard")
+        bus.announce("a topic/ä", long)
+        bus.announce("b", b"x")
+        async with asyncio.timeout(self.timeout):
+            await done.wait()
+        await self.settle()
+
+        assert sorted(heard) == [("b", b"x"), ("first", long), ("second", long)]
+        for stop in stops:
+            stop()
+
+    async def test_announcements_come_in_order_until_they_are_not_heard_any_more(self) -> None:
+        bus = await self.make()
+        heard: list[bytes] = []
+        others: list[bytes] = []
+        done = asyncio.Event()
+
+        def on_message(message: bytes) -> None:
+            others.append(message)
+            if message == b"last":
+                done.set()
+
+        stop, stop_other = bus.hear("t", heard.append), bus.hear("t", on_message)
+        await self.settle()
+        numbers = [b"%d" % number for number in range(20)]
+        for number in numbers:
+            bus.announce("t", number)
+        await self.settle()
+        stop()
+        stop()
+        bus.announce("t", b"last")
+        async with asyncio.timeout(self.timeout):
+            await done.wait()
+
+        assert others == [*numbers, b"last"]
+        assert heard == numbers
+        stop_other()

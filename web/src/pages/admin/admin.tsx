@@ -1,10 +1,10 @@
-/** Administration: its sections as tabs. A section is a line in SECTIONS and a text of its name. */
+/** Administration: its sections in groups, as a list beside them, or as a select on a small screen. A section is a line in SECTIONS, a name in GROUPS and a text. */
 import type { ComponentChildren, ComponentType } from "preact";
 import { hasRole } from "../../app/app";
 import { lazy } from "../../app/lazy";
-import { hrefFor } from "../../app/route";
+import { hrefFor, navigate } from "../../app/route";
 import type { Fetched } from "../api";
-import { Button, CopyButton, Dialog, ErrorLine, Spinner } from "../../ui/components";
+import { Button, CopyButton, Dialog, ErrorLine, Field, Spinner } from "../../ui/components";
 import "./admin.css";
 import { useTexts } from "../../locales/admin.gen";
 
@@ -26,6 +26,15 @@ const SECTIONS = {
 type Section = keyof typeof SECTIONS;
 const NAMES = Object.keys(SECTIONS) as Section[];
 
+const GROUPS = {
+  people: ["users", "invitations"],
+  access: ["apiKeys", "rules"],
+  tools: ["models", "agents", "mcp"],
+  automation: ["schedules", "webhooks", "hooks"],
+  operations: ["usage", "audit", "quarantine"],
+} satisfies Record<string, readonly Section[]>;
+type Group = keyof typeof GROUPS;
+
 export function Admin({ section }: { section: string }) {
   const t = useTexts();
   const current = NAMES.find((name) => name === section) ?? "users";
@@ -35,15 +44,51 @@ export function Admin({ section }: { section: string }) {
       <div class="inner">
         <h1>{t.title}</h1>
         {!hasRole("owner") ? <p class="card">{t.forbidden}</p> : (
-          <>
-            <nav class="tabs" aria-label={t.sections}>
-              {NAMES.map((name) => <a key={name} href={hrefFor({ page: "admin", section: name })} aria-current={name === current ? "page" : undefined}>{t[name]}</a>)}
-            </nav>
+          <div class="grouped">
+            <SectionList current={current} />
+            <SectionSelect current={current} />
             <section class="section" aria-label={t[current]}><Shown key={current} /></section>
-          </>
+          </div>
         )}
       </div>
     </div>
+  );
+}
+
+function useGroups(): [Group, string, readonly Section[]][] {
+  const t = useTexts();
+  const texts: Record<Group, string> = { people: t.people, access: t.access, tools: t.tools, automation: t.automation, operations: t.operations };
+  return (Object.keys(GROUPS) as Group[]).map((group) => [group, texts[group], GROUPS[group]]);
+}
+
+function SectionList({ current }: { current: Section }) {
+  const t = useTexts();
+  return (
+    <nav class="section-list" aria-label={t.sections}>
+      {useGroups().map(([group, text, names]) => (
+        <div key={group}>
+          <p id={`admin-${group}`} class="small muted">{text}</p>
+          <ul aria-labelledby={`admin-${group}`}>
+            {names.map((name) => <li key={name}><a href={hrefFor({ page: "admin", section: name })} aria-current={name === current ? "page" : undefined}>{t[name]}</a></li>)}
+          </ul>
+        </div>
+      ))}
+    </nav>
+  );
+}
+
+function SectionSelect({ current }: { current: Section }) {
+  const t = useTexts();
+  return (
+    <nav class="section-select" aria-label={t.sections}>
+      <Field label={t.section}>
+        <select class="input" value={current} onChange={(event) => navigate({ page: "admin", section: event.currentTarget.value })}>
+          {useGroups().map(([group, text, names]) => (
+            <optgroup key={group} label={text}>{names.map((name) => <option key={name} value={name} selected={name === current}>{t[name]}</option>)}</optgroup>
+          ))}
+        </select>
+      </Field>
+    </nav>
   );
 }
 

@@ -1,6 +1,6 @@
 /** API requests of the sections about webhooks and inbound hooks. */
 import type {
-  DeliveryList, DeliveryView, HookCallList, HookList, HookWithSecret, NewHook, NewWebhook, ReplayDeliveries, ReplayedDeliveries, WebhookList, WebhookTestView, WebhookView, WebhookWithSecret,
+  DeliveryList, DeliveryView, HookCallList, HookList, HookWithSecret, NewHook, NewWebhook, PatchWebhook, ReplayDeliveries, ReplayedDeliveries, WebhookList, WebhookTestView, WebhookView, WebhookWithSecret,
 } from "@everturn/client";
 import { client } from "../../app/app";
 
@@ -9,6 +9,7 @@ const hookPath = (hook: string) => `/api/settings/hooks/${encodeURIComponent(hoo
 
 export const fetchWebhooks = () => client.get<WebhookList>("/api/webhooks");
 export const createWebhook = (made: NewWebhook) => client.send<WebhookWithSecret>("POST", "/api/webhooks", made);
+export const updateWebhook = (webhook: string, changes: PatchWebhook) => client.send<WebhookView>("PATCH", webhookPath(webhook), changes);
 export const pauseWebhook = (webhook: string) => client.send<WebhookView>("POST", `${webhookPath(webhook)}/pause`);
 export const resumeWebhook = (webhook: string) => client.send<WebhookView>("POST", `${webhookPath(webhook)}/resume`);
 export const testWebhook = (webhook: string) => client.send<WebhookTestView>("POST", `${webhookPath(webhook)}/test`);

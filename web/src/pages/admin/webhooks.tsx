@@ -1,12 +1,12 @@
 /** Webhooks section: URLs that are told of events, their secrets and deliveries. */
 import { useState } from "preact/hooks";
-import type { DeliveryView, NewWebhook, WebhookTestView, WebhookView, WebhookWithSecret } from "@everturn/client";
+import type { DeliveryView, PatchWebhook, WebhookTestView, WebhookView, WebhookWithSecret } from "@everturn/client";
 import { attempt, toast } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Disclosure, Field } from "../../ui/components";
 import { useFetch, useInterval } from "../api";
 import { Loaded, SecretDialog } from "./admin";
-import { createWebhook, deleteWebhook, fetchDeliveries, fetchWebhooks, pauseWebhook, replayDeliveries, resumeWebhook, rotateWebhook, testWebhook } from "./hooksApi";
+import { createWebhook, deleteWebhook, fetchDeliveries, fetchWebhooks, pauseWebhook, replayDeliveries, resumeWebhook, rotateWebhook, testWebhook, updateWebhook } from "./hooksApi";
 import { DeleteButton } from "./page";
 import "./hooks.css";
 import { useTexts } from "../../locales/adminWebhooks.gen";
@@ -39,20 +39,55 @@ export function Webhooks() {
 
 function NewWebhookForm({ onDone, onCancel }: { onDone: (made: WebhookWithSecret) => void; onCancel: () => void }) {
   const t = useTexts();
-  const [url, setUrl] = useState("");
-  const [description, setDescription] = useState("");
-  const [events, setEvents] = useState<ReadonlySet<EventName>>(new Set(["turn.completed", "turn.failed"]));
+  const save = async (values: Values) => {
+    const made = await attempt(createWebhook({ url: values.url, description: values.description, events: values.events }));
+    if (made) onDone(made);
+  };
+  return <WebhookForm label={t.add} values={{ url: "", description: "", events: ["turn.completed", "turn.failed"] }} onSave={save} onCancel={onCancel} />;
+}
+
+function EditWebhookForm({ row, onDone, onCancel }: { row: WebhookView; onDone: () => void; onCancel: () => void }) {
+  const t = useTexts();
+  const [before] = useState(row); // the list is fetched again meanwhile
+  const save = async (values: Values) => {
+    if (await attempt(updateWebhook(row.id, changesOf(before, values)))) onDone();
+  };
+  return <WebhookForm label={`${t.edit}: ${before.url}`} values={before} onSave={save} onCancel={onCancel} />;
+}
+
+interface Values {
+  readonly url: string;
+  readonly description: string;
+  readonly events: readonly EventName[];
+  readonly is_paused?: boolean;
+}
+
+/** What a person has changed: the rest stays as it is by now. */
+export function changesOf(before: Values, values: Values): PatchWebhook {
+  return {
+    ...(values.url !== before.url && { url: values.url }),
+    ...(values.description !== before.description && { description: values.description }),
+    ...(values.events.join() !== before.events.join() && { events: values.events }),
+    ...(values.is_paused !== before.is_paused && values.is_paused !== undefined && { is_paused: values.is_paused }),
+  };
+}
+
+/** The form of a webhook; of one that exists it has `is_paused`. */
+function WebhookForm({ label, values, onSave, onCancel }: { label: string; values: Values; onSave: (values: Values) => Promise<void>; onCancel: () => void }) {
+  const t = useTexts();
+  const [url, setUrl] = useState(values.url);
+  const [description, setDescription] = useState(values.description);
+  const [events, setEvents] = useState<ReadonlySet<EventName>>(new Set(values.events));
+  const [isPaused, setPaused] = useState(values.is_paused);
   const [isBusy, setBusy] = useState(false);
   const save = async () => {
     setBusy(true);
-    const wanted: NewWebhook = { url: url.trim(), description: description.trim(), events: EVENTS.filter((name) => events.has(name)) };
-    const made = await attempt(createWebhook(wanted));
+    await onSave({ url: url.trim(), description: description.trim(), events: EVENTS.filter((name) => events.has(name)), is_paused: isPaused });
     setBusy(false);
-    if (made) onDone(made);
   };
   const toggle = (name: EventName) => setEvents(new Set(EVENTS.filter((other) => (other === name ? !events.has(name) : events.has(other)))));
   return (
-    <form class="card editor" aria-label={t.add} onSubmit={(event) => { event.preventDefault(); void save(); }}>
+    <form class={values.is_paused === undefined ? "card editor" : "editor"} aria-label={label} onSubmit={(event) => { event.preventDefault(); void save(); }}>
       <div class="fields">
         <Field label={t.url} hint={t.urlHint}><input class="input" type="url" required autoFocus maxLength={2000} placeholder="https://example.com/hook" value={url} onInput={(event) => setUrl(event.currentTarget.value)} /></Field>
         <Field label={t.description}><input class="input" dir="auto" maxLength={500} value={description} onInput={(event) => setDescription(event.currentTarget.value)} /></Field>
@@ -61,7 +96,8 @@ function NewWebhookForm({ onDone, onCancel }: { onDone: (made: WebhookWithSecret
         <legend>{t.events}</legend>
         {EVENTS.map((name) => <label key={name} class="check"><input type="checkbox" checked={events.has(name)} onChange={() => toggle(name)} /><code>{name}</code><span class="small muted">{t[name]}</span></label>)}
       </fieldset>
-      <p class="small muted">{t.idsOnly}</p>
+      {isPaused !== undefined && <label class="check"><input type="checkbox" checked={isPaused} onChange={(event) => setPaused(event.currentTarget.checked)} /><span>{t.paused}</span></label>}
+      <p class="small muted">{isPaused === undefined ? t.idsOnly : t.secretStays}</p>
       <div class="row wrap">
         <Button kind="primary" type="submit" disabled={isBusy || !url.trim() || events.size === 0}>{t.save}</Button>
         <Button onClick={onCancel}>{t.cancel}</Button>
@@ -74,6 +110,7 @@ function Endpoint({ row, onSecret, reload }: { row: WebhookView; onSecret: (made
   const t = useTexts();
   const [tested, setTested] = useState<WebhookTestView | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const [isEditing, setEditing] = useState(false);
   const isFixed = row.origin === "config";
   const act = async <T,>(request: Promise<T>): Promise<T | undefined> => {
     setBusy(true);
@@ -84,6 +121,7 @@ function Endpoint({ row, onSecret, reload }: { row: WebhookView; onSecret: (made
   };
   const test = async () => { setTested(null); setTested((await act(testWebhook(row.id))) ?? null); };
   const rotate = async () => { const made = await act(rotateWebhook(row.id)); if (made) onSecret(made); };
+  if (isEditing) return <EditWebhookForm row={row} onDone={() => { setEditing(false); reload(); }} onCancel={() => setEditing(false)} />;
   return (
     <article aria-label={row.url}>
       <div class="row wrap">
@@ -100,6 +138,7 @@ function Endpoint({ row, onSecret, reload }: { row: WebhookView; onSecret: (made
         {row.is_paused || row.disabled
           ? <Button icon="redo" disabled={isBusy} aria-label={`${t.resume}: ${row.url}`} onClick={() => void act(resumeWebhook(row.id))}>{t.resume}</Button>
           : !isFixed && <Button icon="stop" disabled={isBusy} aria-label={`${t.pause}: ${row.url}`} onClick={() => void act(pauseWebhook(row.id))}>{t.pause}</Button>}
+        {!isFixed && <Button icon="edit" disabled={isBusy} aria-label={`${t.edit}: ${row.url}`} onClick={() => setEditing(true)}>{t.edit}</Button>}
         <Button icon="lock" disabled={isBusy} aria-label={`${t.rotate}: ${row.url}`} onClick={() => void rotate()}>{t.rotate}</Button>
         {!isFixed && <DeleteButton name={row.url} label={t.remove} what={t.removeWhat} onDelete={() => deleteWebhook(row.id)} onDone={reload} />}
       </div>
