@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import jwt
 import pytest
@@ -27,8 +27,11 @@ from everturn.access.auth.authentication import CREDENTIAL_HINT, Authenticator
 from everturn.access.auth.options import OidcOptions
 from everturn.core.accounts import ROLES, AuditRecord, Credential, Tenant, User
 from everturn.errors import ConfigError, NotRecognised
+from everturn.server.app import Application
+from everturn.server.routes.public import OIDC_ATTEMPTS
 from everturn.stores.accounts import MemoryAccounts
 from everturn.testing import FakeClock
+from tests.helpers.server_app import PORT, Answer, ask, make, make_house
 from tests.helpers.tenants import settle
 
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -625,3 +628,126 @@ async def test_a_good_key_with_an_algorithm_that_is_not_configured_is_refused(tm
     assert await door.authenticate(f"Bearer {token()}")
     await refused(door, token(EC, "ES256", "e1"))
     await refused(door, token(ED, "EdDSA", "d1"))
+
+
+class Tab:
+    """What a browser keeps of `Set-Cookie` for all its tabs, by name, and sends to the paths that they are for: of a page
+    of another site, only what is `Lax`.
+    """
+
+    def __init__(self, app: Application) -> None:
+        self.app, self.cookies = app, dict[str, tuple[str, str, str]]()  # text, path, SameSite
+
+    async def get(self, path: str) -> Answer:
+        comes_back = path.startswith("/oidc/callback")
+        sent = "; ".join(
+            f"{name}={text}"
+            for name, (text, at, site) in self.cookies.items()
+            if path.startswith(at) and (site == "Lax" or not comes_back)
+        )
+        headers = {"cookie": sent, "sec-fetch-site": "cross-site" if comes_back else "same-origin"}
+        answer = await ask(self.app, "GET", path, headers=headers)
+        for header, value in answer.headers:
+            if header == "set-cookie":
+                pair, *rest = value.split("; ")
+                name, _, text = pair.partition("=")
+                attributes = dict(one.partition("=")[::2] for one in rest)
+                if attributes["Max-Age"] == "0":
+                    assert self.cookies.pop(name)[1] == attributes["Path"], "one of another path would stay"
+                else:
+                    self.cookies[name] = text, attributes["Path"], attributes["SameSite"]
+        return answer
+
+    @property
+    def attempts(self) -> list[str]:
+        return [name for name in self.cookies if "-oidc-" in name]
+
+    @property
+    def is_logged_in(self) -> bool:
+        return f"everturn-{PORT}" in self.cookies
+
+
+@asynccontextmanager
+async def a_browser(tmp_path: Path) -> AsyncGenerator[tuple[Tab, Authority, FakeClock]]:
+    async with an_authority() as authority:
+        door, clock = await a_web_door(authority, tmp_path)
+        yield Tab(make(await make_house(), door)), authority, clock
+
+
+def back(code: str, state: str) -> str:
+    return f"/oidc/callback?{urlencode({'code': code, 'state': state})}"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_two_tabs_log_in_at_the_same_time(order: tuple[int, int], tmp_path: Path) -> None:
+    async with a_browser(tmp_path) as (browser, authority, _):
+        began = [(await browser.get("/oidc/login")).header("location") for _ in range(2)]
+        assert len(browser.attempts) == 2
+        returns = [back(*authority.log_in(url)) for url in began]
+        for number, tab in enumerate(order, 1):
+            assert (await browser.get(returns[tab])).status == 200
+            assert len(browser.attempts) == 2 - number, "the cookie of this attempt is used up, and no other"
+            assert browser.is_logged_in
+
+
+async def test_a_callback_that_comes_again_logs_nobody_in(tmp_path: Path) -> None:
+    async with a_browser(tmp_path) as (browser, authority, _):
+        location = (await browser.get("/oidc/login")).header("location")
+        kept = dict(browser.cookies)
+        there = back(*authority.log_in(location))
+        assert (await browser.get(there)).status == 200
+        asked = len(authority.asked)
+        again = await browser.get(there)
+        assert again.status == 401
+        assert again.header("set-cookie") == ""
+        assert len(authority.asked) == asked, "without the cookie the provider is not asked"
+        thief = Tab(browser.app)
+        thief.cookies = kept  # also who copied the cookie: the provider takes a code once
+        assert (await thief.get(there)).status == 401
+        assert not thief.is_logged_in
+        assert thief.attempts == []
+
+
+async def test_a_callback_without_a_state_or_with_that_of_another_browser_is_refused(tmp_path: Path) -> None:
+    async with a_browser(tmp_path) as (browser, authority, _):
+        attacker = Tab(browser.app)
+        foreign = back(*authority.log_in((await attacker.get("/oidc/login")).header("location")))
+        code, state = authority.log_in((await browser.get("/oidc/login")).header("location"))
+        for path in (foreign, f"/oidc/callback?code={code}", "/oidc/callback", back(code, ""), back(code, state + "x")):
+            answer = await browser.get(path)
+            assert answer.status == 401, path
+            assert len(browser.attempts) == 1, "the attempt of this browser goes on"
+        (mine,) = browser.attempts
+        (theirs,) = attacker.attempts
+        browser.cookies[mine] = attacker.cookies[theirs]  # the cookie of another attempt under this name
+        assert (await browser.get(back(code, state))).status == 401
+        assert not authority.asked
+        assert not browser.is_logged_in
+        assert browser.attempts == []
+
+
+@pytest.mark.parametrize("why", ["denied", "late", "not confirmed"])
+async def test_an_attempt_that_fails_is_used_up_too_and_says_how_to_begin_again(why: str, tmp_path: Path) -> None:
+    async with a_browser(tmp_path) as (browser, authority, clock):
+        code, state = authority.log_in((await browser.get("/oidc/login")).header("location"))
+        path = back(code, state)
+        if why == "denied":
+            path = f"/oidc/callback?error=access_denied&state={state}"
+        elif why == "late":
+            clock.advance(601)
+        else:
+            authority.codes.clear()
+        answer = await browser.get(path)
+        assert answer.status == 401
+        assert b'href="/oidc/login"' in answer.body
+        assert browser.attempts == []
+        assert not browser.is_logged_in
+
+
+async def test_attempts_that_nobody_finishes_do_not_pile_up(tmp_path: Path) -> None:
+    async with a_browser(tmp_path) as (browser, authority, _):
+        locations = [(await browser.get("/oidc/login")).header("location") for _ in range(OIDC_ATTEMPTS + 3)]
+        assert len(browser.attempts) == OIDC_ATTEMPTS
+        assert (await browser.get(back(*authority.log_in(locations[0])))).status == 401
+        assert (await browser.get(back(*authority.log_in(locations[3])))).status == 200
+        assert (await browser.get(back(*authority.log_in(locations[-1])))).status == 200

@@ -53,6 +53,8 @@ class PlainDoor:
 
     def __init__(self) -> None:
         self.links = {}
+        self.attempts = 0
+        self.codes: set[str] = set()
 
     async def authenticate(self, authorization: str | None, cookie: str | None) -> Principal:
         word = authorization.removeprefix("Bearer ") if authorization else cookie or ""
@@ -72,13 +74,16 @@ class PlainDoor:
         return token == await self.csrf(principal)
 
     async def begin_oidc(self, redirect: str) -> LoginFlow:
-        return LoginFlow(f"https://id.example/?back={redirect}", "signed")
+        self.attempts += 1
+        number = "" if self.attempts == 1 else str(self.attempts)
+        return LoginFlow(f"https://id.example/?back={redirect}", f"signed{number}", f"state{number}")
 
     async def finish_oidc(
         self, code: str, state: str, cookie: str, redirect: str, seconds: float = 0
     ) -> tuple[str, Principal]:
-        if (code, state, cookie) != ("code", "state", "signed"):
+        if not code.startswith("code") or cookie != f"signed{state.removeprefix('state')}" or code in self.codes:
             raise NotRecognised("nobody")
+        self.codes.add(code)
         return "ours/owner/owner", await self.authenticate(None, "ours/owner/owner")
 
     async def log_in(self, secret: str, seconds: float = 0.0) -> tuple[str, Principal]:

@@ -351,7 +351,7 @@ async def test_a_webhook_is_changed_with_the_checks_of_its_creation_and_keeps_it
     await sent(app)
     verified(secret, receiver.got[0], app.clock.now())
     assert await app.webhooks.secret(webhook.id) == secret
-    for wrong in (
+    refused: list[dict[str, Any]] = [
         {"url": "http://127.0.0.1:1/hook"},
         {"url": "https://10.0.0.1/hook"},
         {"url": "ftp://example.com/"},
@@ -359,7 +359,8 @@ async def test_a_webhook_is_changed_with_the_checks_of_its_creation_and_keeps_it
         {"events": []},
         {"events": ["turn.exploded"]},
         {"description": "x" * 501},
-    ):
+    ]
+    for wrong in refused:
         with pytest.raises(ConfigError):
             await app.webhooks.update(webhook.id, **wrong)
     assert await app.webhooks.get(webhook.id) == changed, "nothing of a refused change is stored"

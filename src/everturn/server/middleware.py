@@ -77,6 +77,13 @@ def find_cookies(headers: Iterable[tuple[bytes, bytes]], name: str) -> list[str]
     return cookies
 
 
+def find_cookie_names(headers: Iterable[tuple[bytes, bytes]], prefix: str) -> list[str]:
+    """The names of the cookies of a request that begin so, in its order: with one path, browsers send the oldest first."""
+    pairs = (pair for header, value in headers if header == b"cookie" for pair in value.split(b";"))
+    names = (pair.strip(b" \t").partition(b"=")[0].decode("latin-1") for pair in pairs)
+    return [name for name in names if name.startswith(prefix)]
+
+
 class AllowedHosts:
     """The host names of this server: which Host headers are accepted, and which origin is our own."""
 

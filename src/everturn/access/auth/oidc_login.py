@@ -1,6 +1,7 @@
 """OpenID Connect login: the authorization code flow with PKCE, state and nonce.
 
-The server stores nothing meanwhile: the state of the flow is in a cookie of this browser, signed by the server.
+The server stores nothing meanwhile: the state of the flow is in a cookie of this browser, signed by the server. Each attempt
+has a cookie of its own, so that logins in two tabs do not disturb each other.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class LoginFlow(Struct, frozen=True):
 
     url: str
     cookie: str
+    state: str  # that comes back with the browser; it names the cookie
 
 
 class _LoginState(Struct, frozen=True):
@@ -63,7 +65,7 @@ async def begin_flow(issuer: Issuer, secret: bytes, redirect: str, now: float) -
     }
     data = msgspec.json.encode(login_state)
     cookie = f"{_text(data)}.{_text(_mac(secret, data))}"
-    return LoginFlow(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", cookie)
+    return LoginFlow(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", cookie, state)
 
 
 async def finish_flow(

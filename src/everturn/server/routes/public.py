@@ -22,7 +22,7 @@ from everturn.errors import NotRecognised
 from everturn.localization import Language, load_group
 from everturn.server.brand import Branding
 from everturn.server.errors import RequestError
-from everturn.server.middleware import AllowedHosts, Scope, cookie_name, find_cookies
+from everturn.server.middleware import AllowedHosts, Scope, cookie_name, find_cookie_names, find_cookies
 from everturn.server.route import Handler, HttpRequestContext, Param, Route
 from everturn.server.routes import js_sandbox
 from everturn.server.routes.web_ui import WebAssets
@@ -55,6 +55,9 @@ PAGE_HEADERS: Final = {
     "referrer-policy": "same-origin",
 }
 OIDC_TIMEOUT: Final = 600.0
+OIDC_ATTEMPTS: Final = (
+    8  # of a browser at the same time; the oldest is dropped, or its cookies would be too long one day
+)
 """Seconds that a person may take to log in at the provider."""
 
 READY_TIMEOUT: Final = 1.0
@@ -115,10 +118,20 @@ def _header(scope: Scope, name: bytes) -> str:
     return next((value.decode("latin-1") for header, value in scope["headers"] if header == name), "")
 
 
-def login_cookie(options: ServerOptions, name: str, secret: str, seconds: float, site: str = "Strict") -> str:
+def login_cookie(options: ServerOptions, name: str, secret: str, seconds: float) -> str:
     """The Set-Cookie header that logs a browser in, or out with `seconds` 0."""
-    secure = "; Secure" if options.public_url.startswith("https://") else ""
-    return f"{name}={secret}; Path=/; HttpOnly; SameSite={site}; Max-Age={int(seconds)}{secure}"
+    return _cookie(options, f"{name}={secret}; Path=/; HttpOnly; SameSite=Strict", seconds)
+
+
+def attempt_cookie(options: ServerOptions, name: str, text: str, seconds: float) -> str:
+    """The Set-Cookie header of one attempt to log in with the provider. Its redirect back is cross-site, so this cookie
+    cannot be strict.
+    """
+    return _cookie(options, f"{name}={text}; Path=/oidc; HttpOnly; SameSite=Lax", seconds)
+
+
+def _cookie(options: ServerOptions, text: str, seconds: float) -> str:
+    return f"{text}; Max-Age={int(seconds)}{'; Secure' if options.public_url.startswith('https://') else ''}"
 
 
 NOT_BUILT_NOTICE: Final = (
@@ -154,6 +167,10 @@ def count_login(carrier: str) -> Generator[None]:
         metrics.count("logins_total", carrier, "refused")
         raise
     metrics.count("logins_total", carrier, "known")
+
+
+def _attempt_name(prefix: str, state: str) -> str:
+    return prefix + hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:24]
 
 
 class _PublicHandlers:
@@ -257,28 +274,43 @@ class _PublicHandlers:
     # OpenID Connect ----------------------------------------------------------------------------------------------
 
     async def start_oidc(self, context: HttpRequestContext) -> Response:
-        """Redirect to the provider. The provider's redirect back is cross-site, so this cookie cannot be SameSite=Strict."""
+        """Redirect to the provider. Each attempt has its cookie, so that two tabs can log in at the same time."""
         flow = await self._site.authenticator.begin_oidc(self._callback_url(context))
-        flow_cookie = login_cookie(
-            self._site.options, self._cookie_name(context) + "-oidc", flow.cookie, OIDC_TIMEOUT, "Lax"
-        )
-        return Response(status_code=303, headers={"location": flow.url, "set-cookie": flow_cookie})
+        answer = Response(status_code=303, headers={"location": flow.url})
+        options, prefix = self._site.options, self._attempt_prefix(context)
+        open_attempts = find_cookie_names(context.request.scope["headers"], prefix)
+        for name in open_attempts[: max(0, len(open_attempts) - OIDC_ATTEMPTS + 1)]:
+            answer.headers.append("set-cookie", attempt_cookie(options, name, "", 0))
+        name = _attempt_name(prefix, flow.state)
+        answer.headers.append("set-cookie", attempt_cookie(options, name, flow.cookie, OIDC_TIMEOUT))
+        return answer
 
     async def finish_oidc(self, context: HttpRequestContext) -> Response:
-        name, seconds = self._cookie_name(context), self._site.options.login
-        flow_cookies = find_cookies(context.request.scope["headers"], name + "-oidc")
-        code, state = context.query.get("code", ""), context.query.get("state", "")
-        if len(flow_cookies) != 1 or not code or not state:
-            raise NotRecognised("this login was not started in this browser")
-        with count_login("oidc"):
-            secret, _ = await self._site.authenticator.finish_oidc(
-                code, state, flow_cookies[0], self._callback_url(context), seconds
+        """Log the browser in that started the attempt. Its cookie is used up, whatever comes of it."""
+        options, code, state = self._site.options, context.query.get("code", ""), context.query.get("state", "")
+        name = _attempt_name(self._attempt_prefix(context), state)
+        cookies = find_cookies(context.request.scope["headers"], name)
+        try:
+            with count_login("oidc"):
+                if len(cookies) != 1 or not code or not state:
+                    raise NotRecognised("this login was not started in this browser")
+                secret, _ = await self._site.authenticator.finish_oidc(
+                    code, state, cookies[0], self._callback_url(context), options.login
+                )
+        except NotRecognised:
+            text = (
+                "<p>It was used before, is older than ten minutes, was begun in another browser, or the provider did "
+                'not confirm it.</p><p><a href="/oidc/login">Log in again</a></p>'
             )
-        # A redirect would still count as cross-site, and the browser would not send a strict cookie with it.
-        body = '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Continue</a></p>'
-        answer = html_page("You are logged in", body)
-        answer.headers.append("set-cookie", login_cookie(self._site.options, name, secret, seconds))
-        answer.headers.append("set-cookie", login_cookie(self._site.options, name + "-oidc", "", 0, "Lax"))
+            answer = html_page("This login did not succeed", text, 401, {"www-authenticate": "Bearer"})
+        else:
+            # A redirect would still count as cross-site, and the browser would not send a strict cookie with it.
+            body = '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Continue</a></p>'
+            answer = html_page("You are logged in", body)
+            login = login_cookie(options, self._cookie_name(context), secret, options.login)
+            answer.headers.append("set-cookie", login)
+        if cookies:
+            answer.headers.append("set-cookie", attempt_cookie(options, name, "", 0))
         return answer
 
     async def mcp_login_page(self, context: HttpRequestContext) -> Response:
@@ -300,6 +332,10 @@ class _PublicHandlers:
         """The URL of this server; the middleware has checked the Host."""
         options = self._site.options
         return options.public_url.rstrip("/") or AllowedHosts(options).origin(context.request.headers["host"])
+
+    def _attempt_prefix(self, context: HttpRequestContext) -> str:
+        # Browsers refuse `__Host-` with a path.
+        return self._cookie_name(context).replace("__Host-", "__Secure-") + "-oidc-"
 
     def _cookie_name(self, context: HttpRequestContext) -> str:
         server = context.request.scope.get("server")
