@@ -55,10 +55,10 @@ PAGE_HEADERS: Final = {
     "referrer-policy": "same-origin",
 }
 OIDC_TIMEOUT: Final = 600.0
-OIDC_ATTEMPTS: Final = (
-    8  # of a browser at the same time; the oldest is dropped, or its cookies would be too long one day
-)
 """Seconds that a person may take to log in at the provider."""
+
+OIDC_ATTEMPTS: Final = 8
+"""Attempts of a browser at the same time; the oldest is dropped, so that its cookies do not become too long."""
 
 READY_TIMEOUT: Final = 1.0
 """Seconds in which a service must answer."""
