@@ -651,7 +651,7 @@ class Tab:
             if header == "set-cookie":
                 pair, *rest = value.split("; ")
                 name, _, text = pair.partition("=")
-                attributes = dict(one.partition("=")[::2] for one in rest)
+                attributes = {one.partition("=")[0]: one.partition("=")[2] for one in rest}
                 if attributes["Max-Age"] == "0":
                     assert self.cookies.pop(name)[1] == attributes["Path"], "one of another path would stay"
                 else:
