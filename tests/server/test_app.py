@@ -475,21 +475,21 @@ async def test_a_login_with_a_provider_goes_there_and_comes_back_with_what_it_wa
     brought = out.header("set-cookie").partition(";")[0]
     name = brought.partition("=")[0]
     assert name.startswith(f"everturn-{PORT}-oidc-")
-    assert out.header("set-cookie").partition("; ")[2] == "Path=/oidc; HttpOnly; SameSite=Lax; Max-Age=600"
+    assert out.header("set-cookie").partition("; ")[2] == "Path=/; HttpOnly; SameSite=Lax; Max-Age=600"
     back = "/oidc/callback?code=code&state=state&iss=id"
     assert (await ask(app, "GET", back)).status == 401
     assert (await ask(app, "GET", "/oidc/callback?code=x&state=state", headers={"cookie": brought})).status == 401
     fine = await ask(app, "GET", back, headers={"cookie": brought, "sec-fetch-site": "cross-site"})
     assert fine.status == 200
     assert f"everturn-{PORT}=ours/owner/owner; Path=/; HttpOnly; SameSite=Strict" in fine.header("set-cookie")
-    assert f"{name}=; Path=/oidc; HttpOnly; SameSite=Lax; Max-Age=0" in fine.header("set-cookie")
+    assert f"{name}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0" in fine.header("set-cookie")
 
 
 async def test_behind_https_the_cookies_of_a_login_with_a_provider_are_secure() -> None:
     app = make(await make_house(), options=ServerOptions(public_url="https://chat.example.com"))
     out = await ask(app, "GET", "/oidc/login", host="chat.example.com")
     cookie = out.header("set-cookie")
-    assert cookie.startswith("__Secure-everturn-oidc-")  # `__Host-` takes no path
+    assert cookie.startswith("__Host-everturn-oidc-")
     assert cookie.endswith("; Secure")
 
 

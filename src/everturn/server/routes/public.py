@@ -127,7 +127,7 @@ def attempt_cookie(options: ServerOptions, name: str, text: str, seconds: float)
     """The Set-Cookie header of one attempt to log in with the provider. Its redirect back is cross-site, so this cookie
     cannot be strict.
     """
-    return _cookie(options, f"{name}={text}; Path=/oidc; HttpOnly; SameSite=Lax", seconds)
+    return _cookie(options, f"{name}={text}; Path=/; HttpOnly; SameSite=Lax", seconds)
 
 
 def _cookie(options: ServerOptions, text: str, seconds: float) -> str:
@@ -334,8 +334,9 @@ class _PublicHandlers:
         return options.public_url.rstrip("/") or AllowedHosts(options).origin(context.request.headers["host"])
 
     def _attempt_prefix(self, context: HttpRequestContext) -> str:
-        # Browsers refuse `__Host-` with a path.
-        return self._cookie_name(context).replace("__Host-", "__Secure-") + "-oidc-"
+        # Over https it begins with `__Host-`: a sibling domain cannot plant an attempt of its own, and log a person in as
+        # somebody else. That prefix takes no narrower path.
+        return self._cookie_name(context) + "-oidc-"
 
     def _cookie_name(self, context: HttpRequestContext) -> str:
         server = context.request.scope.get("server")
