@@ -54,9 +54,8 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
                 elif isinstance(frame, LogAdvanced):
                     has_grown = frame.seq > reader.seq
                     entries = await store.events(session, reader.seq, reader.turn) if has_grown else []
-                    if (
-                        has_grown and not entries and not is_first
-                    ):  # nothing new in the log: the turn may have been dropped, or ended long ago
+                    # Nothing new in the log: the turn may have been dropped, or it ended long ago.
+                    if has_grown and not entries and not is_first:
                         is_over = await is_turn_over(store, session, reader.turn)
                     for entry in entries:
                         for shown in reader.entry(entry):
@@ -65,7 +64,7 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
                             return
                 elif isinstance(frame, CallProgress):
                     yield frame
-                elif isinstance(frame, DriverGone):
+                else:
                     raise DriverLost(frame.text)
             is_first = False
             if is_over:
