@@ -28,7 +28,7 @@ PAGES = tuple(
     ROOT / "docs" / page
     for page in (
         "performance.md",
-        *(f"deploy/{name}.md" for name in ("engines", "scaling", "postgresql", "rate-limits", "cells")),
+        *(f"deploy/{name}.md" for name in ("engines", "scaling", "failure-tests", "rate-limits", "cells")),
         *("guides/schedules.md", "guides/webhooks.md"),
     )
 )

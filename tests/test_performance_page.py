@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("deploy/engines", "deploy/scaling", "deploy/postgresql", "deploy/rate-limits", "deploy/cells")
+PAGES = ("deploy/engines", "deploy/scaling", "deploy/failure-tests", "deploy/rate-limits", "deploy/cells")
 GUIDES = ("guides/schedules", "guides/webhooks")
 PAGE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 OTHERS = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in (*PAGES, *GUIDES))
