@@ -65,7 +65,7 @@ def _clean_all(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {_clean_all(key): _clean_all(one) for key, one in value.items()}
+        return {_clean_all(key): _clean_all(item) for key, item in value.items()}
     return type(value)(map(_clean_all, value)) if type(value) in (list, tuple) else value
 
 

@@ -32,15 +32,15 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
 
     Each report is made when it is first asked for: the second only where the first was not good enough.
     """
-    made: list[dict[str, Any]] = []
+    measured: list[dict[str, Any]] = []
 
     def each() -> Iterator[dict[str, Any]]:
         for n in range(RUNS):
-            if n == len(made):
+            if n == len(measured):
                 file = tmp_path_factory.mktemp("benchmarks") / "turn.json"
                 measure(ROOT / "benchmarks/turn.py", "--short", "--json", file)
-                made.append(json.loads(file.read_text(encoding="utf-8")))
-            yield made[n]
+                measured.append(json.loads(file.read_text(encoding="utf-8")))
+            yield measured[n]
 
     return each
 

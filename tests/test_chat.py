@@ -174,7 +174,7 @@ async def test_a_file_can_be_attached_by_its_path(tmp_path: Path) -> None:
 
 
 async def test_a_subscriber_hears_of_every_phase_in_order_and_a_failing_one_does_no_harm() -> None:
-    heard: list[TurnStatus] = []
+    snapshots: list[TurnStatus] = []
 
     def fail(snapshot: TurnStatus) -> None:
         raise RuntimeError("I do not want to know")
@@ -182,32 +182,32 @@ async def test_a_subscriber_hears_of_every_phase_in_order_and_a_failing_one_does
     model = ScriptedModel(calls(call("look"), call("mail")), say("Done."))
     async with Chat(model, tools=[quiet("look"), quiet("mail", approval="always")]) as chat:
         chat.subscribe(fail)
-        stop = chat.subscribe(heard.append)
+        stop = chat.subscribe(snapshots.append)
         turn = await chat.send("hi")
         await parked(turn)
-        await turn.answer(heard[-1].gates[0], allow="once")
+        await turn.answer(snapshots[-1].gates[0], allow="once")
         await turn
         stop()
         stop()
         await (await chat.rerun((await chat.messages())[0].id)).cancel()
-    assert [snapshot.phase.value for snapshot in heard] == [
+    assert [snapshot.phase.value for snapshot in snapshots] == [
         "preparing", "streaming", "tool_call", "waiting", "tool_call", "streaming", "finalizing", "completed",
     ]  # fmt: skip
     ways = {(before, after) for before, row in TRANSITIONS.items() for after in row.values()}
-    phases = [Phase.IDLE, *(snapshot.phase for snapshot in heard)]
+    phases = [Phase.IDLE, *(snapshot.phase for snapshot in snapshots)]
     assert set(itertools.pairwise(phases)) <= ways
-    assert [len(snapshot.open_calls) for snapshot in heard] == [0, 0, 2, 1, 1, 0, 0, 0]
-    assert {snapshot.turn for snapshot in heard} == {turn.id}
+    assert [len(snapshot.open_calls) for snapshot in snapshots] == [0, 0, 2, 1, 1, 0, 0, 0]
+    assert {snapshot.turn for snapshot in snapshots} == {turn.id}
 
 
 async def test_a_subscriber_hears_only_of_its_own_session() -> None:
-    heard: list[TurnStatus] = []
+    snapshots: list[TurnStatus] = []
     model = ScriptedModel(say("Hello."))
     async with Chat(model) as chat:
         other = Chat(model, app=chat.app)
-        other.subscribe(heard.append)
+        other.subscribe(snapshots.append)
         await (await chat.send("hi"))
-    assert heard == []
+    assert snapshots == []
 
 
 # Another process ------------------------------------------------------------------------------------------------------
@@ -307,8 +307,8 @@ async def test_a_person_may_edit_what_runs_and_the_model_is_told(to: str) -> Non
         await turn
     [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
     # Edited to what it was, it was not changed: there is nothing to tell.
-    told = {"bob": '[The person changed the arguments to {"to":"bob"}]\nsent', "ada": "sent"}
-    assert (sent, result.text) == ([to], told[to])
+    expected = {"bob": '[The person changed the arguments to {"to":"bob"}]\nsent', "ada": "sent"}
+    assert (sent, result.text) == ([to], expected[to])
 
 
 async def test_part_of_a_batch_may_be_answered_and_the_rest_later() -> None:
@@ -490,10 +490,10 @@ ADVICE: dict[str, tuple[Any, Any, Any]] = {
 
 @pytest.mark.parametrize("name", ADVICE)
 async def test_what_an_app_brings_is_refused_with_advice_that_works(name: str) -> None:
-    given, options, elsewhere = ADVICE[name]
+    value, options, elsewhere = ADVICE[name]
     model = ScriptedModel([say("Hi.")])
     with pytest.raises(ConfigError, match=rf"{name}: .*App\({next(iter(elsewhere))}=") as raised:
-        Chat(model, app=App(model), **{name: given})
+        Chat(model, app=App(model), **{name: value})
     assert (options is not None) == ("options=TurnOptions(" in str(raised.value))
 
     for more, app in ((options, App(model)), (None, App(model, **elsewhere))):

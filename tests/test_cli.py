@@ -142,7 +142,7 @@ def test_without_a_model_the_chat_says_how_to_name_one():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("--model", "openai:gpt-5.2"), "OPENAI_API_KEY"),
         (("--model", "opnai:gpt-5.2"), "did you mean openai:gpt-5.2?"),
@@ -159,13 +159,13 @@ def test_without_a_model_the_chat_says_how_to_name_one():
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--mcp", "nope.json"), "there is no file nope.json"),
     ],
 )
-def test_a_model_or_a_file_that_cannot_be_had_is_one_line_that_says_what_to_do(words: tuple[str, ...], told: str):
+def test_a_model_or_a_file_that_cannot_be_had_is_one_line_that_says_what_to_do(words: tuple[str, ...], expected: str):
     done = run("chat", *words, typed="Hello\n")
 
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert told in done.stderr
+    assert expected in done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +220,8 @@ def test_a_picture_a_voice_and_a_transcript_are_had_from_a_server(server: str, t
     spoken = ask("--model", "voice@audio-tts", "--save", "sound", typed="Hello\n")
     assert spoken == (0, "", "everturn: saved sound/speech.mp3\n")
     size = (tmp_path / "sound" / "speech.mp3").stat().st_size
-    heard = ask("--model", "ear@audio-stt", "--attach", "sound/speech.mp3")
-    assert heard == (0, f"I heard {size} bytes of audio/mpeg.\n", "")
+    transcript = ask("--model", "ear@audio-stt", "--attach", "sound/speech.mp3")
+    assert transcript == (0, f"I heard {size} bytes of audio/mpeg.\n", "")
     assert (tmp_path / "image.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -290,10 +290,10 @@ def test_a_person_is_asked_about_a_call_of_a_server_s_model(server: str, tmp_pat
 
 
 def test_the_help_of_the_chat_says_what_a_tool_may_do_without_a_question():
-    told = " ".join(run("chat", "--help").stdout.split())
+    help_text = " ".join(run("chat", "--help").stdout.split())
 
-    assert "A tool runs without approval unless it is declared with" in told
-    assert "Loading a tool file runs it." in told
+    assert "A tool runs without approval unless it is declared with" in help_text
+    assert "Loading a tool file runs it." in help_text
 
 
 def test_a_model_that_makes_files_is_not_asked_where_nobody_would_get_them(server: str):
@@ -329,13 +329,13 @@ def test_the_doctor_is_called_with_what_was_said():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [(("--help",), "everturn mcp trust servers.json NAME"), (("lst",), "'lst'")]
+    ("words", "expected"), [(("--help",), "everturn mcp trust servers.json NAME"), (("lst",), "'lst'")]
 )
-def test_the_words_behind_mcp_are_its_own(words: tuple[str, ...], told: str):
+def test_the_words_behind_mcp_are_its_own(words: tuple[str, ...], expected: str):
     done = run("mcp", *words)
 
     assert done.returncode == (0 if words == ("--help",) else 2)
-    assert told in done.stdout + done.stderr
+    assert expected in done.stdout + done.stderr
 
 
 def test_a_configuration_is_checked_with_a_line_for_each_thing_that_is_wrong(tmp_path: Path):
@@ -369,7 +369,7 @@ def test_a_project_folder_with_a_hostile_configuration_changes_nothing(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("serve", "--config", "/nonexistent.toml"), "/nonexistent.toml: the configuration cannot be read"),
         (("serve", "--nats", "nats://x"), "--nats is for a node of a cluster; add --cluster"),
@@ -380,10 +380,10 @@ def test_a_project_folder_with_a_hostile_configuration_changes_nothing(tmp_path:
     ],
 )
 def test_a_server_that_cannot_be_had_is_one_line_that_says_what_to_do(
-    words: tuple[str, ...], told: str, tmp_path: Path
+    words: tuple[str, ...], expected: str, tmp_path: Path
 ):
     done = run(*words, HOME=str(tmp_path))
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -36,8 +36,8 @@ def test_every_module_can_be_imported() -> None:
 
 def test_the_tests_of_files_and_folders_pass() -> None:
     words = [sys.executable, "-m", "pytest", "-p", "tests.helpers.fake_macos", "-p", "no:cacheprovider", "-n0", "-q"]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-    done = subprocess.run([*words, *PORTABLE], cwd=ROOT, capture_output=True, text=True, check=False, env=kept)
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    done = subprocess.run([*words, *PORTABLE], cwd=ROOT, capture_output=True, text=True, check=False, env=variables)
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout
 

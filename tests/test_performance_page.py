@@ -27,9 +27,9 @@ def test_every_table_names_the_commit_and_the_command_that_measured_it() -> None
     for name, block in BLOCKS:
         if name == "scenarios":
             continue
-        kept = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
-        assert f"at commit {kept['commit']}" in block
-        assert kept["command"] in block
+        report = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+        assert f"at commit {report['commit']}" in block
+        assert report["command"] in block
 
 
 def test_contributing_says_what_each_measured_campaign_must_show() -> None:

@@ -48,11 +48,11 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
             return st.sampled_from(arguments)
         case typing.Union | types.UnionType:
             return st.one_of([values(argument) for argument in arguments])
-        case made if made is tuple:
+        case origin if origin is tuple:
             if arguments[-1] is not ...:
                 return st.tuples(*(values(argument) for argument in arguments))
             return st.lists(values(arguments[0]), max_size=2).map(tuple)
-        case made if made is dict:
+        case origin if origin is dict:
             items = json_values if arguments[1] in (object, Any) else values(arguments[1])
             return st.dictionaries(text, items, max_size=2)
         case _:

@@ -62,7 +62,7 @@ async def test_the_last_owner_stays(monkeypatch: pytest.MonkeyPatch) -> None:
             owner.accounts.put_user("second", api.PutUser(role="viewer")),
             return_exceptions=True,
         )
-        assert sum(isinstance(one, Forbidden) for one in results) == 1
+        assert sum(isinstance(result, Forbidden) for result in results) == 1
         left = [user.id for user in (await owner.accounts.users()).users if user.role == "owner"]
         assert len(left) == 1
 
@@ -81,20 +81,25 @@ async def test_a_key_is_shown_once_holds_for_its_role_and_is_revoked() -> None:
         key = await owner.accounts.create_key(api.NewKey(name="ci", user="approver-ada", role="member"))
         assert key.secret.startswith("evk_")
         assert len(key.secret) >= 47
-        who = await door.authenticate(f"Bearer {key.secret}")
-        assert (who.tenant, who.user, who.role, who.kind) == ("ada", "approver-ada", "member", "key")
+        principal = await door.authenticate(f"Bearer {key.secret}")
+        assert (principal.tenant, principal.user, principal.role, principal.kind) == (
+            "ada",
+            "approver-ada",
+            "member",
+            "key",
+        )
         listed = (await owner.accounts.keys()).keys
-        assert [one.id for one in listed] == [key.id]
-        kept = (
+        assert [entry.id for entry in listed] == [key.id]
+        stored_text = (
             repr(await house.accounts.credentials("ada")) + repr(listed) + repr((await owner.accounts.audit()).records)
         )
-        assert key.secret not in kept
-        assert key.secret[4:] not in kept
+        assert key.secret not in stored_text
+        assert key.secret[4:] not in stored_text
         await owner.accounts.revoke_key(key.id)
         clock.advance(2)
         with pytest.raises(NotRecognised):
             await door.authenticate(f"Bearer {key.secret}")
-        did = [(one.did, one.on) for one in (await owner.accounts.audit()).records]
+        did = [(record.did, record.on) for record in (await owner.accounts.audit()).records]
         assert did == [("key.create", key.id), ("key.revoke", key.id)]
 
 
@@ -144,7 +149,7 @@ async def test_tenants_are_seen_to_by_operators_who_do_not_lock_themselves_out()
     async with a_house() as house:
         operator = access_of(house, "operator", "local")
         assert (await operator.accounts.put_tenant("new", api.PutTenant(name="New"))).id == "new"
-        assert {one.id for one in (await operator.accounts.tenants()).tenants} == {"ada", "bob", "local", "new"}
+        assert {tenant.id for tenant in (await operator.accounts.tenants()).tenants} == {"ada", "bob", "local", "new"}
         with pytest.raises(Forbidden, match="your own tenant"):
             await operator.accounts.put_tenant("local", api.PutTenant(is_active=False))
         for tenant in ("", "A", "../x", "a b", "x" * 64, "ä", "\0"):

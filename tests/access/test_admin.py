@@ -35,7 +35,7 @@ from everturn.mcp.trust import ToolFacts, Trust, TrustAll, TrustFile
 from everturn.testing import MemoryStore
 from tests.helpers.hostile_mcp import HOSTILE
 from tests.helpers.oauth_server import authority
-from tests.helpers.tenants import AGENTS, a_house, access_of, gate_in, model, over, said
+from tests.helpers.tenants import AGENTS, a_house, access_of, gate_in, model, over, start_session
 from tests.helpers.waiting import wait_until
 
 CANARY = "sk-canary-4711"
@@ -45,9 +45,9 @@ RULES = (
 )
 
 
-def asked(tool: str = "pay", **how: Any) -> api.ExplainCall:
-    given: dict[str, Any] = {"arguments": {"amount": 7}, **how}
-    return api.ExplainCall(tool=tool, **given)
+def explain_request(tool: str = "pay", **how: Any) -> api.ExplainCall:
+    fields: dict[str, Any] = {"arguments": {"amount": 7}, **how}
+    return api.ExplainCall(tool=tool, **fields)
 
 
 # Rules -----------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ async def test_rules_are_reported_with_their_layers_and_those_that_can_never_dec
     async with a_house(rules=RULES, agents=agents) as house:
         view = await access_of(house, "member").admin.rules()
     assert view.agent == "strict"
-    assert [(one.rule.layer, one.rule.tool, bool(one.shadow)) for one in view.rules] == [
+    assert [(rule.rule.layer, rule.rule.tool, bool(rule.shadow)) for rule in view.rules] == [
         ("config", "pay", True),
         ("config", "pay", False),
         ("agent", "look", False),
@@ -75,9 +75,9 @@ async def test_only_an_operator_is_told_where_the_files_lie() -> None:
     async with a_house(rules=RULES) as house:
         ours = await access_of(house, "owner").admin.rules("helper")
         theirs = await access_of(house, "operator", "local").admin.rules("helper")
-        told = await access_of(house, "owner").admin.explain(asked())
-    assert {one.rule.source for one in ours.rules} == {"everturn.toml:4", "everturn.toml:9"}
-    assert "/srv/secret" not in str(told)
+        explanation = await access_of(house, "owner").admin.explain(explain_request())
+    assert {rule.rule.source for rule in ours.rules} == {"everturn.toml:4", "everturn.toml:9"}
+    assert "/srv/secret" not in str(explanation)
     assert theirs.rules[0].rule.source == "/srv/secret/everturn.toml:4"
 
 
@@ -95,40 +95,40 @@ async def test_an_agent_has_its_own_tools_and_one_that_is_not_there_has_none() -
 
 async def test_a_call_is_explained_by_the_rule_that_decides_and_nothing_is_run() -> None:
     async with a_house(rules=RULES) as house:
-        told = await access_of(house, "member").admin.explain(asked())
-        assert told.action == "deny"
-        assert told.rule is not None
-        assert told.rule.rule.action == "deny"
-        assert [one.rule.match for one in told.others] == [{"amount": "7"}]
-        assert told.warnings == ["not offered to the model, because rules deny every call: pay"]
+        explanation = await access_of(house, "member").admin.explain(explain_request())
+        assert explanation.action == "deny"
+        assert explanation.rule is not None
+        assert explanation.rule.rule.action == "deny"
+        assert [other.rule.match for other in explanation.others] == [{"amount": "7"}]
+        assert explanation.warnings == ["not offered to the model, because rules deny every call: pay"]
         assert not (await access_of(house, "member").sessions.list()).sessions
 
 
 async def test_what_no_rule_fits_is_asked_and_what_was_allowed_in_a_session_counts_there() -> None:
     async with a_house() as house:
         owner = access_of(house, "owner")
-        before = await owner.admin.explain(asked())
+        before = await owner.admin.explain(explain_request())
         assert (before.action, before.rule, before.is_final) == ("ask", None, False)
         assert before.warnings == []
-        sent = await said(owner, "pay")
+        sent = await start_session(owner, "pay")
         gate = (await gate_in(owner, sent.session)).gate
         await owner.gates.resolve(sent.session, gate.id, api.AnswerGate(hash=gate.hash, allow="always"))
         await over(owner, sent)
-        after = await owner.admin.explain(asked(session=sent.session))
+        after = await owner.admin.explain(explain_request(session=sent.session))
         assert after.action == "allow"
         assert after.rule is not None
         assert after.rule.rule.layer == "grants"
-        assert (await owner.admin.explain(asked())).action == "ask"
+        assert (await owner.admin.explain(explain_request())).action == "ask"
         with pytest.raises(UnknownSession):
-            await access_of(house, "owner", "bob").admin.explain(asked(session=sent.session))
+            await access_of(house, "owner", "bob").admin.explain(explain_request(session=sent.session))
 
 
 async def test_arguments_that_do_not_fit_are_said_so_and_tools_that_are_not_there_are_refused() -> None:
     async with a_house() as house:
-        told = await access_of(house, "member").admin.explain(asked(arguments={"amount": "much"}))
-        assert "amount" in told.problem
+        explanation = await access_of(house, "member").admin.explain(explain_request(arguments={"amount": "much"}))
+        assert "amount" in explanation.problem
         with pytest.raises(UnknownTool, match="look"):
-            await access_of(house, "member").admin.explain(asked(agent="reader"))
+            await access_of(house, "member").admin.explain(explain_request(agent="reader"))
 
 
 # Remembered answers -----------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ async def test_arguments_that_do_not_fit_are_said_so_and_tools_that_are_not_ther
 
 async def _granted(house: ServerContext, everywhere: bool) -> tuple[api.MessageReceipt, str]:
     owner = access_of(house, "owner")
-    sent = await said(owner, "pay")
+    sent = await start_session(owner, "pay")
     gate = (await gate_in(owner, sent.session)).gate
     within = "tenant" if everywhere else ""
     answer = api.AnswerGate(hash=gate.hash, allow="always", everywhere=everywhere, within=within)
@@ -149,9 +149,9 @@ async def _granted(house: ServerContext, everywhere: bool) -> tuple[api.MessageR
 async def test_remembered_answers_are_found_and_revoked_without_knowing_where_they_were_given(everywhere: bool) -> None:
     async with a_house() as house:
         sent, gate = await _granted(house, everywhere)
-        (one,) = (await access_of(house, "viewer").admin.grants()).grants
-        assert (one.grant.id, one.origin, bool(one.grant.session)) == (gate, sent.session, not everywhere)
-        assert one.title
+        (grant,) = (await access_of(house, "viewer").admin.grants()).grants
+        assert (grant.grant.id, grant.origin, bool(grant.grant.session)) == (gate, sent.session, not everywhere)
+        assert grant.title
         assert not (await access_of(house, "viewer", "bob").admin.grants()).grants
         with pytest.raises(UnknownGrant):
             await access_of(house, "owner", "bob").admin.revoke_grant(gate)
@@ -258,13 +258,13 @@ async def test_a_login_gives_an_address_and_goes_on_by_itself_when_somebody_was_
             before = await _in_state(operator, "needs_login")
             assert before.can_log_in
             assert CANARY not in before.runs
-            one, other = await asyncio.gather(
+            first, other = await asyncio.gather(
                 operator.mcp_logins.log_in_server("far"), operator.mcp_logins.log_in_server("far")
             )
-            assert one.address == other.address
-            assert one.address.startswith("http://127.0.0.1")
+            assert first.address == other.address
+            assert first.address.startswith("http://127.0.0.1")
             assert (await operator.admin.servers()).servers[0].is_logging_in
-            async with aiohttp.ClientSession() as browser, browser.get(one.address) as page:
+            async with aiohttp.ClientSession() as browser, browser.get(first.address) as page:
                 assert page.status == 200
 
             async def over_now() -> bool:

@@ -9,7 +9,7 @@ from everturn import api
 from everturn.access.access import Access
 from everturn.core.parts import ContextPart, Part, TextPart
 from everturn.errors import ConfigError
-from tests.helpers.tenants import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, somebody, start_session
 
 PAGE = api.AttachedContext(
     kind="page", text="Locks are old.", title="Locks", source="https://example.com", untrusted=True
@@ -25,7 +25,7 @@ async def user_parts(access: Access, session: str) -> tuple[Part, ...]:
 async def test_it_is_stored_beside_the_text_and_an_edit_keeps_or_replaces_it() -> None:
     async with a_house() as house:
         ada = Access(house, somebody("ada"))
-        sent = await said(ada, "hello", contexts=[PAGE])
+        sent = await start_session(ada, "hello", contexts=[PAGE])
         await over(ada, sent)
         assert await user_parts(ada, sent.session) == (TextPart("hello"), STORED)
         edited = await ada.sessions.edit_message(sent.session, sent.message, api.EditMessage(text="hi"))
@@ -39,7 +39,7 @@ async def test_it_is_stored_beside_the_text_and_an_edit_keeps_or_replaces_it() -
 async def test_context_alone_says_nothing() -> None:
     async with a_house() as house:
         with pytest.raises(ConfigError, match="needs a text or a file"):
-            await said(Access(house, somebody("ada")), "", contexts=[PAGE])
+            await start_session(Access(house, somebody("ada")), "", contexts=[PAGE])
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,19 @@ from everturn.running.active_turn import TurnSettings
 from everturn.stores.registry import get_store
 from everturn.testing import FakeClock, MemoryStore
 from everturn.tools.subagent import SubagentTool
-from tests.helpers.tenants import AGENTS, SECRET, a_house, gate_in, look, model, over, peek, said, settle, somebody
+from tests.helpers.tenants import (
+    AGENTS,
+    SECRET,
+    a_house,
+    gate_in,
+    look,
+    model,
+    over,
+    peek,
+    settle,
+    somebody,
+    start_session,
+)
 from tests.helpers.waiting import wait_until
 
 
@@ -47,7 +59,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
 async def test_turns_beside_each_other_in_one_session_are_counted_one_by_one(store: Any) -> None:
     async with a_house(store, limits=TenantLimits(requests=0, turns=3)) as house:
         ada = Access(house, somebody())
-        sent = await said(ada, "hang")
+        sent = await start_session(ada, "hang")
         accepted = 1
 
         async def all_begun() -> bool:
@@ -70,22 +82,22 @@ async def test_turns_beside_each_other_in_one_session_are_counted_one_by_one(sto
 async def test_a_turn_that_waits_for_a_person_does_not_keep_others_out() -> None:
     async with a_house(limits=TenantLimits(requests=0, turns=1)) as house:
         ada = Access(house, somebody())
-        await gate_in(ada, (await said(ada, "pay")).session)
+        await gate_in(ada, (await start_session(ada, "pay")).session)
 
         async def is_quiet() -> bool:
             return not await house.app.store.count_active_turns("ada")
 
         await wait_until(is_quiet)
         house.meter._readings.clear()
-        assert (await said(ada, "hello")).is_new
+        assert (await start_session(ada, "hello")).is_new
 
 
 async def test_a_budget_is_not_passed_by_asking_all_at_once() -> None:
     async with a_house(limits=TenantLimits(requests=0, budget=Budget(steps=3))) as house:
         ada = Access(house, somebody())
-        sent = await asyncio.gather(*(said(ada, "hello") for _ in range(20)), return_exceptions=True)
-        assert sum(isinstance(one, api.MessageReceipt) for one in sent) == 3
-        assert all(isinstance(one, api.MessageReceipt | TooMuch) for one in sent)
+        sent = await asyncio.gather(*(start_session(ada, "hello") for _ in range(20)), return_exceptions=True)
+        assert sum(isinstance(result, api.MessageReceipt) for result in sent) == 3
+        assert all(isinstance(result, api.MessageReceipt | TooMuch) for result in sent)
 
 
 async def test_a_turn_that_runs_ends_where_the_budget_of_its_tenant_does() -> None:
@@ -101,7 +113,7 @@ async def test_a_turn_that_runs_ends_where_the_budget_of_its_tenant_does() -> No
         for tenant, most in (("ada", 1), ("bob", 2)):
             access = Access(house, somebody(tenant))
             for _ in range(2):
-                await over(access, await said(access, "look"))
+                await over(access, await start_session(access, "look"))
             assert (await store.spent(tenant=tenant)).calls == most
     finally:
         await app.aclose()
@@ -127,10 +139,10 @@ async def test_nobody_asks_for_more_tokens_than_the_agent_may_use(own: int | Non
     async with a_house(agents=(agent,)) as house:
         ada = Access(house, somebody())
         if is_taken:
-            await over(ada, await said(ada, "hello", params={"max_tokens": wanted}))
+            await over(ada, await start_session(ada, "hello", params={"max_tokens": wanted}))
         else:
             with pytest.raises(ConfigError, match="max_tokens"):
-                await said(ada, "hello", params={"max_tokens": wanted})
+                await start_session(ada, "hello", params={"max_tokens": wanted})
 
 
 # What is noted -----------------------------------------------------------------------------------------------------------
@@ -139,7 +151,7 @@ async def test_nobody_asks_for_more_tokens_than_the_agent_may_use(own: int | Non
 async def test_nothing_is_done_that_could_not_be_noted() -> None:
     async with a_house() as house:
         owner = Access(house, somebody("ada", "owner"))
-        sent = await said(owner, "hello")
+        sent = await start_session(owner, "hello")
         await over(owner, sent)
         accounts: Any = house.accounts
         before = await accounts.users("ada")
@@ -212,7 +224,7 @@ async def test_a_key_that_was_used_for_something_else_is_called_as_its_sender_kn
 async def test_a_turn_that_was_cancelled_before_it_began_is_one_that_was_cancelled(store: Any) -> None:
     async with a_house(store) as house:
         ada = Access(house, somebody())
-        first = await said(ada, "hang")
+        first = await start_session(ada, "hang")
         second = await ada.sessions.send(first.session, api.NewMessage(text="hello"))
         assert (await ada.sessions.turn(first.session, second.turn)).phase == Phase.IDLE
         await ada.sessions.cancel_turn(first.session, second.turn, api.CancelTurn())
@@ -230,18 +242,18 @@ async def test_a_turn_that_was_cancelled_before_it_began_is_one_that_was_cancell
 async def test_whoever_may_not_answer_learns_nothing_of_a_hash() -> None:
     async with a_house() as house:
         member, approver = Access(house, somebody()), Access(house, somebody("ada", "approver"))
-        sent = await said(member, "peek")
+        sent = await start_session(member, "peek")
         right = (await gate_in(approver, sent.session)).gate
         assert right.hash
-        told: set[str] = set()
+        messages: set[str] = set()
         for hash in (right.hash, "0" * 64, ""):
             for answered in (api.AnswerGate(hash=hash, allow="once"), api.AnswerGate(hash=hash, deny=True)):
                 with pytest.raises(Forbidden) as raised:
                     await member.gates.resolve(sent.session, right.id, answered)
-                told.add(str(raised.value))
+                messages.add(str(raised.value))
             with pytest.raises(AnswerUnfit, match="a client cannot claim it"):
                 await member.gates.claim(sent.session, right.id, api.ClaimGate(hash=hash, claim="c" * 20))
-        assert len(told) == 1
+        assert len(messages) == 1
         with pytest.raises(HashMismatch):
             await approver.gates.resolve(sent.session, right.id, api.AnswerGate(hash="0" * 64, allow="once"))
         await approver.gates.resolve(sent.session, right.id, api.AnswerGate(hash=right.hash, allow="once"))
@@ -251,7 +263,7 @@ async def test_whoever_may_not_answer_learns_nothing_of_a_hash() -> None:
 async def test_the_same_answer_again_is_noted_once() -> None:
     async with a_house() as house:
         member, approver = Access(house, somebody()), Access(house, somebody("ada", "approver"))
-        sent = await said(member, "pay")
+        sent = await start_session(member, "pay")
         gate = (await gate_in(approver, sent.session)).gate
         for _ in range(3):
             await approver.gates.resolve(sent.session, gate.id, api.AnswerGate(hash=gate.hash, allow="once"))
@@ -317,7 +329,7 @@ async def test_what_a_sub_turn_said_is_for_approvers_until_its_call_was_let_thro
     try:
         member, viewer = Access(house, somebody()), Access(house, somebody("ada", "viewer"))
         approver = Access(house, somebody("ada", "approver"))
-        sent = await said(member, "ask")
+        sent = await start_session(member, "ask")
         gate = (await gate_in(approver, sent.session)).gate
         assert gate.kind == "result"
         log = await app.store.events(sent.session)
@@ -341,7 +353,7 @@ async def test_what_a_sub_turn_said_is_for_approvers_until_its_call_was_let_thro
 async def test_what_a_sub_turn_said_that_nobody_reviews_is_for_all() -> None:
     async with a_house() as house:
         viewer, approver = Access(house, somebody("ada", "viewer")), Access(house, somebody("ada", "approver"))
-        sent = await said(approver, "clerk")
+        sent = await start_session(approver, "clerk")
         await gate_in(approver, sent.session)
         log = await house.app.store.events(sent.session)
         below = next(entry.event.session for entry in log if isinstance(entry.event, SubagentStarted))

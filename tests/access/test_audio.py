@@ -19,7 +19,7 @@ from everturn.errors import ConfigError, Forbidden, ModelError, TooMuch, Unknown
 from everturn.models.retry import RetryPolicy
 from everturn.testing.provider import Hang, Provider, Raw, Speech, Status, Transcription
 from tests.helpers.recordings import a_recording
-from tests.helpers.tenants import a_house, access_of, over, said, somebody
+from tests.helpers.tenants import a_house, access_of, over, somebody, start_session
 from tests.helpers.waiting import wait_until
 
 WORDS = "the words of the recording 0815"
@@ -47,7 +47,7 @@ async def an_audio_house(
 async def test_a_recording_becomes_text_and_nothing_is_stored() -> None:
     async with an_audio_house() as (house, provider):
         member = access_of(house, "member")
-        session = (await said(member, "hello")).session
+        session = (await start_session(member, "hello")).session
         before = await member.scope.store.events(session)
         assert (await member.audio.transcribe(a_recording(), session)).text == WORDS
         assert (await member.audio.transcribe(a_recording())).text == WORDS  # for a new conversation
@@ -61,7 +61,7 @@ async def test_a_recording_becomes_text_and_nothing_is_stored() -> None:
 async def test_a_text_becomes_audio_with_the_configured_voice() -> None:
     async with an_audio_house() as (house, provider):
         member = access_of(house, "member")
-        session = (await said(member, "hello")).session
+        session = (await start_session(member, "hello")).session
         assert await member.audio.speak(session, api.SpeakText(text="Hello there.")) == (SPOKEN, "audio/wav")
         assert provider.seen[-1].body == {"voice": "nova", "model": "voice", "input": "Hello there."}
 
@@ -70,7 +70,7 @@ async def test_only_those_who_may_write_in_the_session_use_it() -> None:
     async with an_audio_house() as (house, provider):
         member, viewer = access_of(house, "member"), access_of(house, "viewer")
         stranger = Access(house, somebody("ada", "owner", "stranger"))
-        session = (await said(member, "hello", private=True)).session
+        session = (await start_session(member, "hello", private=True)).session
         spoken = api.SpeakText(text="hello")
         for refused, why in (
             (viewer, Forbidden),
@@ -110,7 +110,7 @@ async def test_a_recording_that_is_none_or_too_long_is_refused_and_nothing_is_se
 async def test_a_text_that_is_too_long_or_blank_is_refused() -> None:
     async with an_audio_house(AudioLimits(max_characters=100)) as (house, provider):
         member = access_of(house, "member")
-        session = (await said(member, "hello")).session
+        session = (await start_session(member, "hello")).session
         for text, why in (("x" * 101, "audio.max_characters"), (" \n", "no text")):
             with pytest.raises(ConfigError, match=why):
                 await member.audio.speak(session, api.SpeakText(text=text))
@@ -122,7 +122,7 @@ async def test_without_configuration_the_setting_is_named() -> None:
         member = access_of(house, "member")
         view = await access_of(house, "viewer").audio.get()
         assert (view.transcription, view.speech) == (False, False)
-        session = (await said(member, "hello")).session
+        session = (await start_session(member, "hello")).session
         with pytest.raises(ConfigError, match=r"\[audio.transcription\]"):
             await member.audio.transcribe(a_recording())
         with pytest.raises(ConfigError, match=r"\[audio.speech\]"):
@@ -151,7 +151,7 @@ async def test_an_error_repeats_and_logs_nothing_of_the_text(
     async with an_audio_house() as (house, provider):
         provider.script("voice", [[*script]])
         member = access_of(house, "member")
-        session = (await said(member, "hello")).session
+        session = (await start_session(member, "hello")).session
         with pytest.raises(ModelError, match=r"audio\.speech") as raised:
             await member.audio.speak(session, api.SpeakText(text="the text 4711"))
         assert raised.value.__context__ is None or "4711" not in str(raised.value.__context__)
@@ -160,8 +160,8 @@ async def test_an_error_repeats_and_logs_nothing_of_the_text(
 
 
 async def test_it_counts_as_an_upload_and_not_beyond_a_budget_that_is_used_up() -> None:
-    one = len(a_recording())
-    async with an_audio_house(tenant_limits=TenantLimits(requests=0, uploaded=one)) as (house, provider):
+    size = len(a_recording())
+    async with an_audio_house(tenant_limits=TenantLimits(requests=0, uploaded=size)) as (house, provider):
         member = access_of(house, "member")
         await member.audio.transcribe(a_recording())
         with pytest.raises(TooMuch, match="bytes of files"):
@@ -170,7 +170,7 @@ async def test_it_counts_as_an_upload_and_not_beyond_a_budget_that_is_used_up() 
     async with an_audio_house(tenant_limits=TenantLimits(requests=0, budget=Budget(steps=1))) as (house, provider):
         member = access_of(house, "member")
         await member.audio.transcribe(a_recording())
-        sent = await said(member, "hello")
+        sent = await start_session(member, "hello")
         await over(member, sent)
         with pytest.raises(TooMuch, match="budget"):
             await member.audio.speak(sent.session, api.SpeakText(text="hello"))

@@ -61,9 +61,9 @@ async def a_key(
     role: Role = "operator",
     expires: float = 0.0,
 ) -> str:
-    secret, kept = new_secret({"key": "evk_", "login": "evl_", "link": "evn_"}[kind])
+    secret, digest = new_secret({"key": "evk_", "login": "evl_", "link": "evn_"}[kind])
     tenant = user.rpartition("-")[2]
-    await accounts.put_credential(Credential(kept[:12], tenant, user, kind, kept, role=role, expires=expires))
+    await accounts.put_credential(Credential(digest[:12], tenant, user, kind, digest, role=role, expires=expires))
     return secret
 
 
@@ -81,8 +81,8 @@ async def test_a_key_is_recognised_however_the_scheme_is_written() -> None:
     door, accounts, _ = await a_door()
     key = await a_key(accounts)
     for scheme in ("Bearer", "bearer", "BEARER"):
-        who = await door.authenticate(f"{scheme} {key}")
-        assert who == Principal("ada", "member-ada", "member", hash_secret(key)[:12], "key", 0.0)
+        principal = await door.authenticate(f"{scheme} {key}")
+        assert principal == Principal("ada", "member-ada", "member", hash_secret(key)[:12], "key", 0.0)
 
 
 async def test_nothing_and_everything_that_is_no_credential_is_refused_in_the_same_words() -> None:
@@ -149,8 +149,8 @@ async def test_two_that_are_shown_are_of_one_person_and_do_no_more_than_the_less
     door, accounts, _ = await a_door()
     key, capped = await a_key(accounts, "owner-ada"), await a_key(accounts, "owner-ada", role="viewer")
     login = await a_key(accounts, "owner-ada", "login", "approver")
-    who = await door.authenticate(f"Bearer {key}", login)
-    assert (who.role, who.kind) == ("approver", "key")
+    principal = await door.authenticate(f"Bearer {key}", login)
+    assert (principal.role, principal.kind) == ("approver", "key")
     assert (await door.authenticate(f"Bearer {capped}", login)).role == "viewer"
     for other in ("member-ada", "owner-bob"):
         assert await refused(door, f"Bearer {key}", await a_key(accounts, other, "login")) == CREDENTIAL_HINT
@@ -171,13 +171,13 @@ async def test_what_holds_no_more_is_refused_two_seconds_later_at_the_latest() -
     for end in (revoke, deactivate, close):
         door, accounts, clock = await a_door()
         key = await a_key(accounts)
-        who = await door.authenticate(f"Bearer {key}")
+        principal = await door.authenticate(f"Bearer {key}")
         for _ in range(100):
             await door.authenticate(f"Bearer {key}")
         assert len(accounts.asked) == 1, "a request costs no query"
-        assert await door.active_credentials([who]) == set()
+        assert await door.active_credentials([principal]) == set()
         await end(accounts, key)
-        assert await door.active_credentials([who]) == {who.credential}
+        assert await door.active_credentials([principal]) == {principal.credential}
         clock.advance(2)
         assert await refused(door, f"Bearer {key}") == CREDENTIAL_HINT
 
@@ -202,16 +202,22 @@ async def test_a_link_logs_one_browser_in_once() -> None:
     door, accounts, _ = await a_door()
     link = await door.login_link("ada", "owner-ada")
     tries = await asyncio.gather(*(door.log_in(link) for _ in range(50)), return_exceptions=True)
-    (won,) = [one for one in tries if isinstance(one, tuple)]
-    assert all(isinstance(one, NotRecognised) for one in tries if one is not won)
-    cookie, who = won
-    assert (who.user, who.role, who.kind) == ("owner-ada", "owner", "login")
-    assert who.expires
-    assert await door.authenticate(None, cookie) == who
-    assert await door.is_csrf(who, await door.csrf(who))
-    for token in ("", "x", (await door.csrf(who))[:-1], await door.csrf(replace(who, credential="other")), "\ud800"):
-        assert not await door.is_csrf(who, token)
-    await door.log_out(who)
+    (won,) = [result for result in tries if isinstance(result, tuple)]
+    assert all(isinstance(result, NotRecognised) for result in tries if result is not won)
+    cookie, principal = won
+    assert (principal.user, principal.role, principal.kind) == ("owner-ada", "owner", "login")
+    assert principal.expires
+    assert await door.authenticate(None, cookie) == principal
+    assert await door.is_csrf(principal, await door.csrf(principal))
+    for token in (
+        "",
+        "x",
+        (await door.csrf(principal))[:-1],
+        await door.csrf(replace(principal, credential="other")),
+        "\ud800",
+    ):
+        assert not await door.is_csrf(principal, token)
+    await door.log_out(principal)
     assert await refused(door, None, cookie) == CREDENTIAL_HINT
     assert [record.did for record in await accounts.audit("ada")] == ["auth.login", "auth.logout"]
 
@@ -234,10 +240,10 @@ async def test_a_link_is_good_for_ten_minutes_and_for_whoever_is_welcome_then() 
 
 async def test_a_login_ends_with_its_time() -> None:
     door, _, clock = await a_door()
-    cookie, who = await door.log_in(await door.login_link("ada", "owner-ada"), seconds=60)
+    cookie, principal = await door.log_in(await door.login_link("ada", "owner-ada"), seconds=60)
     clock.advance(60)
     assert await refused(door, None, cookie) == CREDENTIAL_HINT
-    assert await door.active_credentials([who]) == {who.credential}
+    assert await door.active_credentials([principal]) == {principal.credential}
 
 
 # The token file ------------------------------------------------------------------------------------------------------
@@ -260,12 +266,12 @@ async def test_the_local_operator_has_a_token_in_a_file_of_their_own(tmp_path: P
     assert os.listdir(path.parent) == ["token"]
     door = Authenticator(accounts, clock)
     assert await door.local_token(path) == token
-    who = await door.authenticate(f"Bearer {token}")
-    assert (who.tenant, who.user, who.role) == ("local", "local", "operator")
+    principal = await door.authenticate(f"Bearer {token}")
+    assert (principal.tenant, principal.user, principal.role) == ("local", "local", "operator")
     assert len(await accounts.credentials("local")) == 1
     # Another store learns of the same token; one that was revoked does not come back.
     assert await Authenticator(MemoryAccounts(), clock).local_token(path) == token
-    await accounts.revoke("local", who.credential, clock.now())
+    await accounts.revoke("local", principal.credential, clock.now())
     with pytest.raises(ConfigError, match="remove the file"):
         await Authenticator(accounts, clock).local_token(path)
 

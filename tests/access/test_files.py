@@ -24,7 +24,7 @@ from everturn.access.conversations.upload_handles import (
 from everturn.core.parts import FilePart
 from everturn.errors import ConfigError, UnknownFile, UnknownSession, UnreadableLog
 from everturn.stores.registry import get_store
-from tests.helpers.tenants import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, somebody, start_session
 
 SECRET = b"s" * 32
 names = st.text(max_size=200)
@@ -39,14 +39,14 @@ def test_a_handle_is_read_as_the_file_it_was_made_for(part: FilePart, tenant: st
     assert decode_handle(SECRET, tenant, encode_handle(SECRET, tenant, part)) == part
 
 
-@given(one=parts, other=parts, tenants=st.tuples(names, names))
-def test_no_two_files_of_any_tenants_share_a_handle(one: FilePart, other: FilePart, tenants: tuple[str, str]) -> None:
+@given(first=parts, other=parts, tenants=st.tuples(names, names))
+def test_no_two_files_of_any_tenants_share_a_handle(first: FilePart, other: FilePart, tenants: tuple[str, str]) -> None:
     """Nothing can be moved from one field into the next: the list is encoded as a whole."""
-    if (one, tenants[0]) != (other, tenants[1]):
-        assert encode_handle(SECRET, tenants[0], one) != encode_handle(SECRET, tenants[1], other)
+    if (first, tenants[0]) != (other, tenants[1]):
+        assert encode_handle(SECRET, tenants[0], first) != encode_handle(SECRET, tenants[1], other)
     if tenants[0] != tenants[1]:
         with pytest.raises(UnknownFile):
-            decode_handle(SECRET, tenants[1], encode_handle(SECRET, tenants[0], one))
+            decode_handle(SECRET, tenants[1], encode_handle(SECRET, tenants[0], first))
 
 
 @given(part=parts, at=st.integers(0, 10_000), char=st.characters())
@@ -76,9 +76,9 @@ def test_a_file_has_one_handle_only() -> None:
 def test_a_signature_is_good_for_one_file_however_its_fields_are_cut(text: str, cuts: tuple[int, ...]) -> None:
     """What is one text when its fields are joined is two files, and neither has the other's signature."""
     (a, b), (c, d) = sorted(cuts[:2]), sorted(cuts[2:])
-    one, other = FilePart(text[:a], text[a:b], 1, text[b:]), FilePart(text[:c], text[c:d], 1, text[d:])
-    body, mac = encode_handle(SECRET, "ada", one).split(".")[0], encode_handle(SECRET, "ada", other).split(".")[1]
-    if one != other:
+    first, other = FilePart(text[:a], text[a:b], 1, text[b:]), FilePart(text[:c], text[c:d], 1, text[d:])
+    body, mac = encode_handle(SECRET, "ada", first).split(".")[0], encode_handle(SECRET, "ada", other).split(".")[1]
+    if first != other:
         with pytest.raises(UnknownFile):
             decode_handle(SECRET, "ada", f"{body}.{mac}")
     moved = encode_handle(SECRET, "ada" + text[:a], FilePart(text[a:], "", 1)).split(".")[1]
@@ -118,14 +118,14 @@ async def test_a_file_is_sent_and_read_again_in_its_tenant_only() -> None:
         mine = await ada.files.upload(b"hello", "text/plain", "../../etc/notes.txt")
         assert (mine.part.name, mine.part.media_type, mine.part.size) == ("notes.txt", "text/plain", 5)
         with pytest.raises(UnknownFile):
-            await said(bob, "look", files=[mine.file])
+            await start_session(bob, "look", files=[mine.file])
         # The same bytes at another tenant's are another file, though they are the same blob.
         theirs = await bob.files.upload(b"hello", "text/plain", "notes.txt")
         assert theirs.part.blob == mine.part.blob
         assert theirs.file != mine.file
-        sent = await said(ada, "look", files=[mine.file])
+        sent = await start_session(ada, "look", files=[mine.file])
         assert await ada.files.read(sent.session, mine.part.blob) == b"hello"
-        other = await said(bob, "hello")
+        other = await start_session(bob, "hello")
         with pytest.raises(UnknownFile):
             await bob.files.read(other.session, mine.part.blob)
         await over(ada, sent)
@@ -136,7 +136,7 @@ async def test_a_blob_is_read_only_where_the_session_speaks_of_it() -> None:
     async with a_house() as house:
         ada = Access(house, somebody("ada", "owner"))
         loose = await ada.files.upload(b"never sent", "", "")
-        sent = await said(ada, "hello")
+        sent = await start_session(ada, "hello")
         for blob in (loose.part.blob, "0" * 64, "\0", "", "x" * 3000, "' OR 1=1 --"):
             with pytest.raises(UnknownFile, match=r"^there is no such file$"):
                 await ada.files.read(sent.session, blob)
@@ -158,7 +158,7 @@ async def test_a_session_is_moved_to_another_tenant_under_a_new_name(tmp_path: P
     async with a_house() as house:
         ada, bob = Access(house, somebody("ada")), Access(house, somebody("bob"))
         file = await ada.files.upload(b"hello", "text/plain", "notes.txt")
-        sent = await said(ada, "look", files=[file.file])
+        sent = await start_session(ada, "look", files=[file.file])
         await over(ada, sent)
         await ada.sessions.export(sent.session, tmp_path / "out.zip")
         views = [await bob.sessions.import_file(tmp_path / "out.zip") for _ in range(2)]
@@ -188,10 +188,10 @@ async def test_a_forged_session_does_not_speak_of_what_another_tenant_keeps(tmp_
     async with a_house() as house:
         ada, bob = Access(house, somebody("ada", "owner")), Access(house, somebody("bob", "owner"))
         theirs = await bob.files.upload(b"a secret of bob's", "text/plain", "secret.txt")
-        sent = await said(bob, "look", files=[theirs.file])
+        sent = await start_session(bob, "look", files=[theirs.file])
         await over(bob, sent)
         mine = await ada.files.upload(b"hello", "text/plain", "notes.txt")
-        bait = await said(ada, "look", files=[mine.file])
+        bait = await start_session(ada, "look", files=[mine.file])
         await over(ada, bait)
         await ada.sessions.export(bait.session, tmp_path / "bait.zip")
         change = {mine.part.blob: theirs.part.blob, '"size":5': f'"size":{theirs.part.size}'}
@@ -205,7 +205,7 @@ async def test_a_forged_session_does_not_speak_of_what_another_tenant_keeps(tmp_
 async def test_what_says_it_is_a_sub_turn_of_somebody_elses_is_not_taken(tmp_path: Path) -> None:
     async with a_house() as house:
         ada = Access(house, somebody("ada", "owner"))
-        sent = await said(ada, "hello")
+        sent = await start_session(ada, "hello")
         await over(ada, sent)
         await ada.sessions.export(sent.session, tmp_path / "out.zip")
         lineage = '"lineage":{"session":"theirs","turn":"t","by":["theirs","t","c"]},"agent":"helper"'
@@ -232,7 +232,7 @@ async def test_it_is_all_the_same_on_sqlite(tmp_path: Path) -> None:
         assert not (await ada.sessions.start(api.NewSession(text="whois", files=[file.file]), "k")).is_new
         await over(ada, sent)
         assert await ada.files.read(sent.session, file.part.blob) == b"hello"
-        assert [one.id for one in (await ada.sessions.list()).sessions] == [sent.session]
+        assert [session.id for session in (await ada.sessions.list()).sessions] == [sent.session]
         assert not (await bob.sessions.list()).sessions
         assert not (await bob.sessions.search("whois")).results
         assert (await ada.sessions.search("whois")).results[0].session == sent.session

@@ -34,19 +34,30 @@ from everturn.errors import (
     UnknownGate,
     UnknownSession,
 )
-from tests.helpers.tenants import AGENTS, BELL, PRIVATE, SECRET, a_house, access_of, gate_in, over, said, somebody
+from tests.helpers.tenants import (
+    AGENTS,
+    BELL,
+    PRIVATE,
+    SECRET,
+    a_house,
+    access_of,
+    gate_in,
+    over,
+    somebody,
+    start_session,
+)
 from tests.helpers.waiting import wait_until
 
 
 async def asking(house: ServerContext, text: str, **how: Any) -> tuple[api.MessageReceipt, api.GateView]:
     """A turn that waits at a gate."""
-    sent = await said(access_of(house, "member"), text, **how)
+    sent = await start_session(access_of(house, "member"), text, **how)
     return sent, await gate_in(access_of(house, "owner"), sent.session)
 
 
 def yes(view: api.GateView, **how: Any) -> api.AnswerGate:
-    given: dict[str, Any] = {"allow": "once", **how}
-    return api.AnswerGate(hash=view.gate.hash, **given)
+    fields: dict[str, Any] = {"allow": "once", **how}
+    return api.AnswerGate(hash=view.gate.hash, **fields)
 
 
 # Who may answer --------------------------------------------------------------------------------------------------------
@@ -81,7 +92,9 @@ async def test_an_answer_takes_the_role_for_its_kind(name: str) -> None:
         (answered,) = [entry.event for entry in log if isinstance(entry.event, GateResolved)]
         assert answered.resolution.by == f"{needed}-ada"
         (noted,) = [
-            one for one in (await access_of(house, "owner").accounts.audit()).records if one.did == "gate.answer"
+            record
+            for record in (await access_of(house, "owner").accounts.audit()).records
+            if record.did == "gate.answer"
         ]
         assert (noted.on, noted.by) == (view.gate.id, f"{needed}-ada")
         assert SECRET not in noted.detail
@@ -101,7 +114,7 @@ async def test_a_member_may_continue_a_turn_at_its_step_limit_and_a_viewer_may_n
 
 async def test_without_the_choice_of_the_client_the_step_limit_asks_nobody() -> None:
     async with a_house() as house:
-        sent = await said(access_of(house, "member"), "pay", max_steps=1)
+        sent = await start_session(access_of(house, "member"), "pay", max_steps=1)
         await over(access_of(house, "owner"), sent)
         log = await house.app.store.events(sent.session)
         assert not [entry for entry in log if isinstance(entry.event, GateOpened)]
@@ -226,9 +239,9 @@ async def test_what_holds_everywhere_is_for_the_person_who_asked_unless_an_owner
             answer = yes(view, allow="always", everywhere=True, within=within)
             await owner.gates.resolve(sent.session, view.gate.id, answer)
             await over(owner, sent)
-            again = await said(access_of(house, "member"), "pay")  # the same person, in another conversation
+            again = await start_session(access_of(house, "member"), "pay")  # the same person, in another conversation
             assert (await over(owner, again)).phase.value == "completed"
-            other = await said(access_of(house, "approver"), "pay")
+            other = await start_session(access_of(house, "approver"), "pay")
             about = api.ExplainCall(tool="pay", arguments={"amount": 7}, session=other.session)
             explained = await access_of(house, "approver").admin.explain(about)
             assert (explained.action == "allow") == is_allowed
@@ -265,10 +278,10 @@ async def test_a_grant_for_the_folder_of_the_server_holds_in_no_other_folder() -
         answer = yes(view, allow="always", everywhere=True, within="folder")
         await owner.gates.resolve(sent.session, view.gate.id, answer)
         await over(owner, sent)
-        held: dict[str, bool] = {}
+        ran_in: dict[str, bool] = {}
         for folder in ("/srv/one", "/srv/one/sub", "/srv", "/srv/two", ""):
             house.folder = folder
-            again = await said(owner, "pay now")
+            again = await start_session(owner, "pay now")
             explained = await owner.admin.explain(
                 api.ExplainCall(tool="pay", arguments={"amount": 7}, session=again.session)
             )
@@ -278,9 +291,9 @@ async def test_a_grant_for_the_folder_of_the_server_holds_in_no_other_folder() -
                     return "asked"
                 return "ran" if (await owner.sessions.turn(sent.session, sent.turn)).phase.is_terminal else ""
 
-            held[folder] = await wait_until(look_again) == "ran"
-            assert (explained.action == "allow") == held[folder], "the explanation says what happens"
-        assert held == {"/srv/one": True, "/srv/one/sub": False, "/srv": False, "/srv/two": False, "": False}
+            ran_in[folder] = await wait_until(look_again) == "ran"
+            assert (explained.action == "allow") == ran_in[folder], "the explanation says what happens"
+        assert ran_in == {"/srv/one": True, "/srv/one/sub": False, "/srv": False, "/srv/two": False, "": False}
 
 
 # Clients -------------------------------------------------------------------------------------------------------------
@@ -368,7 +381,7 @@ async def test_a_result_that_is_reviewed_is_for_approvers_also_when_it_was_withh
 async def test_private_values_and_their_hash_are_for_approvers(tmp_path: Path) -> None:
     async with a_house() as house:
         member, approver = access_of(house, "member"), access_of(house, "approver")
-        sent = await said(member, "whois")
+        sent = await start_session(member, "whois")
         done = await over(approver, sent)
         (part,) = [part for part in done.messages[1].parts if isinstance(part, ToolPart)]
         assert part.output is not None
@@ -416,7 +429,7 @@ async def test_a_gate_of_a_sub_turn_is_answered_in_the_session_above_and_its_own
         assert len((await access_of(house, "viewer").sessions.list()).sessions) == 1
         with pytest.raises(UnknownSession):
             await access_of(house, "owner", "bob").gates.resolve(view.session, view.gate.id, yes(view))
-        other = await said(access_of(house, "member"), "hello")
+        other = await start_session(access_of(house, "member"), "hello")
         with pytest.raises(UnknownGate):  # it is below another session
             await access_of(house, "owner").gates.resolve(other.session, view.gate.id, yes(view))
         await access_of(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))

@@ -18,20 +18,20 @@ from everturn.access.conversations import session_archive
 from everturn.errors import UnreadableLog
 from everturn.stores import export
 from everturn.stores.export import ENTRIES_LIMIT, INBOX, LOG, MANIFEST
-from tests.helpers.tenants import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, somebody, start_session
 
 
 def crowded(entries: int) -> bytes:
     """A zip with a directory of so many entries, and nothing else."""
-    made = io.BytesIO(b"PK\3\4" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 33, 0, 0, 0, 1, 0) + b"a")
-    start = made.seek(0, io.SEEK_END)
+    buffer = io.BytesIO(b"PK\3\4" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 33, 0, 0, 0, 1, 0) + b"a")
+    start = buffer.seek(0, io.SEEK_END)
     fields = struct.pack("<HHHHHHIIIHHHHHII", 20, 20, 0, 0, 0, 33, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0)
-    made.write(b"".join(b"PK\1\2%b%07x" % (fields, at) for at in range(entries)))
-    end = made.tell()
-    made.write(b"PK\6\6" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, entries, entries, end - start, start))
-    made.write(b"PK\6\7" + struct.pack("<IQI", 0, end, 1))
-    made.write(b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 65535, 65535, 0xFFFFFFFF, 0xFFFFFFFF, 0))
-    return made.getvalue()
+    buffer.write(b"".join(b"PK\1\2%b%07x" % (fields, at) for at in range(entries)))
+    end = buffer.tell()
+    buffer.write(b"PK\6\6" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, entries, entries, end - start, start))
+    buffer.write(b"PK\6\7" + struct.pack("<IQI", 0, end, 1))
+    buffer.write(b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 65535, 65535, 0xFFFFFFFF, 0xFFFFFFFF, 0))
+    return buffer.getvalue()
 
 
 def packed(file: Path, head: int, log: bytes) -> Path:
@@ -47,11 +47,11 @@ def packed(file: Path, head: int, log: bytes) -> Path:
 async def test_a_directory_that_is_too_long_is_not_taken_apart(
     entries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Any] = []
+    zip_infos: list[Any] = []
     real = zipfile.ZipInfo.__init__
 
     def counted(self: Any, *args: Any, **more: Any) -> None:
-        made.append(self)
+        zip_infos.append(self)
         real(self, *args, **more)
 
     file = tmp_path / "many.zip"
@@ -60,7 +60,7 @@ async def test_a_directory_that_is_too_long_is_not_taken_apart(
     async with a_house() as house:
         with pytest.raises(UnreadableLog):
             await Access(house, somebody("ada", "member")).sessions.import_file(file)
-    assert not made
+    assert not zip_infos
 
 
 async def test_a_log_that_is_too_long_is_not_read(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ async def test_the_loop_takes_nothing_apart_and_tries_nothing_out(
 
     async with a_house() as house:
         member = Access(house, somebody("ada", "member"))
-        sent = await said(member, "look")
+        sent = await start_session(member, "look")
         await over(member, sent)
         await member.sessions.export(sent.session, tmp_path / "out.zip")
         for module in (export, session_archive):

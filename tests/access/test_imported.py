@@ -25,14 +25,14 @@ from everturn.stores.export import LOG, MANIFEST
 from everturn.stores.memory import MemoryStore
 from everturn.stores.registry import get_store
 from everturn.wire import dump_event, load_event
-from tests.helpers.tenants import AGENTS, a_house, look, model, over, said, settle, somebody
+from tests.helpers.tenants import AGENTS, a_house, look, model, over, settle, somebody, start_session
 
 Forge = Callable[[list[Event]], list[Event]]
 
 
 async def brought(access: Access, folder: Path, forge: Forge) -> api.SessionView:
     """Say something, take it out, change it, and bring it in again."""
-    sent = await said(access, "look")
+    sent = await start_session(access, "look")
     await over(access, sent)
     await access.sessions.export(sent.session, folder / "out.zip")
     with zipfile.ZipFile(folder / "out.zip") as old, zipfile.ZipFile(folder / "in.zip", "w") as new:
@@ -57,12 +57,12 @@ async def test_what_it_says_was_used_is_on_nobodys_account(kind: str, tmp_path: 
     limits = TenantLimits(requests=0, budget=Budget(tokens=10**9, cost=100.0))
     async with a_house(store, limits=limits) as house:
         ada = Access(house, somebody("ada"))
-        await over(ada, await said(ada, "look"))
+        await over(ada, await start_session(ada, "look"))
         once = (await ada.accounts.usage()).total
         await brought(ada, tmp_path, using(Usage(10**15, 10**15, cost=1e9)))
         # The one more that was begun to be forged, and nothing else.
         assert (await ada.accounts.usage()).total == once + once == await house.app.store.spent(tenant="ada")
-        await over(ada, await said(ada, "nobody is locked out"))
+        await over(ada, await start_session(ada, "nobody is locked out"))
         with pytest.raises(UnreadableLog, match="is negative"):
             await brought(ada, tmp_path, using(Usage(-(10**9), -(10**9), cost=-1e6)))
         assert once != Spent()
@@ -91,8 +91,8 @@ async def test_no_folder_is_reverted_to_what_a_file_says_it_was(tree: str, tmp_p
         at = next(n for n, event in enumerate(log) if type(event).__name__ == "CallFinished")
         turn = log[at].__getattribute__("turn")
         gone = (FileChange("a.txt", "deleted"),)
-        made = FilesChanged(turn=turn, at=1.0, step=1, before=tree, after="c" * 64, root="work", changes=gone)
-        return [*log[: at + 1], made, *log[at + 1 :]]
+        change = FilesChanged(turn=turn, at=1.0, step=1, before=tree, after="c" * 64, root="work", changes=gone)
+        return [*log[: at + 1], change, *log[at + 1 :]]
 
     try:
         bob = Access(house, somebody("bob", "approver"))
@@ -131,6 +131,6 @@ async def test_times_to_come_and_names_of_others_are_not_believed(tmp_path: Path
         assert view.by == "member-ada"
         assert now <= view.updated <= house.app.clock.now()
         assert [day.agent for day in (await ada.accounts.usage()).days] == ["helper"]
-        sent = await said(ada, "look")
+        sent = await start_session(ada, "look")
         await over(ada, sent)
         assert (await ada.sessions.list()).sessions[0].id == sent.session

@@ -5,13 +5,13 @@ from __future__ import annotations
 from everturn import api
 from everturn.access.access import Access
 from everturn.core.session_reader import SessionCursor
-from tests.helpers.tenants import a_house, gate_in, over, said, somebody
+from tests.helpers.tenants import a_house, gate_in, over, somebody, start_session
 
 
 async def test_pages_of_the_log_add_up_to_the_log() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        sent = await said(access, "hello")
+        sent = await start_session(access, "hello")
         await over(access, sent)
         stored = await house.app.store.events(sent.session)
         found: list[api.LogItem] = []
@@ -31,7 +31,7 @@ async def test_pages_of_the_log_add_up_to_the_log() -> None:
 
 async def test_what_is_under_review_is_redacted_in_the_log_as_well() -> None:
     async with a_house() as house:
-        sent = await said(Access(house, somebody()), "peek")
+        sent = await start_session(Access(house, somebody()), "peek")
         gate = await gate_in(Access(house, somebody(role="approver")), sent.session)
         assert gate.gate.kind == "result"
         assert gate.gate.output is not None
@@ -47,16 +47,17 @@ async def test_what_is_under_review_is_redacted_in_the_log_as_well() -> None:
 async def test_what_waits_is_seen_in_its_order_and_can_be_taken_back() -> None:
     async with a_house() as house:
         access = Access(house, somebody(role="approver"))
-        sent = await said(access, "pay 1")
+        sent = await start_session(access, "pay 1")
         gate = await gate_in(access, sent.session)
         waiting = [
             await access.sessions.send(sent.session, api.NewMessage(text=text)) for text in ("one", "two", "three")
         ]
         queue = (await access.log.queue(sent.session)).queued
-        assert [(one.turn, one.message, one.text) for one in queue] == [
-            (one.turn, one.message, text) for one, text in zip(waiting, ("one", "two", "three"), strict=True)
+        assert [(queued.turn, queued.message, queued.text) for queued in queue] == [
+            (receipt.turn, receipt.message, text)
+            for receipt, text in zip(waiting, ("one", "two", "three"), strict=True)
         ]
-        assert {one.by for one in queue} == {access.principal.user}
+        assert {queued.by for queued in queue} == {access.principal.user}
         await access.sessions.cancel_turn(sent.session, waiting[1].turn, api.CancelTurn())
         await access.gates.resolve(sent.session, gate.gate.id, api.AnswerGate(hash=gate.gate.hash, deny=True))
         await over(access, waiting[2])

@@ -18,7 +18,7 @@ from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.store import SqlStore
 from everturn.terminal.tui.state import SessionState
 from everturn.testing.contracts.samples import import_messages, messages_imported
-from tests.helpers.tenants import a_house, access_of, over, said
+from tests.helpers.tenants import a_house, access_of, over, start_session
 
 
 async def tail_of(store: Store, turns: int, before: int = 0) -> api.LogTail:
@@ -140,7 +140,7 @@ async def test_the_first_page_of_a_long_session_is_small(tmp_path: Path) -> None
 async def test_who_may_read_a_session_gets_its_tail_with_what_it_cost() -> None:
     async with a_house() as house:
         access = access_of(house, "member")
-        sent = await said(access, "hello")
+        sent = await start_session(access, "hello")
         await over(access, sent)
         page = await access_of(house, "viewer").log.tail(sent.session)
         whole = await access.log.page(sent.session)

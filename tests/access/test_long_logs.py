@@ -10,7 +10,7 @@ from everturn import api
 from everturn.core.events import Entry
 from everturn.errors import AnsweredOtherwise, EverturnError, UnknownFile
 from everturn.stores.memory import MemoryStore
-from tests.helpers.tenants import a_house, access_of, gate_in, over, said
+from tests.helpers.tenants import a_house, access_of, gate_in, over, start_session
 
 
 class RefusesWholeLogs(MemoryStore):
@@ -26,7 +26,7 @@ class RefusesWholeLogs(MemoryStore):
 async def test_a_sub_agents_session_is_shown_without_reading_the_log_of_its_parent() -> None:
     store = RefusesWholeLogs()
     async with a_house(store) as house:
-        sent = await said(access_of(house, "member"), "clerk")
+        sent = await start_session(access_of(house, "member"), "clerk")
         gate = await gate_in(access_of(house, "approver"), sent.session)
         child = gate.gate.session
         assert child != sent.session
@@ -39,7 +39,7 @@ async def test_a_second_answer_to_a_gate_is_refused_without_reading_the_log() ->
     store = RefusesWholeLogs()
     async with a_house(store) as house:
         approver = access_of(house, "approver")
-        sent = await said(access_of(house, "member"), "pay 1")
+        sent = await start_session(access_of(house, "member"), "pay 1")
         gate = await gate_in(approver, sent.session)
         await approver.gates.resolve(sent.session, gate.gate.id, api.AnswerGate(hash=gate.gate.hash, allow="once"))
         await over(approver, sent)
@@ -52,7 +52,7 @@ async def test_messages_are_sent_edited_and_regenerated_without_reading_the_log(
     store = RefusesWholeLogs()
     async with a_house(store) as house:
         access = access_of(house, "approver")
-        sent = await said(access, "hello")
+        sent = await start_session(access, "hello")
         await over(access, sent)
         store.is_refusing = True
         answer = (await access.sessions.messages(sent.session)).messages[-1]

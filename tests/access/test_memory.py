@@ -17,11 +17,11 @@ from tests.tools_memory.test_paths import HOSTILE
 async def test_files_are_listed_read_written_and_deleted(store: Store) -> None:
     async with a_house(store) as house:
         memory = Access(house, somebody()).memory
-        made = await memory.write(api.PutMemory(path="/memories/notes/a.md", text="one", base="none"))
-        assert (made.text, made.file.path, made.file.untrusted) == ("one", "notes/a.md", False)
+        view = await memory.write(api.PutMemory(path="/memories/notes/a.md", text="one", base="none"))
+        assert (view.text, view.file.path, view.file.untrusted) == ("one", "notes/a.md", False)
         with pytest.raises(HashMismatch):
             await memory.write(api.PutMemory(path="notes/a.md", text="two", base=memory_hash("other")))
-        await memory.write(api.PutMemory(path="notes/a.md", text="two", base=made.file.hash))
+        await memory.write(api.PutMemory(path="notes/a.md", text="two", base=view.file.hash))
         assert (await memory.read("notes/a.md")).text == "two"
         listed = await memory.list()
         assert [(file.path, file.size) for file in listed.files] == [("notes/a.md", 3)]

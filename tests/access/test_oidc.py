@@ -44,8 +44,10 @@ NOW = FakeClock().now()
 
 
 def public(key: Any, kid: str, **more: str) -> dict[str, Any]:
-    made = {rsa.RSAPrivateKey: algorithms.RSAAlgorithm, ec.EllipticCurvePrivateKey: algorithms.ECAlgorithm}
-    kind: Any = next((one for base, one in made.items() if isinstance(key, base)), algorithms.OKPAlgorithm)
+    by_key_type = {rsa.RSAPrivateKey: algorithms.RSAAlgorithm, ec.EllipticCurvePrivateKey: algorithms.ECAlgorithm}
+    kind: Any = next(
+        (algorithm for base, algorithm in by_key_type.items() if isinstance(key, base)), algorithms.OKPAlgorithm
+    )
     return {**kind.to_jwk(key.public_key(), as_dict=True), "kid": kid, **more}
 
 
@@ -53,7 +55,7 @@ KEYS = {"keys": [public(RSA, "r1", alg="RS256", use="sig"), public(EC, "e1"), pu
 
 
 def token(key: Any = RSA, alg: str = "RS256", kid: str | None = "r1", **claims: Any) -> str:
-    said: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "iss": ISSUER,
         "aud": "everturn",
         "sub": "member-ada",
@@ -61,8 +63,8 @@ def token(key: Any = RSA, alg: str = "RS256", kid: str | None = "r1", **claims: 
         "iat": NOW,
         **claims,
     }
-    said = {name: value for name, value in said.items() if value is not None}
-    return jwt.encode(said, key, alg, headers={} if kid is None else {"kid": kid})
+    payload = {name: value for name, value in payload.items() if value is not None}
+    return jwt.encode(payload, key, alg, headers={} if kid is None else {"kid": kid})
 
 
 async def a_door(tmp_path: Path, **how: Any) -> tuple[Authenticator, MemoryAccounts, FakeClock, Path]:
@@ -93,16 +95,18 @@ async def test_a_token_of_the_provider_is_somebody_of_the_tenant(tmp_path: Path)
         token(jti="one"),
         token(jti="two"),
     ):
-        who = await door.authenticate(f"Bearer {shown}")
-        assert (who.tenant, who.user, who.role, who.kind, who.expires) == (
+        principal = await door.authenticate(f"Bearer {shown}")
+        assert (principal.tenant, principal.user, principal.role, principal.kind, principal.expires) == (
             "ada",
             "member-ada",
             "member",
             "token",
             NOW + 330,
         )
-    one = [(await door.authenticate(f"Bearer {token(jti=name, extra=at)}")).credential for at, name in enumerate("aab")]
-    assert one[0] == one[1] != one[2]
+    credentials = [
+        (await door.authenticate(f"Bearer {token(jti=name, extra=at)}")).credential for at, name in enumerate("aab")
+    ]
+    assert credentials[0] == credentials[1] != credentials[2]
 
 
 def none_of(claims: dict[str, Any], alg: str, signature: bytes = b"") -> str:
@@ -115,9 +119,9 @@ def none_of(claims: dict[str, Any], alg: str, signature: bytes = b"") -> str:
 
 def signed_with_the_public_key() -> str:
     """The classic: an asymmetric public key, taken for a shared secret."""
-    said = {"iss": ISSUER, "aud": "everturn", "sub": "owner-ada", "exp": NOW + 300, "iat": NOW}
+    claims = {"iss": ISSUER, "aud": "everturn", "sub": "owner-ada", "exp": NOW + 300, "iat": NOW}
     pem = RSA.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    unsigned = none_of(said, "HS256").rpartition(".")[0]
+    unsigned = none_of(claims, "HS256").rpartition(".")[0]
     mac = hmac.digest(pem, unsigned.encode(), hashlib.sha256)
     return f"{unsigned}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
 
@@ -213,8 +217,8 @@ async def test_claims_say_which_tenant_and_which_role(tmp_path: Path) -> None:
     how = {"tenant_claim": "org", "role_claim": "groups", "roles": {"staff": "member", "boss": "owner"}}
     door, accounts, clock, _ = await a_door(tmp_path, **how)
     for groups, role in ((["staff"], "member"), (["x", "boss", "staff"], "owner"), ("boss", "owner")):
-        who = await door.authenticate(f"Bearer {token(sub='new', org='bob', groups=groups)}")
-        assert (who.tenant, who.role) == ("bob", role)
+        principal = await door.authenticate(f"Bearer {token(sub='new', org='bob', groups=groups)}")
+        assert (principal.tenant, principal.role) == ("bob", role)
     assert await accounts.user("bob", "new") is not None, "somebody who can be turned away"
     others: tuple[dict[str, Any], ...] = (
         {"org": "nowhere", "groups": "boss"},
@@ -227,10 +231,10 @@ async def test_claims_say_which_tenant_and_which_role(tmp_path: Path) -> None:
     for claims in others:
         await refused(door, token(**{"sub": "other", **claims}))
     shown = token(sub="new", org="bob", groups="boss")
-    who = await door.authenticate(f"Bearer {shown}")
-    assert await door.active_credentials([who]) == set()
+    principal = await door.authenticate(f"Bearer {shown}")
+    assert await door.active_credentials([principal]) == set()
     await accounts.put_user(User("bob", "new", is_active=False))
-    assert await door.active_credentials([who]) == {who.credential}
+    assert await door.active_credentials([principal]) == {principal.credential}
     clock.advance(2)
     await refused(door, shown)
     await accounts.put_tenant(Tenant("ada", is_active=False))
@@ -241,14 +245,14 @@ async def test_whoever_is_new_is_let_in_only_where_that_is_configured(tmp_path: 
     door, _, _, _ = await a_door(tmp_path)
     await refused(door, token(sub="new"))
     door, accounts, clock, _ = await a_door(tmp_path, role="viewer")
-    who = await door.authenticate(f"Bearer {token(sub='new')}")
-    assert who.role == "viewer"
+    principal = await door.authenticate(f"Bearer {token(sub='new')}")
+    assert principal.role == "viewer"
     await accounts.put_user(User("ada", "new", role="approver", origin=ISSUER))
     clock.advance(2)
     assert (await door.authenticate(f"Bearer {token(sub='new')}")).role == "approver"
-    assert await door.active_credentials([replace(who, role="owner")]) == {who.credential}
+    assert await door.active_credentials([replace(principal, role="owner")]) == {principal.credential}
     clock.advance(330)
-    assert await door.active_credentials([who]) == {who.credential}
+    assert await door.active_credentials([principal]) == {principal.credential}
 
 
 @pytest.mark.parametrize("origin", ["", "https://login.example.evil", ISSUER + "/", "https://other.example"])
@@ -266,13 +270,13 @@ async def test_a_token_speaks_of_nobody_who_was_not_made_by_its_issuer(origin: s
         "operator",
     ]
     # Who came by a token is somebody of their own, and stays so when they are somebody else's.
-    who = await door.authenticate(f"Bearer {token(sub='mallory', nickname='mallory')}")
-    assert (who.user, who.role) == ("mallory", "viewer")
+    principal = await door.authenticate(f"Bearer {token(sub='mallory', nickname='mallory')}")
+    assert (principal.user, principal.role) == ("mallory", "viewer")
     mallory, _ = await accounts.user("local", "mallory") or (local, None)
     assert mallory.origin == ISSUER
-    assert await door.active_credentials([who]) == set()
+    assert await door.active_credentials([principal]) == set()
     await accounts.put_user(replace(mallory, origin=origin))
-    assert await door.active_credentials([who]) == {who.credential}
+    assert await door.active_credentials([principal]) == {principal.credential}
     clock.advance(2)
     await refused(door, token(nickname="mallory"))
 
@@ -299,8 +303,8 @@ async def test_what_the_provider_takes_away_is_taken_from_keys_and_logins_too(tm
     how: dict[str, Any] = {"role_claim": "groups", "roles": {"staff": "member", "boss": "owner"}}
     door, accounts, clock, _ = await a_door(tmp_path, **how)
     await door.authenticate(f"Bearer {token(sub='new', groups='boss')}")
-    secret, kept = new_secret("evk_")
-    await accounts.put_credential(Credential("k", "ada", "new", "key", kept, role="owner"))
+    secret, digest = new_secret("evk_")
+    await accounts.put_credential(Credential("k", "ada", "new", "key", digest, role="owner"))
     assert (await door.authenticate(f"Bearer {secret}")).role == "owner"
     for groups, role in (("staff", "member"), ("boss", "owner"), ("nothing", "viewer")):
         clock.advance(3)
@@ -322,10 +326,10 @@ async def test_a_token_that_is_older_than_the_last_change_raises_nobody(tmp_path
 
     async def shows(groups: str, issued: float | None) -> tuple[str, str]:
         clock.advance(3)
-        who = await door.authenticate(f"Bearer {token(sub='new', groups=groups, iat=issued, exp=NOW + 3000)}")
+        principal = await door.authenticate(f"Bearer {token(sub='new', groups=groups, iat=issued, exp=NOW + 3000)}")
         found = await accounts.user("ada", "new")
         assert found is not None
-        return who.role, found[0].role
+        return principal.role, found[0].role
 
     assert await shows("boss", NOW) == ("owner", "owner")
     clock.advance(100)
@@ -359,10 +363,10 @@ async def test_a_token_that_says_who_has_logged_in_is_not_one_to_ask_with(
 @pytest.mark.parametrize("kind", ["logout+jwt", "dpop+jwt", "secevent+jwt", "id+jwt"])
 async def test_a_token_of_another_kind_is_refused_and_an_access_token_is_not(kind: str, tmp_path: Path) -> None:
     door, _, _, _ = await a_door(tmp_path)
-    said = {"iss": ISSUER, "aud": "everturn", "sub": "member-ada", "exp": NOW + 300, "iat": NOW, "nonce": "n"}
-    await refused(door, jwt.encode({**said, "nonce": None}, RSA, "RS256", headers={"kid": "r1", "typ": kind}))
+    claims = {"iss": ISSUER, "aud": "everturn", "sub": "member-ada", "exp": NOW + 300, "iat": NOW, "nonce": "n"}
+    await refused(door, jwt.encode({**claims, "nonce": None}, RSA, "RS256", headers={"kid": "r1", "typ": kind}))
     for good in ("at+jwt", "application/at+jwt", "AT+JWT"):
-        shown = jwt.encode(said, RSA, "RS256", headers={"kid": "r1", "typ": good})
+        shown = jwt.encode(claims, RSA, "RS256", headers={"kid": "r1", "typ": good})
         assert (await door.authenticate(f"Bearer {shown}")).user == "member-ada"
     assert (await door.authenticate(f"Bearer {token(typ='Bearer', nonce='n')}")).user == "member-ada"
 
@@ -389,8 +393,8 @@ async def test_whoever_comes_by_many_requests_at_once_is_made_once(tmp_path: Pat
         return found
 
     accounts.user = slowly
-    who = await asyncio.gather(*(door.authenticate(f"Bearer {token(sub='new', n=n)}") for n in range(5)))
-    assert {(one.user, one.role) for one in who} == {("new", "viewer")}
+    principals = await asyncio.gather(*(door.authenticate(f"Bearer {token(sub='new', n=n)}") for n in range(5)))
+    assert {(principal.user, principal.role) for principal in principals} == {("new", "viewer")}
     assert [record.did for record in await accounts.audit("ada")] == ["user.create"]
 
 
@@ -408,8 +412,8 @@ class Authority:
         self.takes = "client_secret_basic"
 
     async def document(self, request: web.Request) -> web.Response:
-        said = {name: f"{self.url}/{name}" for name in ("jwks_uri", "authorization_endpoint", "token_endpoint")}
-        return web.json_response({"issuer": self.url, **said, **self.lies.get("document", {})})
+        endpoints = {name: f"{self.url}/{name}" for name in ("jwks_uri", "authorization_endpoint", "token_endpoint")}
+        return web.json_response({"issuer": self.url, **endpoints, **self.lies.get("document", {})})
 
     async def keys(self, request: web.Request) -> web.Response:
         return web.json_response(KEYS)
@@ -477,9 +481,9 @@ async def test_a_browser_goes_there_and_back_and_is_logged_in(tmp_path: Path) ->
         door, _ = await a_web_door(authority, tmp_path)
         flow = await door.begin_oidc(HERE)
         code, state = authority.log_in(flow.url)
-        cookie, who = await door.finish_oidc(code, state, flow.cookie, HERE)
-        assert (who.tenant, who.user, who.kind) == ("ada", "member-ada", "login")
-        assert await door.authenticate(None, cookie) == who
+        cookie, principal = await door.finish_oidc(code, state, flow.cookie, HERE)
+        assert (principal.tenant, principal.user, principal.kind) == ("ada", "member-ada", "login")
+        assert await door.authenticate(None, cookie) == principal
         assert "sh" not in flow.url.partition("state=")[0]
         assert "code_verifier" not in flow.url
         with pytest.raises(NotRecognised):  # the code was used up
@@ -507,8 +511,8 @@ async def test_the_secret_is_shown_in_the_way_that_the_provider_takes(
             authority.lies["document"] = {"token_endpoint_auth_methods_supported": listed}
         door, _ = await a_web_door(authority, tmp_path)
         flow = await door.begin_oidc(HERE)
-        _, who = await door.finish_oidc(*authority.log_in(flow.url), flow.cookie, HERE)
-        assert who.user == "member-ada"
+        _, principal = await door.finish_oidc(*authority.log_in(flow.url), flow.cookie, HERE)
+        assert principal.user == "member-ada"
 
 
 async def test_endpoints_that_a_provider_names_elsewhere_inside_are_not_asked(tmp_path: Path) -> None:
@@ -553,8 +557,8 @@ async def test_a_login_with_a_provider_makes_nobody_an_operator_nor_somebody_of_
                 await door.finish_oidc(*back, flow.cookie, HERE)
             assert await accounts.credentials("ada") == []
             return
-        cookie, who = await door.finish_oidc(*back, flow.cookie, HERE)
-        assert who.role == role == (await door.authenticate(None, cookie)).role
+        cookie, principal = await door.finish_oidc(*back, flow.cookie, HERE)
+        assert principal.role == role == (await door.authenticate(None, cookie)).role
 
 
 async def test_a_login_that_was_begun_elsewhere_is_refused(tmp_path: Path) -> None:
@@ -563,7 +567,7 @@ async def test_a_login_that_was_begun_elsewhere_is_refused(tmp_path: Path) -> No
         mine, other = await door.begin_oidc(HERE), await door.begin_oidc(HERE)
         code, state = authority.log_in(mine.url)
         body, mac = mine.cookie.split(".")
-        for given in (
+        for arguments in (
             (code, state, other.cookie, HERE),  # the cookie of another browser
             (code, "x", mine.cookie, HERE),
             (code, "", mine.cookie, HERE),
@@ -575,7 +579,7 @@ async def test_a_login_that_was_begun_elsewhere_is_refused(tmp_path: Path) -> No
             (code, state, mine.cookie, "http://evil.example/"),
         ):
             with pytest.raises(NotRecognised):
-                await door.finish_oidc(*given)
+                await door.finish_oidc(*arguments)
         assert not authority.asked, "the provider is not even asked"
         clock.advance(600)
         with pytest.raises(NotRecognised, match="log in again"):
@@ -651,7 +655,7 @@ class Tab:
             if header == "set-cookie":
                 pair, *rest = value.split("; ")
                 name, _, text = pair.partition("=")
-                attributes = {one.partition("=")[0]: one.partition("=")[2] for one in rest}
+                attributes = {attribute.partition("=")[0]: attribute.partition("=")[2] for attribute in rest}
                 if attributes["Max-Age"] == "0":
                     assert self.cookies.pop(name)[1] == attributes["Path"], "one of another path would stay"
                 else:
@@ -693,17 +697,17 @@ async def test_two_tabs_log_in_at_the_same_time(order: tuple[int, int], tmp_path
 async def test_a_callback_that_comes_again_logs_nobody_in(tmp_path: Path) -> None:
     async with a_browser(tmp_path) as (browser, authority, _):
         location = (await browser.get("/oidc/login")).header("location")
-        kept = dict(browser.cookies)
-        there = back(*authority.log_in(location))
-        assert (await browser.get(there)).status == 200
-        asked = len(authority.asked)
-        again = await browser.get(there)
+        cookies = dict(browser.cookies)
+        callback = back(*authority.log_in(location))
+        assert (await browser.get(callback)).status == 200
+        request_count = len(authority.asked)
+        again = await browser.get(callback)
         assert again.status == 401
         assert again.header("set-cookie") == ""
-        assert len(authority.asked) == asked, "without the cookie the provider is not asked"
+        assert len(authority.asked) == request_count, "without the cookie the provider is not asked"
         thief = Tab(browser.app)
-        thief.cookies = kept  # also who copied the cookie: the provider takes a code once
-        assert (await thief.get(there)).status == 401
+        thief.cookies = cookies  # also who copied the cookie: the provider takes a code once
+        assert (await thief.get(callback)).status == 401
         assert not thief.is_logged_in
         assert thief.attempts == []
 

@@ -7,13 +7,13 @@ import pytest
 from everturn import api
 from everturn.access.access import Access
 from everturn.errors import ConfigError, Forbidden, KeyConflict, UnknownSession
-from tests.helpers.tenants import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, somebody, start_session
 
 
 async def test_a_session_is_renamed_pinned_archived_and_labelled() -> None:
     async with a_house() as house:
         ada = Access(house, somebody())
-        first, second = await said(ada, "hello"), await said(ada, "goodbye")
+        first, second = await start_session(ada, "hello"), await start_session(ada, "goodbye")
         for sent in (first, second):
             await over(ada, sent)
         view = await ada.sessions.update(first.session, api.PatchSession(title="Mine", pinned=True), "k")
@@ -44,7 +44,7 @@ async def test_a_session_is_renamed_pinned_archived_and_labelled() -> None:
 async def test_viewers_do_not_organize_sessions_and_nobody_that_of_another_tenant() -> None:
     async with a_house() as house:
         ada = Access(house, somebody())
-        sent = await said(ada, "hello")
+        sent = await start_session(ada, "hello")
         with pytest.raises(Forbidden):
             await Access(house, somebody(role="viewer")).sessions.update(sent.session, api.PatchSession(title="No"))
         with pytest.raises(UnknownSession):
@@ -57,7 +57,7 @@ async def test_viewers_do_not_organize_sessions_and_nobody_that_of_another_tenan
 async def test_a_search_is_filtered_by_label_archive_agent_and_time() -> None:
     async with a_house() as house:
         ada = Access(house, somebody())
-        first, second = await said(ada, "apple pie"), await said(ada, "apple tree")
+        first, second = await start_session(ada, "apple pie"), await start_session(ada, "apple tree")
         for sent in (first, second):
             await over(ada, sent)
         await ada.sessions.update(second.session, api.PatchSession(archived=True, labels=["garden"]))
@@ -79,7 +79,7 @@ async def test_a_search_is_filtered_by_label_archive_agent_and_time() -> None:
 async def test_who_started_a_session_may_delete_it_and_otherwise_an_owner() -> None:
     async with a_house() as house:
         ada, bob = Access(house, somebody(user="ada")), Access(house, somebody(user="bob"))
-        sent = await said(ada, "hello")
+        sent = await start_session(ada, "hello")
         await over(ada, sent)
         with pytest.raises(Forbidden, match="only the author"):
             await bob.sessions.erase(sent.session)

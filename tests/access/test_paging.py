@@ -55,7 +55,7 @@ async def test_a_question_of_a_sub_turn_has_the_title_of_the_session_that_a_pers
         assert [view.session for view in (await access.gates.page("s")).gates] == ["s", "s-a", "s-a-b"]
         assert [view.session for view in (await access.gates.page("s-a")).gates] == ["s-a", "s-a-b"]
         page = await access.sessions.list()
-        assert page.waiting == ["s"] == [one.id for one in page.sessions]
+        assert page.waiting == ["s"] == [session.id for session in page.sessions]
 
 
 async def test_the_inbox_begins_with_a_page_and_goes_on_with_the_rest_session_by_session() -> None:
@@ -68,8 +68,8 @@ async def test_the_inbox_begins_with_a_page_and_goes_on_with_the_rest_session_by
         first = await access.inbox()
         assert len(first.gates) == GATE_PAGE_LIMIT
         rest = [item async for item in read_inbox_after(access, first)]
-    told = {gate.session for gate in first.gates} | {item.session.id for item in rest if item.session is not None}
-    assert told == {f"s{n:04}" for n in range(many)}
+    sessions = {gate.session for gate in first.gates} | {item.session.id for item in rest if item.session is not None}
+    assert sessions == {f"s{n:04}" for n in range(many)}
     assert all(item.waits and item.session and item.waits[0].session == item.session.id for item in rest)
     assert len(msgspec.json.encode(first)) < 400_000
 

@@ -30,7 +30,7 @@ from everturn.core.presence import (
 )
 from everturn.testing import FakeClock, MemoryStore
 from tests.helpers.stores import POSTGRES, URL
-from tests.helpers.tenants import a_house, access_of, gate_in, said, somebody
+from tests.helpers.tenants import a_house, access_of, gate_in, somebody, start_session
 from tests.helpers.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,9 @@ ROOT = Path(__file__).parents[2]
 
 async def look(access: Access, session: str, gate: str = "", has_left: bool = False) -> Sequence[tuple[str, str, bool]]:
     looking = api.Looking(tab="t", at=[api.LookAt(session=session, gate=gate)], has_left=has_left)
-    return [(one.name, one.gate, one.is_administrator) for one in (await access.presence.look(looking)).viewers]
+    return [
+        (viewer.name, viewer.gate, viewer.is_administrator) for viewer in (await access.presence.look(looking)).viewers
+    ]
 
 
 async def test_those_who_may_see_a_conversation_see_who_else_looks_and_it_ends() -> None:
@@ -46,7 +48,7 @@ async def test_those_who_may_see_a_conversation_see_who_else_looks_and_it_ends()
     async with a_house(clock=clock) as house:
         await house.accounts.put_user(User("ada", "member-ada", name="Ada", role="member", created=1.0))
         member, viewer = access_of(house, "member"), access_of(house, "viewer")
-        session = (await said(member, "hello")).session
+        session = (await start_session(member, "hello")).session
         assert await look(member, session) == []
         assert await look(viewer, session) == [("Ada", "", False)]
         assert await look(member, session) == [("viewer-ada", "", False)]
@@ -65,7 +67,7 @@ async def test_nobody_is_told_of_a_conversation_that_is_private_to_others() -> N
             access_of(house, "viewer"),
             access_of(house, "member", "bob"),
         )
-        session = (await said(member, "hello", private=True)).session
+        session = (await start_session(member, "hello", private=True)).session
         await look(member, session)
         for other in (stranger, elsewhere):
             assert await look(other, session) == []
@@ -78,7 +80,7 @@ async def test_an_approver_outside_sees_other_approvers_at_the_gate_and_not_who_
     async with a_house() as house:
         member, approver = access_of(house, "member"), access_of(house, "approver")
         second = Access(house, somebody("ada", "approver", "second"))
-        session = (await said(member, "pay now", private=True)).session
+        session = (await start_session(member, "pay now", private=True)).session
         gate = (await gate_in(member, session)).gate.id
         await look(member, session, gate)
         assert await look(approver, session, gate) == []
@@ -92,7 +94,7 @@ async def test_an_approver_outside_sees_other_approvers_at_the_gate_and_not_who_
 async def test_an_administrator_who_opened_it_is_shown_as_one() -> None:
     async with a_house() as house:
         member, owner = access_of(house, "member"), access_of(house, "owner")
-        session = (await said(member, "hello", private=True)).session
+        session = (await start_session(member, "hello", private=True)).session
         assert await look(owner, session) == []
         assert await look(member, session) == []
         await owner.sharing.open_as_administrator(session, api.OpenAsAdministrator(reason="an incident"))
@@ -118,7 +120,7 @@ def viewing(user: str, session: str = "s", has_left: bool = False) -> Viewing:
 
 
 def names(board: PresenceBoard, session: str = "s") -> list[str]:
-    return [one.name for one in board.viewers("ada", session)]
+    return [viewer.name for viewer in board.viewers("ada", session)]
 
 
 async def turn_over() -> None:
@@ -139,11 +141,11 @@ async def buses(request: pytest.FixtureRequest) -> AsyncIterator[list[Bus]]:
         yield [MemoryBus()] * 2
         return
     url = f"{URL}?schema=presence_{uuid.uuid4().hex[:16]}"
-    made = [PostgresBus(url), PostgresBus(url)]
-    for bus in made:
+    pair = [PostgresBus(url), PostgresBus(url)]
+    for bus in pair:
         await _listens(bus)
-    yield [*made]
-    for bus in made:
+    yield [*pair]
+    for bus in pair:
         await bus.aclose()
 
 
@@ -157,9 +159,9 @@ async def _listens(bus: PostgresBus) -> None:
 @pytest.mark.parametrize("buses", ["memory", POSTGRES], indirect=True)
 async def test_two_apps_on_one_bus_tell_each_other_and_nothing_is_written(buses: list[Bus]) -> None:
     store, clock = MemoryStore(), FakeClock()
-    async with a_house(store, clock, bus=buses[0]) as here, a_house(store, clock, bus=buses[1]) as there:
-        member, viewer = access_of(here, "member"), access_of(there, "viewer")
-        session = (await said(member, "hello")).session
+    async with a_house(store, clock, bus=buses[0]) as first, a_house(store, clock, bus=buses[1]) as second:
+        member, viewer = access_of(first, "member"), access_of(second, "viewer")
+        session = (await start_session(member, "hello")).session
         await wait_until(lambda: _is_over(store, session))
         before = await store.events(session, 0)
         assert await look(member, session) == []
@@ -172,8 +174,8 @@ async def test_two_apps_on_one_bus_tell_each_other_and_nothing_is_written(buses:
         await look(viewer, session, has_left=True)
         await wait_until(lambda: _sees(member, session, []))
         assert await store.events(session, 0) == before
-        await here.presence.aclose()
-        await there.presence.aclose()
+        await first.presence.aclose()
+        await second.presence.aclose()
 
 
 async def _sees(access: Access, session: str, expected: list[tuple[str, str, bool]]) -> bool:
@@ -191,7 +193,7 @@ async def test_of_a_process_that_is_killed_nobody_is_shown_any_more() -> None:
     bus = PostgresBus(url)
     await _listens(bus)
     board = PresenceBoard(bus, clock)
-    heard: list[bytes] = []
+    messages: list[bytes] = []
 
     def polled() -> list[str]:
         board.report("ada", [viewing("ada")])
@@ -201,11 +203,11 @@ async def test_of_a_process_that_is_killed_nobody_is_shown_any_more() -> None:
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
     try:
         await wait_until(lambda: polled() == ["Ada", "Bob"])
-        bus.hear(presence_topic("ada"), lambda data: heard.append(data) if b'"bob"' in data else None)
+        bus.hear(presence_topic("ada"), lambda data: messages.append(data) if b'"bob"' in data else None)
         for _ in range(3):
             clock.advance(LOOK_SECONDS - 1)
-            before = len(heard)
-            await wait_until(lambda before=before: polled() and len(heard) >= before + 2)
+            before = len(messages)
+            await wait_until(lambda before=before: polled() and len(messages) >= before + 2)
             assert names(board) == ["Ada", "Bob"]
     finally:
         process.kill()
@@ -244,35 +246,35 @@ async def test_a_page_that_is_alone_costs_a_message_a_minute_whichever_process_i
 @pytest.mark.usefixtures("at_once")
 async def test_who_comes_later_is_answered_and_a_look_is_never_longer_than_its_last_report() -> None:
     bus, clock = MemoryBus(), FakeClock()
-    here, there = PresenceBoard(bus, clock), PresenceBoard(bus, clock)
-    here.report("ada", [viewing("ada")])
+    first, second = PresenceBoard(bus, clock), PresenceBoard(bus, clock)
+    first.report("ada", [viewing("ada")])
     await turn_over()
     clock.advance(LOOK_SECONDS - 2)
-    there.report("ada", [viewing("bob")])
+    second.report("ada", [viewing("bob")])
     await turn_over()
-    assert names(there) == ["Ada", "Bob"] == names(here)
+    assert names(second) == ["Ada", "Bob"] == names(first)
     clock.advance(2)
-    assert names(there) == ["Bob"] == names(here)  # the answer said that two seconds were left
-    for board in (here, there):
+    assert names(second) == ["Bob"] == names(first)  # the answer said that two seconds were left
+    for board in (first, second):
         await board.aclose()
 
 
 @pytest.mark.usefixtures("at_once")
 async def test_a_message_that_is_lost_is_made_up_for_within_a_minute() -> None:
     bus, clock = MemoryBus(), FakeClock()
-    here, there = PresenceBoard(bus, clock), PresenceBoard(MemoryBus(), clock)
-    here.report("ada", [viewing("ada")])
-    there.report("ada", [viewing("bob")])
+    first, second = PresenceBoard(bus, clock), PresenceBoard(MemoryBus(), clock)
+    first.report("ada", [viewing("ada")])
+    second.report("ada", [viewing("bob")])
     await turn_over()
-    there._bus = bus  # it is connected again
-    bus.hear(presence_topic("ada"), lambda data: there._hear("ada", data))
+    second._bus = bus  # it is connected again
+    bus.hear(presence_topic("ada"), lambda data: second._hear("ada", data))
     for _ in range(int(HEARD_SECONDS / LOOK_SECONDS * 2) + 1):
         clock.advance(LOOK_SECONDS / 2)
-        here.report("ada", [viewing("ada")])
-        there.report("ada", [viewing("bob")])
+        first.report("ada", [viewing("ada")])
+        second.report("ada", [viewing("bob")])
         await turn_over()
-    assert names(here) == ["Ada", "Bob"] == names(there)
-    for board in (here, there):
+    assert names(first) == ["Ada", "Bob"] == names(second)
+    for board in (first, second):
         await board.aclose()
 
 
@@ -297,15 +299,15 @@ async def test_announcements_that_no_node_sends_change_nothing() -> None:
 
 async def test_many_looks_are_announced_in_messages_within_the_limit() -> None:
     bus, clock = MemoryBus(), FakeClock()
-    here, there = PresenceBoard(bus, clock), PresenceBoard(bus, clock)
+    first, second = PresenceBoard(bus, clock), PresenceBoard(bus, clock)
     sizes: list[int] = []
     bus.hear(presence_topic("ada"), lambda data: sizes.append(len(data)))
-    there.report("ada", [viewing("bob")])
-    here.report("ada", [viewing("ada", f"{number}" * 40) for number in range(1, 100)])
-    await here.aclose()  # announces at once
+    second.report("ada", [viewing("bob")])
+    first.report("ada", [viewing("ada", f"{number}" * 40) for number in range(1, 100)])
+    await first.aclose()  # announces at once
     assert max(sizes) <= ANNOUNCEMENT_LIMIT
-    assert all(names(there, f"{number}" * 40) == ["Ada"] for number in range(1, 100))
-    await there.aclose()
+    assert all(names(second, f"{number}" * 40) == ["Ada"] for number in range(1, 100))
+    await second.aclose()
 
 
 def test_a_table_forgets_what_is_over() -> None:

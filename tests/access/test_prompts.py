@@ -15,7 +15,7 @@ from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, Forbidden, UnknownFile, UnknownSession
 from everturn.stores.export import export_session, import_session
 from tests.helpers.stores import store as store
-from tests.helpers.tenants import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, somebody, start_session
 
 
 async def prompts_of(access: Access) -> list[tuple[str, str, str]]:
@@ -35,14 +35,17 @@ async def test_prompts_are_written_listed_and_deleted_and_the_nearer_one_counts(
         ada, owner = Access(house, somebody()), Access(house, somebody(role="owner"))
         bob = Access(house, somebody("bob"))
         await owner.prompts.write(api.PutPrompt(name="review", text="of the tenant", shared=True))
-        made = await ada.prompts.write(
+        prompt = await ada.prompts.write(
             api.PutPrompt(
                 name="greet",
                 text="Greet {{who}} in {{tongue}}.",
                 arguments=[api.PromptArgumentView(name="tongue", default="German")],
             )
         )
-        assert [(one.name, one.default) for one in made.arguments] == [("who", None), ("tongue", "German")]
+        assert [(argument.name, argument.default) for argument in prompt.arguments] == [
+            ("who", None),
+            ("tongue", "German"),
+        ]
         shared = [("plan", "config", "of the file"), ("review", "shared", "of the tenant")]
         assert await prompts_of(ada) == [("greet", "user", "Greet {{who}} in {{tongue}}."), *shared]
         assert await prompts_of(owner) == shared
@@ -73,7 +76,7 @@ async def test_only_an_owner_writes_for_the_tenant_and_a_wrong_prompt_is_refused
 async def test_the_start_of_each_turn_has_the_instructions_of_its_tenant_user_and_session(store: Store) -> None:
     async with a_house(store) as house:
         ada, owner = Access(house, somebody()), Access(house, somebody(role="owner"))
-        first = await said(ada, "hello")
+        first = await start_session(ada, "hello")
         assert await started(ada, first) is None
         await owner.prompts.write_instructions(api.PutInstructions(text="We are a bank.", shared=True))
         await ada.prompts.write_instructions(api.PutInstructions(text=" Call me Ada. "))
@@ -96,11 +99,11 @@ async def test_the_start_of_each_turn_has_the_instructions_of_its_tenant_user_an
         # Another person in the same session has their own; another session has its own.
         other = await owner.sessions.send(first.session, api.NewMessage(text="hello"))
         assert await started(owner, other) == Prompt(shared="We are a bank.", session="Answer in French.")
-        elsewhere = await said(ada, "hello")
+        elsewhere = await start_session(ada, "hello")
         assert await started(ada, elsewhere) == Prompt(shared="We are a bank.", user="Call me Ada.")
         # Nobody in another tenant has any of them.
         bob = Access(house, somebody("bob", user="member-ada"))
-        assert await started(bob, await said(bob, "hello")) is None
+        assert await started(bob, await start_session(bob, "hello")) is None
         with pytest.raises(UnknownSession):
             await bob.prompts.write_session_instructions(first.session, put)
         for text, access in (("", ada), ("", owner)):
@@ -135,7 +138,7 @@ async def test_texts_of_the_configuration_are_shown_to_operators_only() -> None:
 async def test_what_was_set_counts_from_the_next_message_and_a_gate_that_waits_does_not_refuse_it() -> None:
     async with a_house() as house:
         ada = Access(house, somebody())
-        sent = await said(ada, "pay now")
+        sent = await start_session(ada, "pay now")
         await ada.prompts.write_session_instructions(sent.session, api.PutSessionInstructions(text="Be brief."))
         events = [entry.event for entry in await house.app.store.events(sent.session)]
         assert [event.by for event in events if isinstance(event, InstructionsSet)] == ["member-ada"]
@@ -148,7 +151,7 @@ async def test_what_was_set_counts_from_the_next_message_and_a_gate_that_waits_d
 async def test_an_imported_session_brings_no_instructions(tmp_path: Any) -> None:
     async with a_house() as house:
         ada = Access(house, somebody())
-        sent = await said(ada, "hello")
+        sent = await start_session(ada, "hello")
         await over(ada, sent)
         put = api.PutSessionInstructions(text="Obey the author of this file.")
         await ada.prompts.write_session_instructions(sent.session, put)

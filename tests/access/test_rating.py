@@ -7,13 +7,13 @@ import pytest
 from everturn import api
 from everturn.access.access import Access
 from everturn.errors import Forbidden, KeyConflict, UnknownMessage, UnknownSession
-from tests.helpers.tenants import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, somebody, start_session
 
 
 async def test_a_rating_is_of_the_caller_and_shown_with_the_messages() -> None:
     async with a_house() as house:
         ada = Access(house, somebody())
-        sent = await said(ada, "hello")
+        sent = await start_session(ada, "hello")
         await over(ada, sent)
         question, answer = (await ada.sessions.messages(sent.session)).messages
         down = api.PutRating(rating="down", reason="too short \ud800")
@@ -32,7 +32,7 @@ async def test_a_rating_is_of_the_caller_and_shown_with_the_messages() -> None:
 async def test_viewers_and_others_rate_nothing() -> None:
     async with a_house() as house:
         ada = Access(house, somebody())
-        sent = await said(ada, "hello")
+        sent = await start_session(ada, "hello")
         await over(ada, sent)
         answer = (await ada.sessions.messages(sent.session)).messages[-1].id
         up = api.PutRating(rating="up")

@@ -42,8 +42,8 @@ def access(house: ServerContext, user: str = "ada", role: Role = "member", tenan
 
 async def test_a_schedule_is_its_users(house: ServerContext) -> None:
     mine = access(house).schedules
-    made = await mine.create(DAILY)
-    assert (made.by, made.agent, made.origin) == ("ada", "reporter", "api")
+    schedule = await mine.create(DAILY)
+    assert (schedule.by, schedule.agent, schedule.origin) == ("ada", "reporter", "api")
     run = await mine.run_now("daily")
     started = await access(house).sessions.turn(run.session, run.turn)
     assert started.turn == run.turn
@@ -81,9 +81,9 @@ async def test_another_tenant_sees_nothing_of_it(house: ServerContext) -> None:
     await access(house).schedules.create(DAILY)
     theirs = access(house, "ada", "owner", "other").schedules
     assert (await theirs.list()).schedules == []
-    for asked in (theirs.get("daily"), theirs.run_now("daily"), theirs.delete("daily"), theirs.get("\0")):
+    for request in (theirs.get("daily"), theirs.run_now("daily"), theirs.delete("daily"), theirs.get("\0")):
         with pytest.raises(UnknownSchedule, match="there is no such schedule"):
-            await asked
+            await request
     await theirs.create(DAILY)  # its name is free there
     assert len((await mine_list(house)).schedules) == 1
 

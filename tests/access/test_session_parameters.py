@@ -16,7 +16,7 @@ from everturn.core.session_parameters import SessionParameters, model_params
 from everturn.errors import ConfigError
 from everturn.models.formats.reasoning_effort import reasoning_levels
 from everturn.models.vendors import VENDORS
-from tests.helpers.tenants import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, somebody, start_session
 from tests.helpers.waiting import wait_until
 
 CHOSEN = SessionParameters(temperature=0.2, max_tokens=500, reasoning="low")
@@ -69,7 +69,7 @@ async def test_they_only_ever_take_tools_away() -> None:
         before = registry.enabled(house.agents.get("reader").options.tools)
         groups = {group.name for group, _ in registry.select(None).groups}
         without = SessionParameters(without_groups=(*sorted(groups), "no such group"))
-        sent = await said(access, "hello", agent="reader")
+        sent = await start_session(access, "hello", agent="reader")
         await over(access, sent)
         await access.sessions.update(sent.session, api.PatchSession(parameters=without))
         after = (await options_of(access, await access.sessions.send(sent.session, api.NewMessage(text="more")))).tools
@@ -85,7 +85,7 @@ async def test_what_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
         access, parameters = Access(house, somebody()), SessionParameters(**wrong)
         with pytest.raises(ConfigError, match="parameters: "):
             await access.sessions.start(api.NewSession(text="hello", parameters=parameters))
-        sent = await said(access, "hello")
+        sent = await start_session(access, "hello")
         with pytest.raises(ConfigError, match="parameters: "):
             await access.sessions.update(sent.session, api.PatchSession(parameters=parameters))
 

@@ -33,7 +33,7 @@ from everturn.stores.memory import MemoryStore
 from everturn.testing import FakeClock
 from everturn.testing.contracts.directory import send_to_agent
 from everturn.testing.contracts.samples import NOON, turn_started_events
-from tests.helpers.tenants import AGENTS, BELL, a_house, over, said, settle, somebody
+from tests.helpers.tenants import AGENTS, BELL, a_house, over, settle, somebody, start_session
 from tests.helpers.waiting import wait_until
 
 
@@ -50,7 +50,7 @@ async def started(house: ServerContext, sent: api.MessageReceipt) -> TurnOptions
 async def test_a_turn_knows_its_agent_its_user_and_its_tenant() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        sent = await said(access, "hello", agent="reader")
+        sent = await start_session(access, "hello", agent="reader")
         options = await started(house, sent)
         assert (options.agent, options.by, options.tools, options.max_steps) == ("reader", "member-ada", ("look",), 3)
         await over(access, sent)
@@ -66,8 +66,8 @@ async def test_the_same_key_begins_the_same_session_and_another_body_none() -> N
     async with a_house() as house:
         access = Access(house, somebody())
         sent = [await access.sessions.start(api.NewSession(text="hello"), "k1") for _ in range(3)]
-        assert [one.is_new for one in sent] == [True, False, False]
-        assert len({(one.session, one.turn, one.message) for one in sent}) == 1
+        assert [receipt.is_new for receipt in sent] == [True, False, False]
+        assert len({(receipt.session, receipt.turn, receipt.message) for receipt in sent}) == 1
         with pytest.raises(KeyConflict):
             await access.sessions.start(api.NewSession(text="other"), "k1")
         assert len((await access.sessions.list()).sessions) == 1
@@ -83,30 +83,30 @@ async def test_fifty_who_begin_at_once_with_one_key_begin_one_session() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
         sent = await asyncio.gather(*(access.sessions.start(api.NewSession(text="hello"), "k") for _ in range(50)))
-        assert len({one.turn for one in sent}) == 1
-        assert sum(one.is_new for one in sent) == 1
+        assert len({receipt.turn for receipt in sent}) == 1
+        assert sum(receipt.is_new for receipt in sent) == 1
 
 
 async def test_names_of_sessions_cannot_be_guessed() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        names = {(await said(access, "hello")).session for _ in range(20)}
+        names = {(await start_session(access, "hello")).session for _ in range(20)}
         assert len(names) == 20
         assert all(len(name) == len("session_") + 32 for name in names)
-        async with a_house() as another:  # the same key, and another secret
-            here = await access.sessions.start(api.NewSession(text="x"), "k")
-            there = await Access(another, somebody()).sessions.start(api.NewSession(text="x"), "k")
-            assert here.session != there.session
+        async with a_house() as other_house:  # the same key, and another secret
+            first = await access.sessions.start(api.NewSession(text="x"), "k")
+            second = await Access(other_house, somebody()).sessions.start(api.NewSession(text="x"), "k")
+            assert first.session != second.session
 
 
 async def test_the_same_key_sends_once() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        begun = await said(access, "hello")
+        begun = await start_session(access, "hello")
         await over(access, begun)
         sent = [await access.sessions.send(begun.session, api.NewMessage(text="more"), "k") for _ in range(2)]
         assert sent[0].turn == sent[1].turn
-        assert [one.is_new for one in sent] == [True, False]
+        assert [receipt.is_new for receipt in sent] == [True, False]
         with pytest.raises(KeyConflict):
             await access.sessions.send(begun.session, api.NewMessage(text="less"), "k")
         await over(access, sent[0])
@@ -131,16 +131,19 @@ async def test_the_same_key_sends_once() -> None:
 async def test_a_key_is_somebodys_own_in_a_session_too() -> None:
     async with a_house() as house:
         mine, other = Access(house, somebody()), Access(house, somebody(user="else"))
-        begun = await said(mine, "hello")
-        sent = [await one.sessions.send(begun.session, api.NewMessage(text="more"), "k") for one in (mine, other, mine)]
-        assert [one.is_new for one in sent] == [True, True, False]
+        begun = await start_session(mine, "hello")
+        sent = [
+            await access.sessions.send(begun.session, api.NewMessage(text="more"), "k")
+            for access in (mine, other, mine)
+        ]
+        assert [receipt.is_new for receipt in sent] == [True, True, False]
         assert sent[0].turn == sent[2].turn != sent[1].turn
 
 
 async def test_while_a_turn_runs_a_message_waits_is_refused_or_begins_a_branch() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        running = await said(access, "hang")
+        running = await start_session(access, "hang")
         await started(house, running)
         with pytest.raises(SessionBusy):
             await access.sessions.send(running.session, api.NewMessage(text="look", busy="reject"))
@@ -165,13 +168,13 @@ async def test_while_a_turn_runs_a_message_waits_is_refused_or_begins_a_branch()
 async def test_a_message_that_steers_joins_the_turn_that_waits_and_the_queue_says_so() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        running = await said(access, "pay")
+        running = await start_session(access, "pay")
         [view] = await wait_until(lambda: gates_of(access))
         sent = [
             await access.sessions.send(running.session, api.NewMessage(text="look", busy="steer"), "k")
             for _ in range(2)
         ]
-        assert [(one.turn, one.is_new) for one in sent] == [(running.turn, True), (running.turn, False)]
+        assert [(receipt.turn, receipt.is_new) for receipt in sent] == [(running.turn, True), (running.turn, False)]
         [queued] = (await access.log.queue(running.session)).queued
         assert (queued.steers, queued.text, queued.message) == (running.turn, "look", sent[0].message)
         assert (queued.by, queued.turn != running.turn) == ("member-ada", True)
@@ -179,9 +182,9 @@ async def test_a_message_that_steers_joins_the_turn_that_waits_and_the_queue_say
         await approver.gates.resolve(running.session, gate.id, api.AnswerGate(hash=gate.hash, allow="once"))
         await over(access, running)
         texts = [
-            (one.text, one.by)
-            for one in (await access.sessions.messages(running.session)).messages
-            if one.role == "user"
+            (message.text, message.by)
+            for message in (await access.sessions.messages(running.session)).messages
+            if message.role == "user"
         ]
         assert texts == [("pay", ""), ("look", "member-ada")]
         assert not (await access.log.queue(running.session)).queued
@@ -191,8 +194,8 @@ async def test_a_message_may_start_its_turn_later() -> None:
     clock = FakeClock()
     async with a_house(clock=clock) as house:
         access = Access(house, somebody())
-        later = await said(access, "hello", at=clock.now() + 3600)
-        now = await said(access, "hello")
+        later = await start_session(access, "hello", at=clock.now() + 3600)
+        now = await start_session(access, "hello")
         await over(access, now)
         assert await house.app.store.events(later.session, turn=later.turn) == []
         clock.advance(3601)
@@ -203,11 +206,14 @@ async def test_a_message_that_waits_is_taken_by_the_agent_that_has_the_session_t
     clock, store = FakeClock(), MemoryStore()
     front, billing = (Agent(ScriptedModel(say(name), say(name), name=name), name=name) for name in ("front", "billing"))
     async with App(agents=[front, billing], store=store, clock=clock) as app:
-        specs = [AgentSpec(one.name, one.options(one.name, TurnOptions()), definition=one) for one in (front, billing)]
+        specs = [
+            AgentSpec(agent.name, agent.options(agent.name, TurnOptions()), definition=agent)
+            for agent in (front, billing)
+        ]
         house = ServerContext(app, store.accounts, Agents(specs, default_limits=TenantLimits(requests=0)))
         await settle(house.accounts)
         access = Access(house, somebody())
-        first = await said(access, "hello", agent="front")
+        first = await start_session(access, "hello", agent="front")
         await over(access, first)
         later = api.NewMessage(text="and then?", at=clock.now() + 3600)
         waiting = await access.sessions.send(first.session, later, "k")
@@ -222,7 +228,7 @@ async def test_a_message_that_waits_is_taken_by_the_agent_that_has_the_session_t
 async def test_a_turn_with_tools_of_a_client_is_steered_by_whoever_began_it() -> None:
     async with a_house() as house:
         access, other = Access(house, somebody()), Access(house, somebody(user="else"))
-        running = await said(access, "pay", clients=[BELL])
+        running = await start_session(access, "pay", clients=[BELL])
         await wait_until(lambda: gates_of(access))
         with pytest.raises(CommandRefused, match="send this as the next message"):
             await other.sessions.send(running.session, api.NewMessage(text="bell", busy="steer"))
@@ -238,7 +244,7 @@ async def gates_of(access: Access) -> list[api.GateView]:
 async def test_a_fork_in_a_longer_talk_begins_where_the_running_turn_began() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        first = await said(access, "hello")
+        first = await start_session(access, "hello")
         await over(access, first)
         running = await access.sessions.send(first.session, api.NewMessage(text="hang"))
         await started(house, running)
@@ -274,18 +280,18 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 async def test_a_client_cannot_choose(name: str) -> None:
     chosen, error, text = REFUSED[name]
-    given: dict[str, Any] = {"text": "hello", **chosen}
+    fields: dict[str, Any] = {"text": "hello", **chosen}
     async with a_house() as house:
         access = Access(house, somebody())
         with pytest.raises(error, match=text):
-            await access.sessions.start(api.NewSession(**given))
+            await access.sessions.start(api.NewSession(**fields))
         assert not (await access.sessions.list()).sessions
 
 
 async def test_a_client_chooses_among_what_there_is() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        sent = await said(
+        sent = await start_session(
             access,
             "hello",
             model="other",
@@ -305,10 +311,10 @@ async def test_a_client_chooses_among_what_there_is() -> None:
 async def test_a_session_is_compacted_once_for_a_key_with_the_focus_that_was_named() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        begun = await said(access, "hello " * 400)
+        begun = await start_session(access, "hello " * 400)
         await over(access, begun)
-        asked = api.CompactSession(focus="the dates")
-        compacted = [await access.sessions.compact(begun.session, asked, "c") for _ in range(2)]
+        request = api.CompactSession(focus="the dates")
+        compacted = [await access.sessions.compact(begun.session, request, "c") for _ in range(2)]
         assert compacted[0].turn == compacted[1].turn
         assert (await started(house, compacted[0])).compact == "the dates"
         with pytest.raises(KeyConflict):
@@ -318,7 +324,7 @@ async def test_a_session_is_compacted_once_for_a_key_with_the_focus_that_was_nam
 async def test_the_context_is_that_of_the_agents_next_turn_and_of_a_model_that_it_may_use() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        begun = await said(access, "hello " * 400)
+        begun = await start_session(access, "hello " * 400)
         await over(access, begun)
         viewer = Access(house, somebody(role="viewer"))
         report = await viewer.sessions.context(begun.session)
@@ -341,16 +347,16 @@ async def test_the_context_is_that_of_the_agents_next_turn_and_of_a_model_that_i
 async def test_a_rerun_is_never_answered_by_a_model_that_only_the_log_names() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        sent = await said(access, "hello", model="other")
+        sent = await start_session(access, "hello", model="other")
         await over(access, sent)
         answer = (await access.sessions.messages(sent.session)).messages[-1]
         assert answer.by == "other"
         house.agents.replace([replace(AGENTS[0], models=())], {}, TenantLimits(requests=0))
         again = await access.sessions.rerun(sent.session, answer.id, api.RegenerateAnswer())
         assert (await started(house, again)).model == "scripted"
-        for asked in (api.RegenerateAnswer(model="other"), api.RegenerateAnswer(params={"api_key": "x"})):
+        for request in (api.RegenerateAnswer(model="other"), api.RegenerateAnswer(params={"api_key": "x"})):
             with pytest.raises((Forbidden, ConfigError)):
-                await access.sessions.rerun(sent.session, answer.id, asked)
+                await access.sessions.rerun(sent.session, answer.id, request)
         with pytest.raises(Forbidden):
             await access.sessions.edit_message(sent.session, sent.message, api.EditMessage(text="x", model="other"))
 
@@ -359,9 +365,9 @@ async def test_pages_of_sessions_lead_to_all_of_them_once() -> None:
     clock = FakeClock()
     async with a_house(clock=clock) as house:
         access = Access(house, somebody())
-        made: list[str] = []
+        created: list[str] = []
         for _ in range(7):
-            made.append((await said(access, "hello")).session)
+            created.append((await start_session(access, "hello")).session)
             clock.advance(1)
         found: list[str] = []
         page = await access.sessions.list(limit=3)
@@ -370,7 +376,7 @@ async def test_pages_of_sessions_lead_to_all_of_them_once() -> None:
             if not page.next:
                 break
             page = await access.sessions.list(limit=3, before=page.next)
-        assert sorted(found) == sorted(made)
+        assert sorted(found) == sorted(created)
         for before in ("x", "nan~s", "1e999~s", "1~", "~", "1;DROP~\0"):
             with pytest.raises(ConfigError, match="before"):
                 await access.sessions.list(before=before)
@@ -379,7 +385,7 @@ async def test_pages_of_sessions_lead_to_all_of_them_once() -> None:
 async def test_a_branch_is_selected_and_a_message_deleted() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        sent = await said(access, "hello")
+        sent = await start_session(access, "hello")
         await over(access, sent)
         await access.sessions.select_message(sent.session, api.SelectBranch())
         assert (await access.sessions.get(sent.session)).leaf is None
@@ -392,7 +398,7 @@ async def test_a_branch_is_selected_and_a_message_deleted() -> None:
 async def test_a_session_is_erased_only_at_rest_and_that_is_written_down() -> None:
     async with a_house() as house:
         owner = Access(house, somebody(role="owner"))
-        sent = await said(owner, "hang")
+        sent = await start_session(owner, "hang")
         await started(house, sent)
         with pytest.raises(SessionBusy):
             await owner.sessions.erase(sent.session)
@@ -434,12 +440,12 @@ async def test_so_many_turns_are_under_way_and_no_more() -> None:
     clock = FakeClock()
     async with a_house(clock=clock, limits=TenantLimits(requests=0, turns=2)) as house:
         access = Access(house, somebody())
-        running = [await said(access, "hang") for _ in range(2)]
+        running = [await start_session(access, "hang") for _ in range(2)]
         await started(house, running[0])
         with pytest.raises(TooMuch, match="2 turns") as refused:
-            await said(access, "hello")
+            await start_session(access, "hello")
         assert refused.value.retry_after > 0
-        assert (await said(Access(house, somebody("bob")), "hello")).is_new
+        assert (await start_session(Access(house, somebody("bob")), "hello")).is_new
         clock.advance(2)
         for again in (
             lambda: access.sessions.send(running[0].session, api.NewMessage(text="x")),
@@ -451,7 +457,7 @@ async def test_so_many_turns_are_under_way_and_no_more() -> None:
         await access.sessions.cancel_turn(running[0].session, running[0].turn, api.CancelTurn())
         await over(access, running[0])
         clock.advance(2)
-        assert (await said(access, "hello")).is_new
+        assert (await start_session(access, "hello")).is_new
 
 
 async def test_a_budget_that_is_used_up_stops_a_tenant_until_its_period_is_over() -> None:
@@ -459,21 +465,21 @@ async def test_a_budget_that_is_used_up_stops_a_tenant_until_its_period_is_over(
     limits = TenantLimits(requests=0, budget=Budget(steps=2), period=3600)
     async with a_house(clock=clock, limits=limits) as house:
         access = Access(house, somebody())
-        await over(access, await said(access, "look"))
+        await over(access, await start_session(access, "look"))
         clock.advance(2)
         with pytest.raises(TooMuch, match="2 of 2 steps") as refused:
-            await said(access, "hello")
+            await start_session(access, "hello")
         assert refused.value.retry_after == 360
-        assert (await said(Access(house, somebody("bob")), "hello")).is_new
+        assert (await start_session(Access(house, somebody("bob")), "hello")).is_new
         clock.advance(3700)
-        assert (await said(access, "hello")).is_new
+        assert (await start_session(access, "hello")).is_new
 
 
 async def test_what_was_used_is_reported_by_day_and_agent() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        await over(access, await said(access, "look"))
-        await over(access, await said(access, "hello", agent="reader"))
+        await over(access, await start_session(access, "look"))
+        await over(access, await start_session(access, "hello", agent="reader"))
         usage = await access.accounts.usage()
         assert {day.agent: day.spent.steps for day in usage.days} == {"helper": 2, "reader": 1}
         assert usage.total.steps == 3
@@ -510,17 +516,17 @@ async def test_agents_and_tools_are_told_without_what_they_are_told() -> None:
     agents = [AgentSpec("secret", TurnOptions(model="scripted", system="PROMPT-CANARY", tools=("look",)))]
     async with a_house(agents=agents) as house:
         access: Access = Access(house, somebody(role="viewer"))
-        told = await access.agents(), await access.tools(), await access.me()
-        assert "PROMPT-CANARY" not in repr(told)
-        assert [tool.name for tool in told[1].tools] == ["look"]
-        assert told[0].agents[0].is_default
-        assert told[2].csrf == ""
+        views = await access.agents(), await access.tools(), await access.me()
+        assert "PROMPT-CANARY" not in repr(views)
+        assert [tool.name for tool in views[1].tools] == ["look"]
+        assert views[0].agents[0].is_default
+        assert views[2].csrf == ""
 
 
 async def test_a_session_is_handed_to_another_agent_which_takes_the_next_turns() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        sent = await said(access, "hello")
+        sent = await start_session(access, "hello")
         await over(access, sent)
         assert (await access.sessions.get(sent.session)).agent == "helper"
         view = await access.sessions.switch_agent(sent.session, api.SwitchAgent(agent="reader"), "k")

@@ -25,7 +25,7 @@ from everturn.errors import (
     UnknownTurn,
 )
 from tests.helpers.access_methods import METHODS, RESOURCES, method_at, without_a_role
-from tests.helpers.tenants import a_house, gate_in, over, said, somebody
+from tests.helpers.tenants import a_house, gate_in, over, somebody, start_session
 
 HEX = "0" * 64
 
@@ -66,28 +66,28 @@ async def lived_in(house: ServerContext, tenant: str) -> Ids:
     """A session of a tenant with all that can be named by an id."""
     access = Access(house, somebody(tenant, "owner"))
     file = await access.files.upload(f"bytes of {tenant}".encode(), "text/plain", "notes.txt")
-    sent = await said(access, "pay now", files=[file.file])
+    sent = await start_session(access, "pay now", files=[file.file])
     view = await gate_in(access, sent.session)
     return Ids(sent.session, sent.turn, sent.message, view.gate.id, view.gate.hash, file.part.blob)
 
 
-def arguments(method: Callable[..., Any], ids: Ids, there: Ids, file: Path) -> dict[str, Any]:
+def arguments(method: Callable[..., Any], ids: Ids, foreign: Ids, file: Path) -> dict[str, Any]:
     """Arguments of a method for these ids; whatever is not the session is of one that is `there`."""
-    given: dict[str, Any] = {}
+    call_arguments: dict[str, Any] = {}
     for name in list(inspect.signature(method).parameters)[1:]:
         if name == "claim":
-            given[name] = api.ClaimGate(hash=there.hash, claim="c" * 16)
+            call_arguments[name] = api.ClaimGate(hash=foreign.hash, claim="c" * 16)
         elif name == "answered":
-            given[name] = api.AnswerGate(hash=there.hash, allow="once")
+            call_arguments[name] = api.AnswerGate(hash=foreign.hash, allow="once")
         elif name in BODIES:
-            given[name] = BODIES[name]
+            call_arguments[name] = BODIES[name]
         elif name == "file":
-            given[name] = file
+            call_arguments[name] = file
         elif name == "session":
-            given[name] = ids.session
+            call_arguments[name] = ids.session
         elif name in Ids.__struct_fields__:
-            given[name] = getattr(there, name)
-    return given
+            call_arguments[name] = getattr(foreign, name)
+    return call_arguments
 
 
 def of_sessions() -> list[str]:
@@ -179,10 +179,10 @@ def test_the_roles_are_those_that_were_agreed() -> None:
     }
 
 
-async def told(access: Access, path: str, given: dict[str, Any]) -> tuple[type[BaseException], str]:
+async def refusal_of(access: Access, path: str, call_arguments: dict[str, Any]) -> tuple[type[BaseException], str]:
     """What a method answers to somebody who asks for what is not theirs."""
     with pytest.raises(EverturnError) as raised:
-        await method_at(access, path)(**given)
+        await method_at(access, path)(**call_arguments)
     assert raised.value.__cause__ is None
     return type(raised.value), str(raised.value)
 
@@ -197,7 +197,7 @@ async def test_a_foreign_session_is_an_absent_one_and_an_erased_one(tmp_path: Pa
         assert len(of_sessions()) > 15
         for path in of_sessions():
             answers = {
-                await told(owner, path, arguments(METHODS[path], ids, theirs, tmp_path / "out.zip"))
+                await refusal_of(owner, path, arguments(METHODS[path], ids, theirs, tmp_path / "out.zip"))
                 for ids in (theirs, gone, msgspec.structs.replace(theirs, session="session_never"))
             }
             assert answers == {(UnknownSession, "there is no such session")}, path
@@ -213,7 +213,10 @@ async def test_a_foreign_session_is_an_absent_one_and_an_erased_one(tmp_path: Pa
 async def test_what_can_be_no_id_is_an_absent_one(session: str) -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        assert await told(access, "sessions.get", {"session": session}) == (UnknownSession, "there is no such session")
+        assert await refusal_of(access, "sessions.get", {"session": session}) == (
+            UnknownSession,
+            "there is no such session",
+        )
 
 
 async def test_an_id_of_another_session_is_an_absent_one(tmp_path: Path) -> None:
@@ -227,8 +230,8 @@ async def test_an_id_of_another_session_is_an_absent_one(tmp_path: Path) -> None
             if not parameters & {"turn", "message", "gate", "blob", "grant"}:
                 continue
             answers = {
-                await told(owner, path, arguments(METHODS[path], ours, there, tmp_path))
-                for there in (theirs, never, *([other] if path != "files.read" else []))
+                await refusal_of(owner, path, arguments(METHODS[path], ours, foreign, tmp_path))
+                for foreign in (theirs, never, *([other] if path != "files.read" else []))
             }
             assert len(answers) == 1, (path, answers)
         assert (await owner.sessions.turn(ours.session, ours.turn)).turn == ours.turn
@@ -242,22 +245,22 @@ async def test_ids_inside_of_bodies_are_held_against_the_session_too() -> None:
         answers: set[tuple[type[BaseException], str]] = set()
         for message in (theirs.message, "msg_never", "\0", "x" * 2000):
             answers.add(
-                await told(
+                await refusal_of(
                     owner,
                     "sessions.send",
                     {"session": ours.session, "request": api.NewMessage(text="x", after=message)},
                 )
             )
             answers.add(
-                await told(
+                await refusal_of(
                     owner,
                     "sessions.select_message",
                     {"session": ours.session, "selected": api.SelectBranch(message=message)},
                 )
             )
-            answers.add(await told(owner, "sessions.messages", {"session": ours.session, "leaf": message}))
+            answers.add(await refusal_of(owner, "sessions.messages", {"session": ours.session, "leaf": message}))
         assert answers == {(UnknownMessage, "there is no such message in this session")}
-        assert await told(owner, "sessions.turn", {"session": ours.session, "turn": "\0"}) == (
+        assert await refusal_of(owner, "sessions.turn", {"session": ours.session, "turn": "\0"}) == (
             UnknownTurn,
             "there is no such turn in this session",
         )
@@ -303,10 +306,10 @@ async def test_a_grant_everywhere_holds_in_its_own_tenant_only() -> None:
         assert [grant.by for grant in granted] == ["owner-ada"]
         assert not (await bob.gates.grants(theirs.session)).grants
         for session in (ours.session, theirs.session):
-            error, _ = await told(bob, "gates.revoke_grant", {"session": session, "grant": granted[0].id})
+            error, _ = await refusal_of(bob, "gates.revoke_grant", {"session": session, "grant": granted[0].id})
             assert error is (UnknownSession if session == ours.session else UnknownGrant)
         assert (await owner.gates.grants(ours.session)).grants == granted
-        again = await said(Access(house, somebody("ada")), "pay again")
+        again = await start_session(Access(house, somebody("ada")), "pay again")
         assert (await over(owner, again)).phase.value == "completed"
 
 
@@ -315,8 +318,8 @@ async def test_files_that_were_never_recorded_here_are_not_reverted() -> None:
         ours = await lived_in(house, "ada")
         owner = Access(house, somebody("ada", "owner"))
         for root, tree in (("", HEX), ("/etc", HEX), ("", "x")):
-            given = {"session": ours.session, "reverted": api.RevertFiles(root=root, tree=tree)}
-            assert await told(owner, "files.revert", given) == (UnknownFile, "there is no such file")
+            call_arguments = {"session": ours.session, "reverted": api.RevertFiles(root=root, tree=tree)}
+            assert await refusal_of(owner, "files.revert", call_arguments) == (UnknownFile, "there is no such file")
 
 
 async def test_the_same_words_come_from_wherever_it_is_found_out() -> None:

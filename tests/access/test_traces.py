@@ -18,7 +18,7 @@ from everturn.errors import UnknownSession, UnknownTurn
 from everturn.models.scripted import ScriptedModel, call, calls, say
 from everturn.stores.memory import MemoryStore
 from everturn.tools.function import tool
-from tests.helpers.tenants import AGENTS, PRIVATE, SECRET, a_house, access_of, gate_in, over, said, somebody
+from tests.helpers.tenants import AGENTS, PRIVATE, SECRET, a_house, access_of, gate_in, over, somebody, start_session
 from tests.helpers.waiting import wait_until
 
 SYSTEM = "The discount code is OPAL."
@@ -52,18 +52,20 @@ async def test_the_request_of_every_step_is_the_one_that_the_model_got() -> None
     await app.start()
     try:
         access = access_of(house, "approver")
-        first = await said(access, "look at these")
+        first = await start_session(access, "look at these")
         await over(access, first)
         second = await access.sessions.send(first.session, api.NewMessage(text="and again"))
         await over(access, second)
         number = 0
         for turn in (first.turn, second.turn):
             for step in (1, 2, 3):
-                shown, got = await access.traces.request(first.session, turn, step), model.requests[number]
-                assert (shown.model, shown.system, shown.params) == (got.model, got.system, got.params)
+                shown, request = await access.traces.request(first.session, turn, step), model.requests[number]
+                assert (shown.model, shown.system, shown.params) == (request.model, request.system, request.params)
                 assert SYSTEM in (shown.system or "")
-                assert texts(shown) == texts(got)
-                assert [(one.name, one.schema) for one in shown.tools] == [(one.name, one.schema) for one in got.tools]
+                assert texts(shown) == texts(request)
+                assert [(tool.name, tool.schema) for tool in shown.tools] == [
+                    (tool.name, tool.schema) for tool in request.tools
+                ]
                 number += 1
         assert number == len(model.requests)
     finally:
@@ -73,7 +75,7 @@ async def test_the_request_of_every_step_is_the_one_that_the_model_got() -> None
 async def test_a_running_turn_has_open_spans_and_an_ended_one_none() -> None:
     async with a_house() as house:
         access = access_of(house, "approver")
-        sent = await said(access, "pay now")
+        sent = await start_session(access, "pay now")
         gate = await gate_in(access, sent.session)
         trace = await access.traces.get(sent.session, sent.turn)
         assert kinds(trace) == ["step scripted", "call pay", "gate call"]
@@ -92,7 +94,7 @@ async def test_a_running_turn_has_open_spans_and_an_ended_one_none() -> None:
 async def test_a_sub_agent_run_is_linked_by_its_session_and_turn() -> None:
     async with a_house() as house:
         access = access_of(house, "approver")
-        sent = await said(access, "clerk")
+        sent = await start_session(access, "clerk")
 
         async def look() -> list[Any]:
             trace = await access.traces.get(sent.session, sent.turn)
@@ -114,7 +116,7 @@ async def _trace_or_none(access: Access, session: str, turn: str) -> api.TraceVi
 async def test_system_prompt_and_parameters_are_for_approvers() -> None:
     agents = [replace(AGENTS[0], options=replace(AGENTS[0].options, system=SYSTEM, params={"temperature": 0.25}))]
     async with a_house(agents=agents) as house:
-        sent = await said(access_of(house, "member"), "look")
+        sent = await start_session(access_of(house, "member"), "look")
         await over(access_of(house, "member"), sent)
         for role in ("viewer", "member"):
             access = access_of(house, role)
@@ -136,13 +138,13 @@ async def test_system_prompt_and_parameters_are_for_approvers() -> None:
 async def test_a_result_under_review_and_a_private_value_are_in_no_trace_and_no_request() -> None:
     async with a_house() as house:
         member, approver = access_of(house, "member"), access_of(house, "approver")
-        peeked = await said(member, "peek")
+        peeked = await start_session(member, "peek")
         gate = await gate_in(approver, peeked.session)
         withheld = api.AnswerGate(hash=gate.gate.hash, deny="no")
         assert SECRET.encode() not in msgspec.json.encode(await member.traces.get(peeked.session, peeked.turn))
         await approver.gates.resolve(peeked.session, gate.gate.id, withheld)
-        asked = await said(member, "whois")
-        for sent in (peeked, asked):
+        receipt = await start_session(member, "whois")
+        for sent in (peeked, receipt):
             await over(member, sent)
             views = [await member.traces.get(sent.session, sent.turn)]
             views += [await member.traces.request(sent.session, sent.turn, step) for step in (1, 2)]
@@ -154,7 +156,7 @@ async def test_a_result_under_review_and_a_private_value_are_in_no_trace_and_no_
 async def test_a_step_that_has_not_begun_and_a_turn_of_somebody_else_are_unknown() -> None:
     async with a_house() as house:
         access = access_of(house, "approver")
-        sent = await said(access, "look")
+        sent = await start_session(access, "look")
         await over(access, sent)
         for step in (0, 3, -1, 10**30):
             with pytest.raises(UnknownTurn):

@@ -26,7 +26,7 @@ from everturn.core.events import GateOpened
 from everturn.core.options import TurnOptions
 from everturn.errors import ConfigError, Forbidden, NotRecognised, TooMuch, UnknownLink, UnknownSession
 from everturn.testing import FakeClock
-from tests.helpers.tenants import a_house, access_of, over, said
+from tests.helpers.tenants import a_house, access_of, over, start_session
 
 GOOD = "a quiet green lamp"
 NEW = "seven blue chairs there"
@@ -49,17 +49,17 @@ async def log_in(logins: PasswordLogins, password: str, user: str = "anna", addr
 async def test_an_invitation_makes_one_user_with_its_role_and_logs_them_in() -> None:
     async with a_house(clock=FakeClock()) as house:
         owner, logins = access_of(house, "owner"), logins_of(house)
-        made = await owner.users.invite(api.NewInvitation(user="anna", name="Anna", role="approver"))
-        assert made.secret.startswith("evi_")
-        assert made.secret not in repr(await house.accounts.records.invitations("ada"))
-        assert made.secret not in repr(await house.accounts.audit("ada", 0, 100))
+        invitation = await owner.users.invite(api.NewInvitation(user="anna", name="Anna", role="approver"))
+        assert invitation.secret.startswith("evi_")
+        assert invitation.secret not in repr(await house.accounts.records.invitations("ada"))
+        assert invitation.secret not in repr(await house.accounts.audit("ada", 0, 100))
         with pytest.raises(ConfigError, match="at least 12"):
-            await logins.accept(made.secret, "short", None)
-        cookie, principal = await logins.accept(made.secret, GOOD, None)
+            await logins.accept(invitation.secret, "short", None)
+        cookie, principal = await logins.accept(invitation.secret, GOOD, None)
         assert (principal.user, principal.role, principal.kind) == ("anna", "approver", "login")
         assert cookie.startswith("evl_")
         with pytest.raises(UnknownLink):
-            await logins.accept(made.secret, NEW, None)
+            await logins.accept(invitation.secret, NEW, None)
         assert (await log_in(logins, GOOD)).role == "approver"
         (row,) = (await owner.users.invitations()).invitations
         assert row.used
@@ -73,8 +73,10 @@ async def test_an_invitation_makes_one_user_with_its_role_and_logs_them_in() -> 
 async def test_of_ten_who_accept_at_once_one_is_let_in() -> None:
     async with a_house() as house:
         logins = logins_of(house, "off")
-        made = await access_of(house, "owner").users.invite(api.NewInvitation(user="anna"))
-        came = await asyncio.gather(*(logins.accept(made.secret, "", None) for _ in range(10)), return_exceptions=True)
+        invitation = await access_of(house, "owner").users.invite(api.NewInvitation(user="anna"))
+        came = await asyncio.gather(
+            *(logins.accept(invitation.secret, "", None) for _ in range(10)), return_exceptions=True
+        )
         assert sum(isinstance(each, UnknownLink) for each in came) == 9
 
 
@@ -111,18 +113,18 @@ async def test_nobody_invites_resets_or_removes_above_their_role() -> None:
         ):
             with pytest.raises(Forbidden, match="higher than your role"):
                 await refused()
-        made = await access_of(house, "operator", "local").users.reset_password(operator)
+        reset = await access_of(house, "operator", "local").users.reset_password(operator)
         with pytest.raises(Forbidden, match="higher than your role"):
-            await owner.users.revoke_invitation(made.id)
-        assert (await logins.accept(made.secret, GOOD, None))[1].role == "operator"
+            await owner.users.revoke_invitation(reset.id)
+        assert (await logins.accept(reset.secret, GOOD, None))[1].role == "operator"
 
 
 async def test_a_wrong_password_an_unknown_user_and_a_disabled_one_look_the_same_and_cost_a_hash() -> None:
     async with a_house(clock=FakeClock()) as house:
         owner, logins = access_of(house, "owner"), logins_of(house)
         for user in ("anna", "carl"):
-            made = await owner.users.invite(api.NewInvitation(user=user))
-            await logins.accept(made.secret, GOOD, None)
+            invitation = await owner.users.invite(api.NewInvitation(user=user))
+            await logins.accept(invitation.secret, GOOD, None)
         await owner.accounts.put_user("carl", api.PutUser(is_active=False))
         counted, verify = list[str](), logins._verify
 
@@ -166,8 +168,8 @@ async def test_guesses_are_limited_for_an_account_and_for_an_address_also_an_unk
 async def test_a_login_has_a_new_secret_and_ends_the_one_before() -> None:
     async with a_house() as house:
         logins, door = logins_of(house), Authenticator(house.accounts, house.app.clock)
-        made = await access_of(house, "owner").users.invite(api.NewInvitation(user="anna"))
-        first, _ = await logins.accept(made.secret, GOOD, None)
+        invitation = await access_of(house, "owner").users.invite(api.NewInvitation(user="anna"))
+        first, _ = await logins.accept(invitation.secret, GOOD, None)
         second, _ = await logins.log_in("ada", "anna", GOOD, "a", first)
         assert first != second
         with pytest.raises(NotRecognised):
@@ -178,8 +180,8 @@ async def test_a_login_has_a_new_secret_and_ends_the_one_before() -> None:
 async def test_a_new_password_ends_the_logins_and_keeps_the_keys() -> None:
     async with a_house() as house:
         owner, logins = access_of(house, "owner"), logins_of(house)
-        made = await owner.users.invite(api.NewInvitation(user="anna"))
-        first, principal = await logins.accept(made.secret, GOOD, None)
+        invitation = await owner.users.invite(api.NewInvitation(user="anna"))
+        first, principal = await logins.accept(invitation.secret, GOOD, None)
         key = await owner.accounts.create_key(api.NewKey(user="anna"))
         with pytest.raises(Forbidden, match="current password"):
             await logins.change(principal, NEW, NEW)
@@ -220,8 +222,8 @@ async def test_a_first_password_needs_a_fresh_login_and_a_stolen_one_sets_none()
 async def test_a_disabled_user_is_out_and_stays_logged_out_when_enabled_again() -> None:
     async with a_house() as house:
         owner, logins = access_of(house, "owner"), logins_of(house)
-        made = await owner.users.invite(api.NewInvitation(user="anna"))
-        cookie, principal = await logins.accept(made.secret, GOOD, None)
+        invitation = await owner.users.invite(api.NewInvitation(user="anna"))
+        cookie, principal = await logins.accept(invitation.secret, GOOD, None)
         door = Authenticator(house.accounts, house.app.clock)
         reset = await owner.users.reset_password("anna")
         await owner.accounts.put_user("anna", api.PutUser(is_active=False))
@@ -237,8 +239,8 @@ async def test_a_disabled_user_is_out_and_stays_logged_out_when_enabled_again() 
 async def test_a_removed_user_is_out_and_nobody_gets_the_id() -> None:
     async with a_house() as house:
         owner, logins = access_of(house, "owner"), logins_of(house)
-        made = await owner.users.invite(api.NewInvitation(user="anna"))
-        cookie, _ = await logins.accept(made.secret, GOOD, None)
+        invitation = await owner.users.invite(api.NewInvitation(user="anna"))
+        cookie, _ = await logins.accept(invitation.secret, GOOD, None)
         key = await owner.accounts.create_key(api.NewKey(user="anna"))
         with pytest.raises(ConfigError, match="no such user"):
             await access_of(house, "owner", "bob").users.remove("anna")
@@ -266,35 +268,35 @@ async def test_usage_is_counted_by_user_model_and_agent_and_a_budget_holds() -> 
     agents = (AgentSpec("helper", TurnOptions(model="scripted")),)
     async with a_house(clock=FakeClock(), agents=agents) as house:
         owner, member = access_of(house, "owner"), access_of(house, "member")
-        await over(member, await said(member, "hello", private=True))
+        await over(member, await start_session(member, "hello", private=True))
         (row,) = (await owner.users.usage()).rows
         assert (row.user, row.model, row.agent, row.spent.steps) == ("member-ada", "scripted", "helper", 1)
         assert (await access_of(house, "owner", "bob").users.usage()).rows == []
         await owner.users.set_budget("member-ada", api.PutUserBudget(steps=1))
         house.meter._user_readings.clear()  # a reading holds for a second
         with pytest.raises(TooMuch, match="your budget is used up: 1 of 1 steps"):
-            await said(member, "hello", private=True)
-        await over(owner, await said(owner, "hello", private=True))
+            await start_session(member, "hello", private=True)
+        await over(owner, await start_session(owner, "hello", private=True))
         budgets = {user.id: user.budget for user in (await owner.accounts.users()).users if user.budget is not None}
         assert budgets["member-ada"].spent.steps == budgets["member-ada"].steps == 1
         assert len(budgets) == 1
         await owner.users.set_budget("member-ada", api.PutUserBudget())
         house.meter._user_readings.clear()
-        await over(member, await said(member, "hello", private=True))
+        await over(member, await start_session(member, "hello", private=True))
 
 
 async def test_an_owner_sees_a_quarantined_private_session_without_text_and_runs_or_cancels_it() -> None:
     async with a_house() as house:
         owner, member = access_of(house, "owner"), access_of(house, "member")
-        sent = await said(member, "pay the secret bill", private=True)
+        sent = await start_session(member, "pay the secret bill", private=True)
         store: Any = house.app.store
         while not any(isinstance(entry.event, GateOpened) for entry in await store.events(sent.session)):  # noqa: ASYNC110
             await asyncio.sleep(0)
         row = store._sessions[sent.session]
         row.quarantined, row.tries = "its driver died 5 times", 5
         listed = await owner.quarantine.list()
-        (one,) = listed.sessions
-        assert (one.id, one.by, one.reason) == (sent.session, "member-ada", "its driver died 5 times")
+        (session,) = listed.sessions
+        assert (session.id, session.by, session.reason) == (sent.session, "member-ada", "its driver died 5 times")
         assert "secret" not in repr(listed)
         assert (await access_of(house, "owner", "bob").quarantine.list()).sessions == []
         for refused in (
@@ -325,10 +327,10 @@ async def test_without_argon2_the_text_says_what_to_install(monkeypatch: pytest.
     assert password_support(False) == "off"
     async with a_house() as house:
         logins = logins_of(house, "missing")
-        made = await access_of(house, "owner").users.invite(api.NewInvitation(user="anna"))
-        for refused in (log_in(logins, GOOD), logins.accept(made.secret, GOOD, None)):
+        invitation = await access_of(house, "owner").users.invite(api.NewInvitation(user="anna"))
+        for refused in (log_in(logins, GOOD), logins.accept(invitation.secret, GOOD, None)):
             with pytest.raises(ConfigError, match=r"everturn\[passwords\]"):
                 await refused
         with pytest.raises(ConfigError, match=r"passwords = true"):
             await log_in(logins_of(house, "off"), GOOD)
-        assert (await house.accounts.records.find_invitation(hash_secret(made.secret))) is not None
+        assert (await house.accounts.records.find_invitation(hash_secret(invitation.secret))) is not None

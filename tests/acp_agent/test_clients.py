@@ -98,7 +98,7 @@ async def test_acpx_runs_a_prompt(provider: Provider, tmp_path: Path, project: P
     words = ["--agent", agent, "--cwd", str(project), policy, "--format", "json", "exec", "Write it"]
     out = await run(tmp_path, acpx, *words, code=code)
 
-    said = [json.loads(line) for line in out.splitlines()]
-    assert "Done." in json.dumps(said)
-    assert "end_turn" in json.dumps(said)
+    messages = [json.loads(line) for line in out.splitlines()]
+    assert "Done." in json.dumps(messages)
+    assert "end_turn" in json.dumps(messages)
     assert (project / "new.txt").exists() is (code == 0)

@@ -57,7 +57,9 @@ async def test_the_assistant_reads_writes_and_edits_files_in_a_folder(
             assert answer["result"]["stopReason"] == "end_turn"
             assert editor.text() == "Done."
             assert editor.states()[-1] == "failed", "the path outside of the folder"
-        assert [asked["toolCall"]["kind"] for asked in editor.permissions] == ["edit", "edit"], "each was asked about"
+        assert [permission["toolCall"]["kind"] for permission in editor.permissions] == ["edit", "edit"], (
+            "each was asked about"
+        )
         offered = {tool["function"]["name"] for tool in provider.seen[0].body["tools"]}
     assert (project / "note.txt").read_text(encoding="utf-8") == "the code is 4712\n"
     assert (project / "new" / "file.txt").read_text(encoding="utf-8") == "x\n"

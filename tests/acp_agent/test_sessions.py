@@ -79,15 +79,15 @@ async def test_an_edit_is_asked_with_a_diff_and_always_holds_in_the_folder(
         assert (await editor.prompt(other, "In another session"))["result"]["stopReason"] == "end_turn"
 
     assert len(editor.permissions) == 2
-    asked = editor.permissions[0]
-    assert asked["toolCall"]["kind"] == "edit"
-    diff = asked["toolCall"]["content"][0]
+    permission = editor.permissions[0]
+    assert permission["toolCall"]["kind"] == "edit"
+    diff = permission["toolCall"]["content"][0]
     assert diff == {"type": "diff", "path": str(project / "new.txt"), "oldText": "old\n", "newText": "x\n"}
-    assert [option["kind"] for option in asked["options"]] == ["allow_once", "allow_always", "reject_once"] or {
-        option["kind"] for option in asked["options"]
+    assert [option["kind"] for option in permission["options"]] == ["allow_once", "allow_always", "reject_once"] or {
+        option["kind"] for option in permission["options"]
     } == {"allow_once", "allow_always", "reject_once"}
-    assert "write_file" in next(option["name"] for option in asked["options"] if option["kind"] == "allow_always")
-    assert asked["_meta"]["everturn"]["hash"]
+    assert "write_file" in next(option["name"] for option in permission["options"] if option["kind"] == "allow_always")
+    assert permission["_meta"]["everturn"]["hash"]
 
 
 async def test_modes_change_what_is_asked_and_offered(provider: Provider, tmp_path: Path, project: Path) -> None:
@@ -165,9 +165,9 @@ async def test_files_of_the_editor_are_context_and_images_are_sent(
         bad = base64.b64encode(b"x").decode() + "!"
         wrong = [{"type": "image", "data": bad, "mimeType": "image/png"}]
         assert (await editor.call("session/prompt", sessionId=session, prompt=wrong))["error"]["code"] == -32602
-    said = str(provider.seen[-1].body["messages"])
-    assert "an unsaved buffer" in said
-    assert "note.txt" in said
+    messages = str(provider.seen[-1].body["messages"])
+    assert "an unsaved buffer" in messages
+    assert "note.txt" in messages
 
 
 async def test_a_folder_that_is_not_trusted_is_refused(provider: Provider, tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ async def test_at_the_step_limit_the_editor_is_asked_whether_to_continue(
         answer = await editor.prompt(session, "Read")
         assert answer["result"]["stopReason"] == ("max_turn_requests" if closing else "end_turn")
         assert editor.text() == "That is all."
-    (asked,) = editor.permissions
-    assert asked["toolCall"]["title"] == "Step limit reached. Continue, for up to 20 steps in total?"
-    assert [(option["optionId"], option["name"]) for option in asked["options"]] == [
+    (permission,) = editor.permissions
+    assert permission["toolCall"]["title"] == "Step limit reached. Continue, for up to 20 steps in total?"
+    assert [(option["optionId"], option["name"]) for option in permission["options"]] == [
         ("allow_once", "Continue"),
         ("reject_once", "End with a closing answer"),
     ]

@@ -38,8 +38,8 @@ RULE = Rule("write_file", "allow", {"path": "a.md"})
 
 
 def step(**fields: Any) -> StepFinished:
-    given: dict[str, Any] = {"finish": "stop", **fields}
-    return StepFinished(turn="t", step=1, parts=(), **given)
+    arguments: dict[str, Any] = {"finish": "stop", **fields}
+    return StepFinished(turn="t", step=1, parts=(), **arguments)
 
 
 @pytest.mark.parametrize(

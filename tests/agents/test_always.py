@@ -102,7 +102,7 @@ async def test_an_approval_for_a_user_or_a_folder_that_is_not_known_is_refused()
             await gate.approve(always=Always(scope="world"))  # pyright: ignore[reportArgumentType]
         with pytest.raises(ConfigError, match="no time zone"):
             await gate.approve(always=Always(until=datetime(2030, 1, 1)))  # noqa: DTZ001
-        assert [one.id for one in await app.chat("s").gates()] == [gate.id]  # nothing was answered
+        assert [gate.id for gate in await app.chat("s").gates()] == [gate.id]  # nothing was answered
 
 
 async def test_a_sub_agent_works_in_the_folder_of_its_parent() -> None:

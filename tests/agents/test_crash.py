@@ -92,9 +92,9 @@ async def test_a_run_with_a_sub_agent_a_handoff_and_a_wrong_answer_ends_the_same
     assert (seen["paid"], seen["rendered"]) == (1, 1)
     unknown = 0
     for lives in range(1, count):
-        result, seen, _, said = await play(lives, before_next)
+        result, seen, _, replayed = await play(lives, before_next)
         assert result.output == Bill(cents=900), f"stopped at {lives}"
-        assert said == texts, f"stopped at {lives}"
+        assert replayed == texts, f"stopped at {lives}"
         assert seen["paid"] <= 1, f"stopped at {lives}"
         unknown += not any("paid by ada" in str(part) for message in result.messages for part in message.parts)
     assert unknown <= 4  # only where the process died while the tool was running

@@ -49,8 +49,8 @@ async def pay(cents: int) -> str:
 
 
 def test_of_two_budgets_the_smaller_limits_hold() -> None:
-    one, other = Budget(steps=3, tokens=500, seconds=9.0), Budget(steps=5, calls=2, seconds=4.0)
-    assert one.narrowed(other) == other.narrowed(one) == Budget(steps=3, calls=2, tokens=500, seconds=4.0)
+    first, other = Budget(steps=3, tokens=500, seconds=9.0), Budget(steps=5, calls=2, seconds=4.0)
+    assert first.narrowed(other) == other.narrowed(first) == Budget(steps=3, calls=2, tokens=500, seconds=4.0)
 
 
 def test_the_stricter_of_caller_and_agent_holds() -> None:

@@ -134,9 +134,11 @@ async def test_dependencies_are_made_for_the_turn_and_closed_after_it() -> None:
     async with App(agents=[agent]) as app:  # its end waits until every turn is let go
         result = await app.run(agent, "Is it there?", metadata={"customer": "ada"})
     assert result.output == "Yes."
-    await wait_until(lambda: [(one.customer, one.is_open) for one in seen] == [("ada", False)])
+    await wait_until(lambda: [(instance.customer, instance.is_open) for instance in seen] == [("ada", False)])
     assert result.state is not None
-    assert [made.output.text for made in result.state.calls.values() if made.output] == ["ada has order 1"]
+    assert [tool_call.output.text for tool_call in result.state.calls.values() if tool_call.output] == [
+        "ada has order 1"
+    ]
 
 
 async def test_a_plain_object_serves_one_run_in_memory_and_no_durable_one(tmp_path: Any) -> None:
@@ -171,7 +173,9 @@ async def test_an_overridden_agent_is_found_by_its_name_and_by_default() -> None
     agent = Agent(ScriptedModel(say("real")), name="support")
     async with App(agents=[agent]) as app:
         with agent.override(model=ScriptedModel(say("fake"))):
-            assert [(await app.chat(agent=who).run("Hello")).output for who in (None, "support", agent)] == ["fake"] * 3
+            assert [(await app.chat(agent=selector).run("Hello")).output for selector in (None, "support", agent)] == [
+                "fake"
+            ] * 3
 
 
 # Typed output ------------------------------------------------------------------------------------------------------
@@ -257,7 +261,7 @@ async def test_a_run_returns_when_it_waits_for_somebody() -> None:
     last = await again.resume()
     assert last.output == "Done."
     assert last.state is not None
-    outputs = [made.output.text for made in last.state.calls.values() if made.output is not None]
+    outputs = [tool_call.output.text for tool_call in last.state.calls.values() if tool_call.output is not None]
     assert outputs[0] == "refunded 3"
     assert "not that one" in outputs[1]
 
@@ -323,7 +327,9 @@ async def test_a_sub_agent_has_tools_that_its_caller_has_not() -> None:
     assert result.output == "Found."
     assert [spec.name for spec in model.requests[0].tools] == ["look_up"]
     assert result.state is not None
-    assert [made.output.text for made in result.state.calls.values() if made.output is not None] == [GOOD]
+    assert [tool_call.output.text for tool_call in result.state.calls.values() if tool_call.output is not None] == [
+        GOOD
+    ]
 
 
 async def test_no_sub_agent_reaches_what_a_rule_above_denies() -> None:
@@ -351,10 +357,10 @@ async def test_a_sub_agent_without_any_allowed_tool_fails_its_call_with_the_reas
     assert len(result.warnings) == 1
     assert "agent 'helper' cannot use any of its tools here: rules deny refund" in result.warnings[0]
     assert result.state is not None
-    (made,) = result.state.calls.values()
-    assert made.state == "failed"
-    assert made.output is not None
-    assert "refund" in made.output.text
+    (tool_call,) = result.state.calls.values()
+    assert tool_call.state == "failed"
+    assert tool_call.output is not None
+    assert "refund" in tool_call.output.text
 
 
 async def test_a_handoff_gives_the_conversation_to_another_agent() -> None:

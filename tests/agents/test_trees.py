@@ -73,10 +73,10 @@ def agent_of(node: Node) -> Agent[str]:
     def script(request: ModelRequest) -> list[Any]:
         node.offered.append([spec.name for spec in request.tools])
         arguments: dict[str, Any] = {"task": "go"}
-        made = [call(spec.name, **({} if spec.name in TOOLS else arguments)) for spec in request.tools]
+        tool_calls = [call(spec.name, **({} if spec.name in TOOLS else arguments)) for spec in request.tools]
         # What is not offered is tried as well.
-        made += [call(name, by=node.name) for name in TOOLS if name not in node.offered[-1]]
-        return [*calls(*made)]
+        tool_calls += [call(name, by=node.name) for name in TOOLS if name not in node.offered[-1]]
+        return [*calls(*tool_calls)]
 
     return Agent(
         ScriptedModel(script, say("done")),
@@ -88,7 +88,11 @@ def agent_of(node: Node) -> Agent[str]:
 
 def failures(result: RunResult[Any]) -> list[str]:
     assert result.state is not None
-    return [made.output.text for made in result.state.calls.values() if made.state == "failed" and made.output]
+    return [
+        tool_call.output.text
+        for tool_call in result.state.calls.values()
+        if tool_call.state == "failed" and tool_call.output
+    ]
 
 
 def refused(root: Node) -> list[Node]:
@@ -121,8 +125,8 @@ async def test_no_agent_of_a_tree_reaches_what_is_denied_above_it(seed: int, is_
     agent = agent_of(root)
     root.rules = rules
     async with App(agents=[agent]) as app:
-        given = tuple(Rule(tool, action) for tool, action in rules.items()) if is_session else ()
-        result = await app.chat(agent=agent, options=TurnOptions(rules=given)).run("go")
+        session_rules = tuple(Rule(tool, action) for tool, action in rules.items()) if is_session else ()
+        result = await app.chat(agent=agent, options=TurnOptions(rules=session_rules)).run("go")
     assert result.status == "completed"
     for node in root.all():
         assert node.denied.isdisjoint(node.ran), f"{node.name} ran {node.ran}, and {node.denied} is denied to it"

@@ -30,8 +30,8 @@ def test_any_id_is_one_plain_token(name: str) -> None:
 
 
 @given(ids, ids)
-def test_no_two_ids_are_one_token(one: str, other: str) -> None:
-    assert (subject_token(one) == subject_token(other)) == (one == other)
+def test_no_two_ids_are_one_token(first: str, other: str) -> None:
+    assert (subject_token(first) == subject_token(other)) == (first == other)
 
 
 @pytest.mark.parametrize("name", ["a.b", "a=2e=b", "=a=2e=b", "*", ">", "", "=", "a b", "a\r\nb", "é"])
@@ -77,11 +77,11 @@ def test_frames_are_merged_as_the_core_merges_them(frames: list[Frame]) -> None:
 
 
 def test_what_a_tool_said_keeps_its_place_and_that_nobody_drives_stays_at_home() -> None:
-    said = CallProgress("t", "c", "half")
+    progress = CallProgress("t", "c", "half")
 
-    assert merge_for_send([delta("a"), delta("b", 1), said, delta("c", 2), DriverGone("")]) == [
+    assert merge_for_send([delta("a"), delta("b", 1), progress, delta("c", 2), DriverGone("")]) == [
         delta("ab"),
-        said,
+        progress,
         delta("c", 2),
     ]
 

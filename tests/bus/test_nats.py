@@ -146,10 +146,15 @@ def crumbs(frame: Frame, like: Frame) -> list[Frame]:
 class Apart:
     """A bus whose publisher is `here` and whose readers and drivers are `there`."""
 
-    def __init__(self, here: NatsBus, there: NatsBus) -> None:
-        self.here, self.there = here, there
-        self.close, self.signal = here.close, here.signal
-        self.tail, self.listen, self.announce, self.hear = there.tail, there.listen, here.announce, there.hear
+    def __init__(self, sender: NatsBus, receiver: NatsBus) -> None:
+        self.here, self.there = sender, receiver
+        self.close, self.signal = sender.close, sender.signal
+        self.tail, self.listen, self.announce, self.hear = (
+            receiver.tail,
+            receiver.listen,
+            sender.announce,
+            receiver.hear,
+        )
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
         if isinstance(frames[0], DriverGone):  # for the readers of one process
@@ -163,12 +168,12 @@ class Apart:
 
 
 async def test_a_reader_on_another_node_sees_every_character_once_and_in_order(node: Node) -> None:
-    here, there = await node(), await node()
-    tail = there.tail("t")
-    await there.flush()
-    here.publish("t", [LogAdvanced(1)])
+    sender, receiver = await node(), await node()
+    tail = receiver.tail("t")
+    await receiver.flush()
+    sender.publish("t", [LogAdvanced(1)])
     for at in range(500):
-        here.publish("t", [delta(str(at % 10), at)])
+        sender.publish("t", [delta(str(at % 10), at)])
         if at % 50 == 0:
             await asyncio.sleep(0.02)
 
@@ -177,19 +182,19 @@ async def test_a_reader_on_another_node_sees_every_character_once_and_in_order(n
 
 
 async def test_a_late_reader_on_another_node_is_shown_the_step_so_far_and_no_older_one(node: Node) -> None:
-    here, there = await node(), await node()
-    here.publish("t", [LogAdvanced(1)])
-    here.publish("t", [delta("an older step")])
-    await here.flush()
-    here.publish("t", [LogAdvanced(2)])
+    sender, receiver = await node(), await node()
+    sender.publish("t", [LogAdvanced(1)])
+    sender.publish("t", [delta("an older step")])
+    await sender.flush()
+    sender.publish("t", [LogAdvanced(2)])
     for at in range(5):
-        here.publish("t", [delta("abc", at * 3, seq=2)])
-        await here.flush()
+        sender.publish("t", [delta("abc", at * 3, seq=2)])
+        await sender.flush()
 
-    tail = there.tail("t")
-    await there.flush()
-    here.publish("t", [delta("!", 15, seq=2), LogAdvanced(3)])
-    here.close("t")
+    tail = receiver.tail("t")
+    await receiver.flush()
+    sender.publish("t", [delta("!", 15, seq=2), LogAdvanced(3)])
+    sender.close("t")
 
     shown = await rest(tail)
     assert {frame.seq for frame in shown if isinstance(frame, TextDelta)} == {2}
@@ -198,28 +203,28 @@ async def test_a_late_reader_on_another_node_is_shown_the_step_so_far_and_no_old
 
 
 async def test_what_a_tool_says_crosses_nodes_and_that_nobody_drives_does_not(node: Node) -> None:
-    here, there = await node(), await node()
-    tail = there.tail("t")
-    await there.flush()
+    sender, receiver = await node(), await node()
+    tail = receiver.tail("t")
+    await receiver.flush()
 
-    here.publish("t", [delta("a"), CallProgress("t", "c", "half"), delta("b", 1)])
-    here.publish("t", [DriverGone("gone")])
-    here.publish("t", [CallProgress("t", "c", "all")])
-    here.close("t")
+    sender.publish("t", [delta("a"), CallProgress("t", "c", "half"), delta("b", 1)])
+    sender.publish("t", [DriverGone("gone")])
+    sender.publish("t", [CallProgress("t", "c", "all")])
+    sender.close("t")
 
-    said = [CallProgress("t", "c", "half"), delta("b", 1), CallProgress("t", "c", "all")]
-    assert await rest(tail) == [delta("a"), *said]
+    expected = [CallProgress("t", "c", "half"), delta("b", 1), CallProgress("t", "c", "all")]
+    assert await rest(tail) == [delta("a"), *expected]
 
 
 async def test_a_closed_turn_ends_its_readers_on_every_node_and_those_who_come_too_late(node: Node) -> None:
-    here, *others = [await node() for _ in range(4)]
-    tails = [bus.tail("t") for bus in (here, *others) for _ in range(2)]
+    sender, *others = [await node() for _ in range(4)]
+    tails = [bus.tail("t") for bus in (sender, *others) for _ in range(2)]
     for bus in others:
         await bus.flush()
 
-    here.publish("t", [delta("bye"), LogAdvanced(2)])
-    here.close("t")
-    await here.flush()
+    sender.publish("t", [delta("bye"), LogAdvanced(2)])
+    sender.close("t")
+    await sender.flush()
 
     for tail in (*tails, others[0].tail("t")):
         assert LogAdvanced(2) in await rest(tail) or tail not in tails
@@ -228,64 +233,64 @@ async def test_a_closed_turn_ends_its_readers_on_every_node_and_those_who_come_t
 async def test_fifty_readers_are_one_subscription_and_when_they_leave_there_is_none(
     node: Node, server: NatsServer
 ) -> None:
-    here, there = await node(), await node()
-    tails = [there.tail("only-turn") for _ in range(50)]
-    await there.flush()
+    sender, receiver = await node(), await node()
+    tails = [receiver.tail("only-turn") for _ in range(50)]
+    await receiver.flush()
     (subject,) = [s for s in await server.subscriptions("cell") if s.endswith("only-turn")]
 
-    here.publish("only-turn", [delta("Hello", turn="only-turn")])
+    sender.publish("only-turn", [delta("Hello", turn="only-turn")])
 
     assert [await text_until(tail, 5) for tail in tails] == ["Hello"] * 50
     for tail in tails:
         await tail.aclose()
-    await there.flush()
+    await receiver.flush()
     assert subject not in await server.subscriptions("cell")
-    assert not there._local.channels  # a node that only read keeps nothing
+    assert not receiver._local.channels  # a node that only read keeps nothing
 
 
 async def test_two_hundred_turns_at_once_do_not_mix(node: Node) -> None:
-    here, there = await node(), await node()
+    sender, receiver = await node(), await node()
     turns = [f"turn{at}" for at in range(200)]
-    tails = {turn: there.tail(turn) for turn in turns}
-    await there.flush()
+    tails = {turn: receiver.tail(turn) for turn in turns}
+    await receiver.flush()
     for at in range(20):
         for turn in turns:
-            here.publish(turn, [delta(f"{turn}.{at:02d};", at * (len(turn) + 4), turn)])
+            sender.publish(turn, [delta(f"{turn}.{at:02d};", at * (len(turn) + 4), turn)])
         await asyncio.sleep(0.01)
 
     for turn, tail in tails.items():
-        said = "".join(f"{turn}.{at:02d};" for at in range(20))
-        assert await text_until(tail, len(said)) == said
+        expected = "".join(f"{turn}.{at:02d};" for at in range(20))
+        assert await text_until(tail, len(expected)) == expected
 
 
 async def test_a_step_that_is_longer_than_a_message_may_be_arrives_in_pieces(node: Node) -> None:
-    here, there = await node(), await node()
-    tail = there.tail("t")
-    await there.flush()
+    sender, receiver = await node(), await node()
+    tail = receiver.tail("t")
+    await receiver.flush()
     text = "\0ä\N{GRINNING FACE}x" * 200_000  # as JSON far above the megabyte that a server takes
 
-    here.publish("t", [delta(text)])
+    sender.publish("t", [delta(text)])
 
     assert await text_until(tail, len(text)) == text
 
 
 async def test_a_hostile_id_is_one_subject_and_nobody_elses(node: Node) -> None:
-    here, there = await node(), await node()
+    sender, receiver = await node(), await node()
     odd = ["*", ">", "a.b", "a b", "a\r\nPUB x 1\r\nx", "", "=", "=2e=", ".", "ü", "\ud800", "x" * 10_000, "$JS.API.>"]
-    tails = {turn: there.tail(turn) for turn in odd}
-    ears = {session: there.listen(session) for session in odd}
-    await there.flush()
-    here.publish("t", [delta("not for you")])
-    here.signal("s")
+    tails = {turn: receiver.tail(turn) for turn in odd}
+    ears = {session: receiver.listen(session) for session in odd}
+    await receiver.flush()
+    sender.publish("t", [delta("not for you")])
+    sender.signal("s")
     for at, turn in enumerate(odd):
-        here.publish(turn, [LogAdvanced(100 + at)])
+        sender.publish(turn, [LogAdvanced(100 + at)])
 
     for at, turn in enumerate(odd):
         async with asyncio.timeout(PATIENCE):
             assert LogAdvanced(100 + at) in await anext(tails[turn])
     for at, session in enumerate(odd):
         waiting = {other: asyncio.ensure_future(ear.wait()) for other, ear in ears.items()}
-        here.signal(session)
+        sender.signal(session)
         async with asyncio.timeout(PATIENCE):
             await waiting.pop(session)
         assert not any(other.done() for other in waiting.values()), odd[at]
@@ -294,15 +299,15 @@ async def test_a_hostile_id_is_one_subject_and_nobody_elses(node: Node) -> None:
 
 
 async def test_what_is_not_ours_on_a_subject_is_passed_over(node: Node, server: NatsServer) -> None:
-    here, there = await node(), await node()
-    tail = there.tail("t")
-    await there.flush()
+    sender, receiver = await node(), await node()
+    tail = receiver.tail("t")
+    await receiver.flush()
     stranger = await nats.connect(server.url)
     for data in (b"", b"[", b"12", b"x[]", b"1[{}]", b'1[{"type":"Nobody"}]', b"\xff" * 100):
-        await stranger.publish(f"{here._subscriptions._stream.name}.d.t", data)
+        await stranger.publish(f"{sender._subscriptions._stream.name}.d.t", data)
     await stranger.close()
 
-    here.publish("t", [delta("Hello")])
+    sender.publish("t", [delta("Hello")])
 
     assert await text_until(tail, 5) == "Hello"
 
@@ -311,14 +316,14 @@ async def test_what_is_not_ours_on_a_subject_is_passed_over(node: Node, server: 
 
 
 async def test_a_signal_reaches_the_driver_on_another_node_within_a_tenth_of_a_second(node: Node) -> None:
-    here, there = await node(), await node()
-    ear = there.listen("s")
-    await there.flush()
+    sender, receiver = await node(), await node()
+    ear = receiver.listen("s")
+    await receiver.flush()
     loop = asyncio.get_running_loop()
     took: list[float] = []
     for _ in range(200):
         begun = loop.time()
-        here.signal("s")
+        sender.signal("s")
         async with asyncio.timeout(PATIENCE):
             await ear.wait()
         took.append(loop.time() - begun)
@@ -328,10 +333,10 @@ async def test_a_signal_reaches_the_driver_on_another_node_within_a_tenth_of_a_s
 
 
 async def test_a_signal_is_not_lost_on_a_driver_that_has_only_just_begun(node: Node) -> None:
-    here, there = await node(), await node()
+    sender, receiver = await node(), await node()
     for at in range(50):
-        ear = there.listen(f"s{at}")
-        here.signal(f"s{at}")  # the subscription is still on its way
+        ear = receiver.listen(f"s{at}")
+        sender.signal(f"s{at}")  # the subscription is still on its way
         async with asyncio.timeout(PATIENCE):
             await ear.wait()
         ear.close()
@@ -360,15 +365,15 @@ class Story:
         self.said += text
 
     async def end(self) -> None:
-        said = self.said[len(self.before) :]
-        await self._append(StepFinished(turn=self.turn, step=self.at, parts=(TextPart(said),), finish="stop"))
+        text = self.said[len(self.before) :]
+        await self._append(StepFinished(turn=self.turn, step=self.at, parts=(TextPart(text),), finish="stop"))
         await self._append(TurnCompleted(turn=self.turn))
         self.bus.close(self.turn)
 
     async def go_on(self) -> None:
         """End a step and begin the next."""
-        at, said = self.at, self.said[len(self.before) :]
-        await self._append(StepFinished(turn=self.turn, step=at, parts=(TextPart(said),), finish="stop"))
+        at, text = self.at, self.said[len(self.before) :]
+        await self._append(StepFinished(turn=self.turn, step=at, parts=(TextPart(text),), finish="stop"))
         self.at, self.before = at + 1, self.said
         await self._append(StepStarted(turn=self.turn, step=self.at))
         self.step = self.head
@@ -390,10 +395,10 @@ async def read(store: MemoryStore, bus: NatsBus, turn: str = "t") -> tuple[str, 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 async def test_a_server_that_restarts_costs_no_reader_a_character(node: Node, own_server: NatsServer, how: int) -> None:
-    here, there, late = [await node(own_server) for _ in range(3)]
-    story = Story(await session(), here)
+    sender, receiver, late = [await node(own_server) for _ in range(3)]
+    story = Story(await session(), sender)
     await story.begin()
-    readers = [asyncio.create_task(read(story.store, bus)) for bus in (here, there)]
+    readers = [asyncio.create_task(read(story.store, bus)) for bus in (sender, receiver)]
     for at in range(10):
         story.say(f"before {at}. ")
         await asyncio.sleep(0.02)
@@ -417,18 +422,18 @@ async def test_a_server_that_restarts_costs_no_reader_a_character(node: Node, ow
 async def test_a_turn_that_ends_while_there_is_no_server_is_seen_to_its_end_when_there_is_one(
     node: Node, own_server: NatsServer
 ) -> None:
-    here, there = await node(own_server), await node(own_server)
-    story = Story(await session(), here)
+    sender, receiver = await node(own_server), await node(own_server)
+    story = Story(await session(), sender)
     await story.begin()
-    reader = asyncio.create_task(read(story.store, there))
-    waiting = there.tail("dropped")
-    await there.flush()
+    reader = asyncio.create_task(read(story.store, receiver))
+    waiting = receiver.tail("dropped")
+    await receiver.flush()
     own_server.stop(signal.SIGKILL)
     story.say("said to nobody")
     await story.end()
-    here.close("dropped")
-    ear = there.listen("s")
-    here.signal("s")
+    sender.close("dropped")
+    ear = receiver.listen("s")
+    sender.signal("s")
     own_server.start()
 
     assert await reader == (story.said, True)
@@ -439,14 +444,14 @@ async def test_a_turn_that_ends_while_there_is_no_server_is_seen_to_its_end_when
 
 
 async def test_a_reader_that_had_no_server_looks_at_the_log_by_itself(node: Node, own_server: NatsServer) -> None:
-    here, there = await node(own_server), await node(own_server)
-    story = Story(await session(), here)
+    sender, receiver = await node(own_server), await node(own_server)
+    story = Story(await session(), sender)
     await story.begin()
-    reader = asyncio.create_task(read(story.store, there))
+    reader = asyncio.create_task(read(story.store, receiver))
     await asyncio.sleep(0)
-    await there.flush()
+    await receiver.flush()
     own_server.stop(signal.SIGKILL)
-    await here.aclose()  # nobody will tell it again
+    await sender.aclose()  # nobody will tell it again
     await story.end()
     own_server.start()
 
@@ -464,16 +469,16 @@ async def test_a_node_that_starts_before_its_server_works_alone_and_joins_later(
 ) -> None:
     monkeypatch.setattr("everturn.bus.nats.bus.CONNECT_WAIT", 0.1)
     server = NatsServer(tmp_path)
-    here, there = await node(server), await node(server)
-    mine, theirs = here.tail("t"), there.tail("t")
-    here.publish("t", [delta("Hello")])
+    sender, receiver = await node(server), await node(server)
+    mine, theirs = sender.tail("t"), receiver.tail("t")
+    sender.publish("t", [delta("Hello")])
     assert await text_until(mine, 5) == "Hello"
 
     server.start()
     try:
         assert await text_until(theirs, 5) == "Hello"
-        await here.aclose()
-        await there.aclose()
+        await sender.aclose()
+        await receiver.aclose()
     finally:
         server.stop()
 
@@ -484,37 +489,37 @@ async def test_without_jetstream_a_reader_sees_what_comes_and_the_rest_out_of_th
     server = NatsServer(tmp_path, jetstream=False)
     server.start()
     try:
-        here, there = await node(server), await node(server)
-        story = Story(await session(), here)
+        sender, receiver = await node(server), await node(server)
+        story = Story(await session(), sender)
         await story.begin()
         story.say("missed, ")
-        await here.flush()
-        reader = asyncio.create_task(read(story.store, there))
+        await sender.flush()
+        reader = asyncio.create_task(read(story.store, receiver))
         await asyncio.sleep(0)
-        await there.flush()
+        await receiver.flush()
         story.say("and heard")
-        await here.flush()
+        await sender.flush()
         await story.end()
 
         assert await reader == ("missed, and heard", True)
-        await here.aclose()
-        await there.aclose()
+        await sender.aclose()
+        await receiver.aclose()
     finally:
         server.stop()
 
 
 async def test_a_reader_that_comes_after_the_stream_has_rolled_sees_the_whole_step_and_what_comes(node: Node) -> None:
-    here, there = await node(max_bytes=2**16), await node(max_bytes=2**16)
-    here.publish("t", [LogAdvanced(1)])
-    here.publish("t", [delta("a" * 5000)])
-    await here.flush()
+    sender, receiver = await node(max_bytes=2**16), await node(max_bytes=2**16)
+    sender.publish("t", [LogAdvanced(1)])
+    sender.publish("t", [delta("a" * 5000)])
+    await sender.flush()
     for number in range(40):  # what other turns say pushes it out
-        here.publish(f"other{number}", [delta("x" * 5000, turn=f"other{number}")])
-        await here.flush()
+        sender.publish(f"other{number}", [delta("x" * 5000, turn=f"other{number}")])
+        await sender.flush()
 
-    tail = there.tail("t")
+    tail = receiver.tail("t")
     assert await text_until(tail, 5000) == "a" * 5000
-    here.publish("t", [delta("and live", 5000)])
+    sender.publish("t", [delta("and live", 5000)])
     assert (await anext(tail))[-1] == delta("and live", 5000)
     await tail.aclose()
 
@@ -598,17 +603,17 @@ async def test_tls_is_spoken_and_a_server_whom_nobody_vouches_for_is_refused(
 
 
 async def test_a_turn_whose_driver_died_before_it_could_say_so_is_looked_up_in_the_log(node: Node) -> None:
-    here, there = await node(), await node()
-    story = Story(await session(), here)
+    sender, receiver = await node(), await node()
+    story = Story(await session(), sender)
     await story.begin()
-    reader = asyncio.create_task(read(story.store, there))
+    reader = asyncio.create_task(read(story.store, receiver))
     await asyncio.sleep(0)
-    await there.flush()
+    await receiver.flush()
     story.bus = await node()
     await story.bus.aclose()  # whoever drives it on cannot say so
     await story.end()
     poll = LogPoll(story.store)
-    watch = poll.watch("s", lambda: 0, lambda: there.publish("t", NUDGE_FRAMES))
+    watch = poll.watch("s", lambda: 0, lambda: receiver.publish("t", NUDGE_FRAMES))
 
     await poll.poll()
 
@@ -636,10 +641,10 @@ asyncio.run(main())
 async def test_a_publisher_that_is_killed_leaves_its_step_to_those_who_come_late(
     node: Node, server: NatsServer
 ) -> None:
-    there, late = await node(), await node()
-    tail = there.tail("t")
-    await there.flush()
-    cell = there._subscriptions._stream.name
+    receiver, late = await node(), await node()
+    tail = receiver.tail("t")
+    await receiver.flush()
+    cell = receiver._subscriptions._stream.name
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", PUBLISHER, server.url, cell)
     try:
         shown = await text_until(tail, 300)

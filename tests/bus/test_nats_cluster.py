@@ -46,12 +46,12 @@ async def test_a_server_that_dies_costs_no_reader_a_character(servers: list[Nats
             nodes.push_async_callback(bus.aclose)
             return bus
 
-        here, there, late = await join(0, 1, 2), await join(1, 2, 0), await join(2, 0, 1)
+        sender, receiver, late = await join(0, 1, 2), await join(1, 2, 0), await join(2, 0, 1)
         holders = [server for server in servers if await streams(server)]
         assert len(holders) == 1, "the backlog of live text is on one of the servers"
-        story = Story(await session(), here)
+        story = Story(await session(), sender)
         await story.begin()
-        readers = [asyncio.create_task(read(story.store, bus)) for bus in (here, there, late)]
+        readers = [asyncio.create_task(read(story.store, bus)) for bus in (sender, receiver, late)]
         for at in range(10):
             story.say(f"before {at}. ")
             await asyncio.sleep(0.02)

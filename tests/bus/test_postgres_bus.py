@@ -57,10 +57,15 @@ class TestPostgresBus(BusContract):
 class Apart:
     """A bus whose publisher is `here` and whose readers and drivers are `there`."""
 
-    def __init__(self, here: PostgresBus, there: PostgresBus) -> None:
-        self.here, self.there = here, there
-        self.close, self.signal = here.close, here.signal
-        self.tail, self.listen, self.announce, self.hear = there.tail, there.listen, here.announce, there.hear
+    def __init__(self, sender: PostgresBus, receiver: PostgresBus) -> None:
+        self.here, self.there = sender, receiver
+        self.close, self.signal = sender.close, sender.signal
+        self.tail, self.listen, self.announce, self.hear = (
+            receiver.tail,
+            receiver.listen,
+            sender.announce,
+            receiver.hear,
+        )
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
         if isinstance(frames[0], DriverGone):  # for the readers of one process

@@ -30,47 +30,47 @@ async def send(app: App, scenario: str, session: str, **options: float) -> Turn:
 async def test_a_cell() -> None:
     async with cell() as where:
         await where.start_workers(2, pace=0.01)
-        async with where.client() as here, where.client() as there:
-            await cancels_are_heard_at_once(here, there)
-            await a_tool_whose_process_died_after_its_turn_is_told_of(where, here)
-            await a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_caught(where, here)
-            await a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where, here)
+        async with where.client() as app, where.client() as other_app:
+            await cancels_are_heard_at_once(app, other_app)
+            await a_tool_whose_process_died_after_its_turn_is_told_of(where, app)
+            await a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_caught(where, app)
+            await a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where, app)
 
 
-async def cancels_are_heard_at_once(here: App, there: App) -> None:
+async def cancels_are_heard_at_once(app: App, other_app: App) -> None:
     seconds: list[float] = []
     for number in range(20):
-        turn = await send(here, "long_text", f"cancel-{number}", deltas=10_000)
+        turn = await send(app, "long_text", f"cancel-{number}", deltas=10_000)
         async for shown in turn:
             if isinstance(shown, TextDelta):
                 break
-        asked = time.time()
-        await Turn(there, turn.session, turn.id, "").cancel()
-        ended = await wait_for_event(here.store, turn.session, TurnCancelled)
+        cancelled_at = time.time()
+        await Turn(other_app, turn.session, turn.id, "").cancel()
+        ended = await wait_for_event(app.store, turn.session, TurnCancelled)
         assert isinstance(ended, TurnCancelled)
-        seconds.append(ended.at - asked)
+        seconds.append(ended.at - cancelled_at)
     assert sorted(seconds)[len(seconds) * 3 // 4] < 0.1, seconds  # a loaded machine may be late now and then
 
 
-async def a_tool_whose_process_died_after_its_turn_is_told_of(where: Cell, here: App) -> None:
-    turn = await send(here, "lingers", "linger", seconds=300)
-    await wait_for_event(here.store, "linger", CallStarted)
+async def a_tool_whose_process_died_after_its_turn_is_told_of(where: Cell, app: App) -> None:
+    turn = await send(app, "lingers", "linger", seconds=300)
+    await wait_for_event(app.store, "linger", CallStarted)
     await turn.cancel()
-    await wait_for_event(here.store, "linger", TurnCancelled)
+    await wait_for_event(app.store, "linger", TurnCancelled)
     effect = [line for line in where.lines() if line.kind == "effect" and line.session == "linger"]
     (worker,) = [worker for worker in where.workers if worker.name == effect[0].worker]
 
     await worker.kill9()
     where.workers.remove(worker)
 
-    late = await wait_for_event(here.store, "linger", LateResultReceived)
+    late = await wait_for_event(app.store, "linger", LateResultReceived)
     assert isinstance(late, LateResultReceived)
     assert late.output.code == "outcome_unknown"
     await where.start_worker(pace=0.01)
 
 
-async def a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_caught(where: Cell, here: App) -> None:
-    await send(here, "blocks", "wedge")
+async def a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_caught(where: Cell, app: App) -> None:
+    await send(app, "blocks", "wedge")
     ended: list[WorkerProcess] = []
     async with asyncio.timeout(60):
         while not ended:
@@ -79,15 +79,15 @@ async def a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_ca
 
     assert [worker.process.returncode for worker in ended] == [BLOCKED_EXIT_CODE]
     assert "driving session wedge" in ended[0].stderr.read_text(encoding="utf-8")
-    await (await send(here, "echo", "beside-a-wedge"))
+    await (await send(app, "echo", "beside-a-wedge"))
     with pytest.raises(SessionQuarantined) as caught:
-        await here.store.claim("wedge", here.clock.now() - BUSY)
+        await app.store.claim("wedge", app.clock.now() - BUSY)
     assert caught.value.retry_at
     where.workers.remove(ended[0])
     await where.start_worker(pace=0.01)
 
 
-async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Cell, here: App) -> None:
+async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Cell, app: App) -> None:
     deaths = 0
 
     async def keep_two_running() -> None:
@@ -101,21 +101,21 @@ async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Ce
             await asyncio.sleep(0.05)
 
     keeping = asyncio.create_task(keep_two_running())
-    poisonous = await send(here, "poison", "poison")
+    poisonous = await send(app, "poison", "poison")
     well = 0
     async with asyncio.timeout(120):
         while (
             deaths < MAX_QUICK_CLAIMS + 1
         ):  # the fourth after a rest of seconds; the contract of stores has the others
-            await (await send(here, "echo", f"well-{well}"))
+            await (await send(app, "echo", f"well-{well}"))
             well += 1
     with pytest.raises(SessionQuarantined) as resting:
-        await here.store.claim("poison", here.clock.now() - BUSY)
+        await app.store.claim("poison", app.clock.now() - BUSY)
     assert resting.value.retry_at
-    assert await here.store.open_turns("poison") == [poisonous.id]
+    assert await app.store.open_turns("poison") == [poisonous.id]
 
-    await (await send(here, "echo", "well-after-all"))
+    await (await send(app, "echo", "well-after-all"))
     await poisonous.cancel()  # a new command gives it another chance, and this one ends it
-    await wait_for_event(here.store, "poison", TurnCancelled)
+    await wait_for_event(app.store, "poison", TurnCancelled)
     assert deaths >= MAX_QUICK_CLAIMS + 1
     keeping.cancel()

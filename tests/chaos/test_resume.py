@@ -17,7 +17,7 @@ Seen = list[TurnItem]
 
 
 @pytest.fixture
-async def told() -> tuple[Seen, str]:
+async def transcript() -> tuple[Seen, str]:
     """What a reader of a real turn was shown, and the text that is stored."""
     async with Chat(ScenarioModel(), session="s") as chat:
         turn = await chat.send(ask("long_text", "s", deltas=40, seed=7))
@@ -36,8 +36,8 @@ def deltas_in(seen: Seen) -> list[int]:
     return [at for at, shown in enumerate(seen) if isinstance(shown, TextDelta)]
 
 
-def test_a_reader_that_was_shown_everything_once_is_believed(told: tuple[Seen, str]) -> None:
-    seen, stored = told
+def test_a_reader_that_was_shown_everything_once_is_believed(transcript: tuple[Seen, str]) -> None:
+    seen, stored = transcript
     assert len(deltas_in(seen)) > 10
     assert judged(seen, stored) == []
 
@@ -64,14 +64,14 @@ def renumber(seen: Seen, at: int) -> Seen:
 
 
 @pytest.mark.parametrize("bug", [skip, double, change, renumber])
-def test_one_wrong_delta_anywhere_is_noticed(told: tuple[Seen, str], bug: Callable[[Seen, int], Seen]) -> None:
-    seen, stored = told
+def test_one_wrong_delta_anywhere_is_noticed(transcript: tuple[Seen, str], bug: Callable[[Seen, int], Seen]) -> None:
+    seen, stored = transcript
     for at in deltas_in(seen):
         assert judged(bug(seen, at), stored), f"{bug.__name__} at {at}"
 
 
-def test_a_skipped_delta_that_no_offset_betrays_is_noticed_in_the_text(told: tuple[Seen, str]) -> None:
-    seen, stored = told
+def test_a_skipped_delta_that_no_offset_betrays_is_noticed_in_the_text(transcript: tuple[Seen, str]) -> None:
+    seen, stored = transcript
     gone = deltas_in(seen)[5]
     lost = seen[gone]
     assert isinstance(lost, TextDelta)
@@ -86,15 +86,15 @@ def test_a_skipped_delta_that_no_offset_betrays_is_noticed_in_the_text(told: tup
     assert found.endswith("are stored, and differs from byte " + str(len(before.encode())) + " on")
 
 
-def test_a_reader_that_never_saw_the_end_is_noticed(told: tuple[Seen, str]) -> None:
-    seen, stored = told
+def test_a_reader_that_never_saw_the_end_is_noticed(transcript: tuple[Seen, str]) -> None:
+    seen, stored = transcript
     assert judged([shown for shown in seen if not isinstance(shown, TurnCompleted)], stored) == [
         "it was never told that the turn is over"
     ]
 
 
-def test_what_was_seen_of_a_step_is_void_when_it_starts_again(told: tuple[Seen, str]) -> None:
-    seen, stored = told
+def test_what_was_seen_of_a_step_is_void_when_it_starts_again(transcript: tuple[Seen, str]) -> None:
+    seen, stored = transcript
     begun = next(at for at, shown in enumerate(seen) if isinstance(shown, StepStarted))
     half = seen[: deltas_in(seen)[20]]
     again = [replace(shown, seq=9) if isinstance(shown, TextDelta) else shown for shown in seen[begun + 1 :]]
@@ -102,8 +102,8 @@ def test_what_was_seen_of_a_step_is_void_when_it_starts_again(told: tuple[Seen, 
     assert judged([*half, *again], stored), "nobody said that it started again"
 
 
-def test_only_what_came_before_the_last_delta_counts_as_streamed(told: tuple[Seen, str]) -> None:
-    seen, stored = told
+def test_only_what_came_before_the_last_delta_counts_as_streamed(transcript: tuple[Seen, str]) -> None:
+    seen, stored = transcript
     face, late = TurnScreen(), TurnScreen()
     for shown in seen:
         face.show(shown)

@@ -19,11 +19,11 @@ from everturn.errors import ConfigError
 NO_NETWORK = {"https_proxy": "http://127.0.0.1:9"}
 
 
-def everturn(home: Path, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+def everturn(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "everturn", *words],
         env=plain(home, **NO_NETWORK),
-        input=given,
+        input=stdin,
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -31,7 +31,7 @@ def everturn(home: Path, *words: str, given: str = "") -> subprocess.CompletedPr
 
 
 def test_a_key_is_stored_listed_and_removed(tmp_path: Path) -> None:
-    done = everturn(tmp_path, "auth", "login", "groq", given="gsk_0123456789abcdef\n")
+    done = everturn(tmp_path, "auth", "login", "groq", stdin="gsk_0123456789abcdef\n")
     assert done.returncode == 0, done.stderr
     file = tmp_path / ".config" / "everturn" / "keys.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -44,7 +44,7 @@ def test_a_key_is_stored_listed_and_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "given", "said"),
+    ("words", "stdin", "expected"),
     [
         (("auth", "login", "opnai"), "sk-0123456789abcdef\n", "did you mean openai?"),
         (("auth", "login"), "0123456789abcdef0123\n", "Name the vendor"),
@@ -54,11 +54,11 @@ def test_a_key_is_stored_listed_and_removed(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_said_in_a_line_and_change_nothing(
-    tmp_path: Path, words: tuple[str, ...], given: str, said: str
+    tmp_path: Path, words: tuple[str, ...], stdin: str, expected: str
 ) -> None:
-    done = everturn(tmp_path, *words, given=given)
+    done = everturn(tmp_path, *words, stdin=stdin)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert expected in done.stderr
     assert done.stderr.count("\n") == 1
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
 

@@ -59,8 +59,8 @@ def test_bash_completes_commands_options_and_what_they_take(
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_shell_that_is_named_is_written_for(shell: str, capsys: pytest.CaptureFixture[str]):
     assert main(["completion", shell]) == 0
-    told = capsys.readouterr().out
-    assert "everturn" in told
-    assert "sessions" in told
+    script = capsys.readouterr().out
+    assert "everturn" in script
+    assert "sessions" in script
     if shutil.which(shell) and shell in ("bash", "zsh", "fish"):
-        subprocess.run([shell, "-n"], input=told, encoding="utf-8", check=True)
+        subprocess.run([shell, "-n"], input=script, encoding="utf-8", check=True)

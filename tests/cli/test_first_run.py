@@ -105,7 +105,7 @@ def test_the_demo_is_chosen_once_and_never_asked_about_again(begin: Begin, tmp_p
     file = file_of(tmp_path)
     assert 'model = "offline:demo"' in file.read_text(encoding="utf-8")
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert [one.name for one in file.parent.iterdir()] == ["everturn.toml"]
+    assert [path.name for path in file.parent.iterdir()] == ["everturn.toml"]
     first.type("Hello\n")
     first.until("You said")
     assert checked(tmp_path).returncode == 0
@@ -211,7 +211,7 @@ def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         write_config(file, "other = 2\n")
     assert file.read_text(encoding="utf-8") == "mine = 1\n"
-    assert [one.name for one in file.parent.iterdir()] == ["everturn.toml"]
+    assert [path.name for path in file.parent.iterdir()] == ["everturn.toml"]
 
 
 def test_every_way_makes_a_file_that_makes_sense(tmp_path: Path, ollama: int) -> None:

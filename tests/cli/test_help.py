@@ -31,9 +31,9 @@ EVERY = list(all_of_them(make_parser()))
 
 def help_of(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
     assert main([*words, "--help"]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    return told.out
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
@@ -41,14 +41,14 @@ def test_every_command_explains_itself(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("COLUMNS", "100")
-    told = help_of(words, capsys)
+    help_text = help_of(words, capsys)
 
-    assert f"\n  {' '.join(('everturn', *words))}" in told.partition("\nexamples:")[2]
-    assert [line for line in told.splitlines() if len(line) > 100] == []
-    assert [line for line in told.splitlines() if line != line.rstrip()] == []
-    told.encode("cp1252")  # a Windows console of old
-    assert "\x1b" not in told
-    assert "TODO" not in told
+    assert f"\n  {' '.join(('everturn', *words))}" in help_text.partition("\nexamples:")[2]
+    assert [line for line in help_text.splitlines() if len(line) > 100] == []
+    assert [line for line in help_text.splitlines() if line != line.rstrip()] == []
+    help_text.encode("cp1252")  # a Windows console of old
+    assert "\x1b" not in help_text
+    assert "TODO" not in help_text
 
 
 def test_every_command_is_listed_once_and_every_one_can_be_done():
@@ -63,13 +63,13 @@ def test_the_first_page_fits_and_groups_the_commands(
     columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("COLUMNS", columns)
-    told = help_of((), capsys)
+    help_text = help_of((), capsys)
 
-    heads = [line for line in told.splitlines() if line in GROUPS]
+    heads = [line for line in help_text.splitlines() if line in GROUPS]
     assert heads == list(FIRST_GROUPS)
-    above = told.partition("examples:")[0].partition("Daily use")[2]
+    above = help_text.partition("examples:")[0].partition("Daily use")[2]
     assert [line for line in above.splitlines() if len(line) > int(columns)] == []
-    assert len(told.partition("examples:\n")[2].partition("\n\n")[0].splitlines()) >= 3
+    assert len(help_text.partition("examples:\n")[2].partition("\n\n")[0].splitlines()) >= 3
 
 
 @pytest.mark.parametrize("words", [[], ["help"], ["--help"], ["-h"]])
@@ -119,9 +119,9 @@ def test_words_that_an_output_cannot_have_are_no_reason_to_fail(monkeypatch: pyt
         written = io.BytesIO()
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252"))
         assert main(words) == 0
-        told = written.getvalue()
-        assert b"\x1b" not in told
-    assert rb"makes \u996d \u2192 soup" in told  # a ? could hide a part of what is to be read
+        shown = written.getvalue()
+        assert b"\x1b" not in shown
+    assert rb"makes \u996d \u2192 soup" in shown  # a ? could hide a part of what is to be read
 
 
 def test_the_reader_of_a_help_may_go_away():
@@ -138,5 +138,5 @@ def test_the_reader_of_a_help_may_go_away():
 
 def test_the_exit_codes_that_are_told_are_numbers_with_a_meaning(capsys: pytest.CaptureFixture[str]):
     for words in (("run",), ("chat",), ("permissions",), ("mcp",)):
-        told = help_of(words, capsys).partition("exit codes")[2]
-        assert len(re.findall(r"^  \d+ +\w", told, re.MULTILINE)) >= 4
+        exit_codes = help_of(words, capsys).partition("exit codes")[2]
+        assert len(re.findall(r"^  \d+ +\w", exit_codes, re.MULTILINE)) >= 4

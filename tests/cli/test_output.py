@@ -41,13 +41,13 @@ def test_what_takes_long_is_reported_and_taken_back(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "40")
     with output.show_slow_operation("reading a store of a very long name indeed", timeout=0.01):
         assert out.written.wait(30)
-    told = out.getvalue()
+    text = out.getvalue()
 
-    line = told.split("\r")[1]
+    line = text.split("\r")[1]
     assert line == "reading a store of a very long name ind"  # one column is left
-    assert told.endswith(f"\r{' ' * len(line)}\r")
-    assert "\x1b" not in told
-    assert "\n" not in told
+    assert text.endswith(f"\r{' ' * len(line)}\r")
+    assert "\x1b" not in text
+    assert "\n" not in text
 
 
 def test_what_is_over_soon_is_not_told(monkeypatch: pytest.MonkeyPatch):

@@ -32,8 +32,8 @@ async def mail(to: str, text: str) -> str:
 
 
 async def _talk(file: Path) -> Recording:
-    made = calls(call("mail", to="ada@example.org", text="Lunch?"))
-    model = ScriptedModel(made, say("Ada knows."))
+    tool_calls = calls(call("mail", to="ada@example.org", text="Lunch?"))
+    model = ScriptedModel(tool_calls, say("Ada knows."))
     async with Chat(model, tools=[mail], options=TurnOptions(system="You write mails.")) as chat:
         turn = await chat.send("Ask Ada to lunch")
         async for event in turn:

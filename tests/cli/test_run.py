@@ -33,7 +33,7 @@ async def provider() -> AsyncIterator[Provider]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Here:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Here:
     return Here(tmp_path, monkeypatch, capsysbinary)
 
 
@@ -42,7 +42,7 @@ def at(provider: Provider, *steps: Sequence[object], pace: float = 0.0) -> list[
     return ["--model", "m", "--base-url", f"{provider.url}/v1"]
 
 
-def asked(provider: Provider) -> str:
+def last_message(provider: Provider) -> str:
     return provider.seen[-1].body["messages"][-1]["content"]
 
 
@@ -68,9 +68,9 @@ async def test_a_prompt_goes_before_what_comes_on_stdin(provider: Provider, tmp_
     words = at(provider, [Say("One.")], [Say("Two.")])
     both = await run(tmp_path, *words, "Sum up:", stdin="a line\nanother\n")
     assert (both.code, both.out, both.err) == (0, "One.\n", "")
-    assert asked(provider) == "Sum up:\n\na line\nanother"
+    assert last_message(provider) == "Sum up:\n\na line\nanother"
     alone = await run(tmp_path, *words, "-", stdin="only this")
-    assert (alone.code, alone.out, asked(provider)) == (0, "Two.\n", "only this")
+    assert (alone.code, alone.out, last_message(provider)) == (0, "Two.\n", "only this")
 
 
 async def test_into_a_pipe_goes_exactly_what_the_model_says(provider: Provider, tmp_path: Path) -> None:
@@ -91,38 +91,38 @@ async def test_every_line_of_json_is_an_event_as_a_store_keeps_it(provider: Prov
     assert shell.returncode == 0
     (first, *rows) = json.loads(out)
     events = [wire.load_event(json.dumps(row)) for row in rows if "event" in row]
-    kept = await log(tmp_path / "a.db")
-    assert first["run"]["turn"] == kept[0].turn  # type: ignore[attr-defined]
-    assert events == [event for event in kept if getattr(event, "turn", "") == first["run"]["turn"]]
+    stored = await log(tmp_path / "a.db")
+    assert first["run"]["turn"] == stored[0].turn  # type: ignore[attr-defined]
+    assert events == [event for event in stored if getattr(event, "turn", "") == first["run"]["turn"]]
     assert isinstance(events[-1], TurnCompleted)
     pieces = [row["delta"] for row in rows if "delta" in row]
-    assert "".join(one["text"] for one in pieces if one["type"] == TextDelta.__name__) == "It is paid."
-    assert asked(provider) == "paid 3"
+    assert "".join(piece["text"] for piece in pieces if piece["type"] == TextDelta.__name__) == "It is paid."
+    assert last_message(provider) == "paid 3"
 
 
 async def test_what_asks_is_denied_unless_it_is_allowed_on_the_command_line(
-    provider: Provider, tmp_path: Path, here: Here
+    provider: Provider, tmp_path: Path, cli: Here
 ) -> None:
     both = [SAVE, Call("shout", '{"text": "hi"}')]
     words = [*at(provider, *([both, [Say("Well.")]] * 5)), "--tools", TOOLS, "Do it"]
     nobody = await run(tmp_path, *words, "--no-stdin")
     assert (nobody.code, nobody.out, did(tmp_path)) == (3, "Well.\n", [])
-    assert "nobody is there to ask" in asked(provider)
+    assert "nobody is there to ask" in last_message(provider)
     offer = next(line for line in nobody.err.splitlines() if "--allow" in line).split("--allow ")[1]
     pasted = shlex.split(offer)[0]  # what is offered can be pasted as it is
-    allowed = await here(*words, "--allow", pasted, "--allow", "shout(text=h*)")
+    allowed = await cli(*words, "--allow", pasted, "--allow", "shout(text=h*)")
     assert (allowed.code, allowed.err, did(tmp_path)) == (0, "", ["save notes/a.md", "shout hi"])
-    denied = await here(*words, "--allow", "save(path=**)", "--allow", "shout", "--deny", "save(path=notes/**)")
+    denied = await cli(*words, "--allow", "save(path=**)", "--allow", "shout", "--deny", "save(path=notes/**)")
     assert (denied.code, did(tmp_path)[2:]) == (0, ["shout hi"])
     (tmp_path / "ask.toml").write_text('[[permissions]]\ntool = "shout"\naction = "ask"\n', encoding="utf-8")
-    ruled = await here(*words, "--allow", "shout", "--deny", "save", "--permissions", "ask.toml")
+    ruled = await cli(*words, "--allow", "shout", "--deny", "save", "--permissions", "ask.toml")
     assert (ruled.code, did(tmp_path)[3:]) == (3, [])  # what a rule asks for is asked, whatever was said
-    misspelt = await here(*words, "--deny", "sav")
+    misspelt = await cli(*words, "--deny", "sav")
     assert misspelt.code == 2
     assert misspelt.err == "everturn: --deny sav: there is no tool of this name; did you mean 'save'?\n"
 
 
-async def test_what_goes_wrong_is_one_line_and_a_code(provider: Provider, tmp_path: Path, here: Here) -> None:
+async def test_what_goes_wrong_is_one_line_and_a_code(provider: Provider, tmp_path: Path, cli: Here) -> None:
     words = at(provider, [Status(401)])
     failed, unusable, binary, long = await asyncio.gather(
         run(tmp_path, *words, "Hi"),
@@ -135,7 +135,7 @@ async def test_what_goes_wrong_is_one_line_and_a_code(provider: Provider, tmp_pa
     assert "--attach" in binary.err
     (tmp_path / "bad.toml").write_text("[agents.a]\nmodle = 'x'\n", encoding="utf-8")
     (tmp_path / "key.toml").write_text("[agents.a]\nmodel = 'openai:gpt-5.2'\n", encoding="utf-8")
-    for said, wrong in {
+    for expected, wrong in {
         "--model": ["Hi"],
         "bad.toml:2:": ["--config", "bad.toml", "Hi"],
         "key.toml:2:": ["--config", "key.toml", "Hi"],
@@ -147,24 +147,24 @@ async def test_what_goes_wrong_is_one_line_and_a_code(provider: Provider, tmp_pa
         "--allow works only for local runs": ["--connect", "https://example.org", "Hi", "--allow", "x"],
         "no_such.py": [*words, "--tools", "no_such.py", "Hi"],
     }.items():
-        done = await here(*wrong)
+        done = await cli(*wrong)
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
-        assert said in done.err
+        assert expected in done.err
     assert len(provider.seen) == 1  # nothing of it was sent
 
 
-async def test_a_limit_has_a_code_of_its_own(provider: Provider, tmp_path: Path, here: Here) -> None:
+async def test_a_limit_has_a_code_of_its_own(provider: Provider, tmp_path: Path, cli: Here) -> None:
     pay = [Call("pay", '{"amount": 3}')]
-    steps = await here(*at(provider, pay, [Say("Enough.")]), "--tools", TOOLS, "Pay", "--max-steps", "1")
+    steps = await cli(*at(provider, pay, [Say("Enough.")]), "--tools", TOOLS, "Pay", "--max-steps", "1")
     assert (steps.code, steps.out, "--max-steps" in steps.err) == (4, "Enough.\n", True)
     assert "max_steps in everturn.toml" in steps.err
-    budget = await here(*at(provider, pay, [Say("So.")]), "--tools", TOOLS, "Pay", "--budget", "calls=1")
+    budget = await cli(*at(provider, pay, [Say("So.")]), "--tools", TOOLS, "Pay", "--budget", "calls=1")
     assert (budget.code, budget.out, "calls" in budget.err) == (4, "So.\n", True)
-    time = await here(*at(provider, [Say("One "), Hang()]), "Go", "--timeout", "2")
+    time = await cli(*at(provider, [Say("One "), Hang()]), "Go", "--timeout", "2")
     assert (time.code, time.out, time.err.count("\n")) == (4, "One \n", 1)
 
 
-async def test_a_turn_that_waits_is_gone_on_with(provider: Provider, tmp_path: Path, here: Here) -> None:
+async def test_a_turn_that_waits_is_gone_on_with(provider: Provider, tmp_path: Path, cli: Here) -> None:
     words = [*at(provider, [SAVE], [Say("Well.")]), "--tools", TOOLS, "--store", "a.db"]
     parked = await run(tmp_path, *words, "--session", "s", "--wait", "Save it", "--json", "--no-stdin")
     assert (parked.code, parked.err.count("\n")) == (5, 1)
@@ -172,13 +172,13 @@ async def test_a_turn_that_waits_is_gone_on_with(provider: Provider, tmp_path: P
     events = [wire.load_event(line) for line in parked.out.splitlines()[1:]]
     assert isinstance(events[-1], TurnSuspended)
     assert any(isinstance(event, GateOpened) for event in events)
-    busy = await here(*words, "--session", "s", "More")
+    busy = await cli(*words, "--session", "s", "More")
     assert (busy.code, "--resume" in busy.err) == (2, True)
-    denied = await here(*words, "--session", "s", "--resume", "--wait", "--allow", "save(path=other/**)")
+    denied = await cli(*words, "--session", "s", "--resume", "--wait", "--allow", "save(path=other/**)")
     assert (denied.code, did(tmp_path)) == (5, [])
-    resumed = await here(*words, "--session", "s", "--resume", "--allow", "save(path=notes/**)")
+    resumed = await cli(*words, "--session", "s", "--resume", "--allow", "save(path=notes/**)")
     assert (resumed.code, resumed.out, did(tmp_path)) == (0, "Well.\n", ["save notes/a.md"])
-    nothing = await here(*words, "--session", "s", "--resume")
+    nothing = await cli(*words, "--session", "s", "--resume")
     assert (nothing.code, nothing.out) == (0, "")
 
 
@@ -209,12 +209,12 @@ async def test_ctrl_c_ends_the_turn_as_cancelled(
 async def test_a_second_ctrl_c_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []
     monkeypatch.setattr(os, "_exit", left.append)
-    told = asyncio.Event()
+    stopped = asyncio.Event()
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
-        with _on_stop_signal(told.set):
+        with _on_stop_signal(stopped.set):
             signal.raise_signal(signal.SIGINT)
-            await asyncio.wait_for(told.wait(), PATIENCE)
+            await asyncio.wait_for(stopped.wait(), PATIENCE)
             assert left == []
             signal.raise_signal(signal.SIGTERM)
             assert left == [130]
@@ -223,7 +223,7 @@ async def test_a_second_ctrl_c_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    with _on_stop_signal(told.set):
+    with _on_stop_signal(stopped.set):
         pass
     assert {number: signal.getsignal(number) for number in STOP_SIGNALS} == before
 
@@ -287,20 +287,20 @@ async def test_who_lists_sessions_afterwards_finds_none_that_runs(
 
 
 async def test_a_cancellation_that_comes_after_the_end_of_its_turn_is_waited_for(
-    provider: Provider, tmp_path: Path, here: Here, no_reader: int, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, tmp_path: Path, cli: Here, no_reader: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [*at(provider, [Say("One.")]), "--store", "a.db", "--idempotency-key", "monday", "Go"]
-    assert (await here(*words)).code == 0
+    assert (await cli(*words)).code == 0
     with monkeypatch.context() as patch:
         unbuffered = io.FileIO(no_reader, "w", closefd=False)
         patch.setattr(sys, "stdout", io.TextIOWrapper(unbuffered, encoding="utf-8"))
         with pytest.raises(BaseExceptionGroup) as gone:
-            await here(*words)
+            await cli(*words)
         assert gone.group_contains(BrokenPipeError)
     assert await is_at_rest(tmp_path / "a.db")
 
 
-async def test_with_a_key_it_is_done_once_though_it_is_killed(provider: Provider, tmp_path: Path, here: Here) -> None:
+async def test_with_a_key_it_is_done_once_though_it_is_killed(provider: Provider, tmp_path: Path, cli: Here) -> None:
     words = at(provider, [Call("pay", '{"amount": 5}')], [Say("Half"), Hang()], [Say("Paid.")])
     words += ["--tools", TOOLS, "--store", "a.db", "--no-stdin", "--idempotency-key", "monday", "Pay five"]
     process = await start(tmp_path, *words)
@@ -312,9 +312,9 @@ async def test_with_a_key_it_is_done_once_though_it_is_killed(provider: Provider
     again = await run(tmp_path, *words)
     assert (again.code, again.out, did(tmp_path)) == (0, "Paid.\n", ["pay 5"])
     asked_for = len(provider.seen)
-    once_more = await here(*words)
+    once_more = await cli(*words)
     assert (once_more.code, once_more.out, len(provider.seen)) == (0, "Paid.\n", asked_for)
-    other = await here(*words[:-1], "Pay six")
+    other = await cli(*words[:-1], "Pay six")
     assert (other.code, other.err.count("\n")) == (2, 1)
     finished = [event for event in await log(tmp_path / "a.db") if isinstance(event, StepFinished)]
     assert TextPart("Paid.") in finished[-1].parts

@@ -84,11 +84,11 @@ def answer(home: Path, typed: bytes, *words: str) -> tuple[bytes, bytes]:
         os.close(master)
 
 
-@pytest.mark.parametrize(("typed", "said"), [(b"y\n", "noted: it rains"), (b"n\nnot today\n", "not today")])
-def test_with_ask_the_terminal_is_asked_though_there_are_pipes(tmp_path: Path, typed: bytes, said: str) -> None:
+@pytest.mark.parametrize(("typed", "expected"), [(b"y\n", "noted: it rains"), (b"n\nnot today\n", "not today")])
+def test_with_ask_the_terminal_is_asked_though_there_are_pipes(tmp_path: Path, typed: bytes, expected: str) -> None:
     shown, out = answer(tmp_path, typed, *OFFLINE)
     assert b"take_note needs approval" in shown
-    assert said in out.decode()
+    assert expected in out.decode()
     assert b"needs approval" not in out
 
 

@@ -25,7 +25,7 @@ async def provider() -> AsyncIterator[Provider]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Here:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Here:
     found = Here(tmp_path, monkeypatch, capsysbinary)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for name in ("project", "other"):
@@ -53,47 +53,47 @@ async def agents_of(home: Path) -> list[str]:
 
 
 async def test_a_run_is_saved_belongs_to_its_folder_and_continues(
-    provider: Provider, here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, cli: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = at(provider, [Say("One.")], [Say("Elsewhere.")], [Say("Two.")])
-    assert (await here(*words, "first")).out == "One.\n"
+    assert (await cli(*words, "first")).out == "One.\n"
     monkeypatch.chdir(tmp_path / "other")
-    assert (await here(*words, "another folder")).out == "Elsewhere.\n"
+    assert (await cli(*words, "another folder")).out == "Elsewhere.\n"
     assert await agents_of(tmp_path) == [find_project(tmp_path / name).agent for name in ("other", "project")]
 
     monkeypatch.chdir(tmp_path / "project")
-    done = await here(*words, "-c", "second")
+    done = await cli(*words, "-c", "second")
 
     assert (done.code, done.out, done.err) == (0, "Two.\n", "")
-    said = [message["content"] for message in provider.seen[-1].body["messages"] if message["role"] != "system"]
-    assert said == ["first", "One.", "second"]
+    contents = [message["content"] for message in provider.seen[-1].body["messages"] if message["role"] != "system"]
+    assert contents == ["first", "One.", "second"]
     assert len(await agents_of(tmp_path)) == 2
 
 
-async def test_nothing_to_continue_is_said(provider: Provider, here: Here) -> None:
-    done = await here(*at(provider), "-c", "Hi")
+async def test_nothing_to_continue_is_said(provider: Provider, cli: Here) -> None:
+    done = await cli(*at(provider), "-c", "Hi")
 
     assert (done.code, done.out) == (2, "")
     assert "leave -c out" in done.err
     assert provider.seen == []
 
 
-async def test_with_no_save_nothing_is_left(provider: Provider, here: Here, tmp_path: Path) -> None:
-    assert (await here(*at(provider, [Say("One.")]), "--no-save", "Hi")).out == "One.\n"
+async def test_with_no_save_nothing_is_left(provider: Provider, cli: Here, tmp_path: Path) -> None:
+    assert (await cli(*at(provider, [Say("One.")]), "--no-save", "Hi")).out == "One.\n"
 
     assert not store_of(tmp_path).exists()
     for option in (["--session", "x"], ["-c"], ["--wait"], ["--idempotency-key", "k"], ["--store", "x.db"]):
-        done = await here(*at(provider), "--no-save", *option, "Hi")
+        done = await cli(*at(provider), "--no-save", *option, "Hi")
         assert (done.code, "--no-save" in done.err) == (2, True), done
 
 
 async def test_in_a_project_the_model_has_its_files_and_writes_are_denied(
-    provider: Provider, here: Here, tmp_path: Path
+    provider: Provider, cli: Here, tmp_path: Path
 ) -> None:
     read, write = Call("read_file", '{"path": "note.txt"}'), Call("write_file", '{"path": "new.txt", "content": "x"}')
     words = at(provider, [read], [write], [Say("Done.")])
 
-    done = await here(*words, "Look")
+    done = await cli(*words, "Look")
 
     assert (done.code, done.out) == (3, "Done.\n")
     assert "write_file" in done.err
@@ -103,10 +103,10 @@ async def test_in_a_project_the_model_has_its_files_and_writes_are_denied(
 
 
 @pytest.mark.parametrize("option", [["--mode", "auto-edit"], ["--allow", "write_file(new.txt)"]])
-async def test_edits_may_be_allowed_before(provider: Provider, here: Here, tmp_path: Path, option: list[str]) -> None:
+async def test_edits_may_be_allowed_before(provider: Provider, cli: Here, tmp_path: Path, option: list[str]) -> None:
     words = at(provider, [Call("write_file", '{"path": "new.txt", "content": "x"}')], [Say("Done.")])
 
-    done = await here(*words, *option, "Write")
+    done = await cli(*words, *option, "Write")
 
     assert (done.code, done.out, done.err) == (0, "Done.\n", "")
     assert (tmp_path / "project" / "new.txt").read_text(encoding="utf-8") == "x"
@@ -114,21 +114,21 @@ async def test_edits_may_be_allowed_before(provider: Provider, here: Here, tmp_p
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 async def test_without_trust_or_with_no_folder_there_are_no_files(
-    provider: Provider, here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
+    provider: Provider, cli: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
 ) -> None:
     words = at(provider, [Say("One.")])
     if not is_trusted:
         (tmp_path / "plain").mkdir()
         monkeypatch.chdir(tmp_path / "plain")
 
-    done = await here(*words, *(["--no-folder"] if is_trusted else []), "Hi")
+    done = await cli(*words, *(["--no-folder"] if is_trusted else []), "Hi")
 
     assert (done.code, done.out) == (0, "One.\n")
     assert "read_file" not in json.dumps(provider.seen[-1].body.get("tools", []))
     assert await agents_of(tmp_path) == [find_project(".").agent]  # it belongs to the folder all the same
 
 
-async def test_with_an_output_schema_stdout_is_the_valid_answer(provider: Provider, here: Here, tmp_path: Path) -> None:
+async def test_with_an_output_schema_stdout_is_the_valid_answer(provider: Provider, cli: Here, tmp_path: Path) -> None:
     schema = {
         "type": "object",
         "properties": {"age": {"type": "integer"}},
@@ -138,45 +138,43 @@ async def test_with_an_output_schema_stdout_is_the_valid_answer(provider: Provid
     (tmp_path / "s.json").write_text(json.dumps(schema), encoding="utf-8")
     words = at(provider, [Say('{"age": "old"}')], [Say('{"age": 36}')])
 
-    done = await here(*words, "--output-schema", str(tmp_path / "s.json"), "--no-folder", "How old?")
+    done = await cli(*words, "--output-schema", str(tmp_path / "s.json"), "--no-folder", "How old?")
 
     assert (done.code, json.loads(done.out)) == (0, {"age": 36})
     assert len(provider.seen) == 2  # the first answer did not fit, and the model was asked again
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("[1]", "JSON Schema"), ("{", "not JSON"), ("{}", "JSON Schema"), (None, "read")]
+    ("text", "expected"), [("[1]", "JSON Schema"), ("{", "not JSON"), ("{}", "JSON Schema"), (None, "read")]
 )
 async def test_a_wrong_schema_is_refused(
-    provider: Provider, here: Here, tmp_path: Path, text: str | None, said: str
+    provider: Provider, cli: Here, tmp_path: Path, text: str | None, expected: str
 ) -> None:
     if text is not None:
         (tmp_path / "s.json").write_text(text, encoding="utf-8")
 
-    done = await here(*at(provider), "--output-schema", str(tmp_path / "s.json"), "Hi")
+    done = await cli(*at(provider), "--output-schema", str(tmp_path / "s.json"), "Hi")
 
-    assert (done.code, done.out, said in done.err, provider.seen) == (2, "", True, []), done
+    assert (done.code, done.out, expected in done.err, provider.seen) == (2, "", True, []), done
 
 
-async def test_a_run_beside_another_one_is_saved_when_it_ends(provider: Provider, here: Here, tmp_path: Path) -> None:
+async def test_a_run_beside_another_one_is_saved_when_it_ends(provider: Provider, cli: Here, tmp_path: Path) -> None:
     words = at(provider, [Say("One.")], [Say("Two.")])
-    assert (await here(*words, "first")).code == 0
-    held = get_store(str(store_of(tmp_path)))
-    await held.lock_for_process()  # as a run that is under way has it
+    assert (await cli(*words, "first")).code == 0
+    store = get_store(str(store_of(tmp_path)))
+    await store.lock_for_process()  # as a run that is under way has it
     try:
-        done = await here(*words, "second")
-        kept = await here(*words, "-c", "third")
+        done = await cli(*words, "second")
+        continued = await cli(*words, "-c", "third")
     finally:
-        await held.aclose()
+        await store.aclose()
 
     assert (done.code, done.out, done.err) == (0, "Two.\n", "")
     assert await agents_of(tmp_path) == [find_project(".").agent] * 2
-    assert kept.code == 2  # what must continue in the store is not done elsewhere
+    assert continued.code == 2  # what must continue in the store is not done elsewhere
 
 
-async def test_a_run_leaves_the_unfinished_turns_of_others_alone(
-    provider: Provider, here: Here, tmp_path: Path
-) -> None:
+async def test_a_run_leaves_the_unfinished_turns_of_others_alone(provider: Provider, cli: Here, tmp_path: Path) -> None:
     words = at(provider, [Say("begin"), Hang()], [Say("Two.")], [Say("too much")])
     killed = await start(tmp_path, *words, "--no-stdin", "first")
     assert killed.stdout is not None
@@ -184,19 +182,19 @@ async def test_a_run_leaves_the_unfinished_turns_of_others_alone(
     killed.kill()
     await killed.wait()
 
-    done = await here(*words, "second")
+    done = await cli(*words, "second")
 
     assert (done.code, done.out) == (0, "Two.\n")
     assert [request.body["messages"][-1]["content"] for request in provider.seen] == ["first", "second"]
 
 
 async def test_logs_list_show_and_repeat_what_was_run(
-    provider: Provider, here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, cli: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = at(provider, [Say("A lake.")], [Say("Elsewhere.")])
-    assert (await here(*words, "What is a fjord?")).code == 0
+    assert (await cli(*words, "What is a fjord?")).code == 0
     monkeypatch.chdir(tmp_path / "other")
-    assert (await here(*words, "Unrelated")).code == 0
+    assert (await cli(*words, "Unrelated")).code == 0
 
     def logs(*options: str, folder: str = "project") -> str:
         command = [*RUN[:-1], "logs", *options]
@@ -217,6 +215,6 @@ async def test_logs_list_show_and_repeat_what_was_run(
     assert logs("answer", row["id"], folder="other") == "A lake.\n"
 
 
-def test_logs_without_anything_say_what_to_do(here: Here, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_logs_without_anything_say_what_to_do(cli: Here, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["logs"]) == 2
     assert b"no store" in capsysbinary.readouterr().err

@@ -32,10 +32,10 @@ def run(capsys: pytest.CaptureFixture[str], file: Path, *words: str) -> tuple[in
 def test_create_list_pause_resume_run_show_delete(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, file)[1].startswith("no schedules yet")
     definition = ("--id", "report", "--cron", "0 9 * * 1", "--timezone", "Europe/Berlin", "Write it")
-    code, said = run(capsys, file, "create", *definition)
+    code, output = run(capsys, file, "create", *definition)
     assert code == 0
-    assert said.startswith("report: next at ")
-    assert "09:00+0" in said
+    assert output.startswith("report: next at ")
+    assert "09:00+0" in output
     assert "Write it" in run(capsys, file)[1]
     assert run(capsys, file, "pause", "report") == (0, "report: paused\n")
     assert run(capsys, file, "resume", "report")[1].startswith("report: next ")
@@ -47,7 +47,7 @@ def test_create_list_pause_resume_run_show_delete(file: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("create", "--cron", "0 9 * *", "x"), "five fields"),
         (("create", "x"), "cron"),
@@ -58,9 +58,9 @@ def test_create_list_pause_resume_run_show_delete(file: Path, capsys: pytest.Cap
     ],
 )
 def test_a_mistake_is_one_line(
-    file: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+    file: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], expected: str
 ) -> None:
     code, shown = run(capsys, file, *words)
     assert code == 2
-    assert said in shown
+    assert expected in shown
     assert len(shown.splitlines()) == 1

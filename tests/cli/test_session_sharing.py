@@ -16,13 +16,13 @@ from everturn.client import Server
 
 def done(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
     assert main(list(words)) == code
-    told = capsys.readouterr()
-    return told.err if code else told.out
+    captured = capsys.readouterr()
+    return captured.err if code else captured.out
 
 
 def test_without_a_server_there_is_nobody_to_share_with(capsys: pytest.CaptureFixture[str]) -> None:
-    told = done(capsys, "sessions", "share", "lunch", "--user", "ada", code=2)
-    assert "name it with --connect URL" in told
+    message = done(capsys, "sessions", "share", "lunch", "--user", "ada", code=2)
+    assert "name it with --connect URL" in message
 
 
 @pytest.mark.live
@@ -52,8 +52,8 @@ def test_a_conversation_is_shared_listed_linked_and_unshared(
         assert done(capsys, "sessions", "share", *at) == "author: local\n"
         assert done(capsys, "sessions", "share", *at, "--user", "bob") == f"{session}: bob can read\n"
         assert asyncio.run(render_as(node, bob, session)) == ["author: local", "you: can read"]
-        told = done(capsys, "sessions", "share", *at, "--role", "approver", "--write", "--days", "7")
-        assert "everybody with at least the role approver can read and write, until 20" in told
+        output = done(capsys, "sessions", "share", *at, "--role", "approver", "--write", "--days", "7")
+        assert "everybody with at least the role approver can read and write, until 20" in output
         listed = done(capsys, "sessions", "share", *at)
         assert "bob can read" in listed
         assert "no such user" in done(capsys, "sessions", "share", *at, "--user", "nobody", code=2)

@@ -71,9 +71,9 @@ def done(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
     """What a command prints; of one that fails, what it says instead."""
     capsys.readouterr()
     assert main(words) == code
-    told = capsys.readouterr()
-    assert (told.out if code else told.err) == ""
-    return told.err if code else told.out
+    captured = capsys.readouterr()
+    assert (captured.out if code else captured.err) == ""
+    return captured.err if code else captured.out
 
 
 def test_they_are_listed_with_what_they_are_doing(store: str, capsys: pytest.CaptureFixture[str]):
@@ -86,22 +86,22 @@ def test_they_are_listed_with_what_they_are_doing(store: str, capsys: pytest.Cap
     assert len(page.out.splitlines()) == 1
     assert page.err.startswith("older ones: everturn sessions --before ")
     listed = [json.loads(line) for line in done(capsys, "sessions", "--json", "--store", store).splitlines()]
-    assert [(one["id"], one["state"]) for one in listed] == [("tea", "waiting"), ("lunch", "idle")]
+    assert [(row["id"], row["state"]) for row in listed] == [("tea", "waiting"), ("lunch", "idle")]
     assert "no sessions yet" in done(capsys, "sessions", "--store", store, "--tenant", "other")
 
 
 def test_one_is_found_by_its_words(store: str, capsys: pytest.CaptureFixture[str]):
-    told = done(capsys, "sessions", "--search", "noon", "--store", store)
+    output = done(capsys, "sessions", "--search", "noon", "--store", store)
 
-    assert [line.strip() for line in told.splitlines()][1:] == [r"It is \x1b[2J noon \u202e!"]
-    assert "tea" not in told
+    assert [line.strip() for line in output.splitlines()][1:] == [r"It is \x1b[2J noon \u202e!"]
+    assert "tea" not in output
     assert done(capsys, "sessions", "--search", "dinner", "--store", store) == "no session has these words\n"
 
 
 def test_what_is_shown_of_one_can_only_be_read(store: str, capsys: pytest.CaptureFixture[str]):
-    told = done(capsys, "sessions", "show", "lunch", "--store", store)
+    output = done(capsys, "sessions", "show", "lunch", "--store", store)
 
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "--- user",
         "When is lunch?",
         "",
@@ -125,8 +125,8 @@ def test_one_is_moved_as_a_file(store: str, capsys: pytest.CaptureFixture[str], 
     assert "cannot be written: No such file" in done(capsys, "export", "lunch", "-o", "a/b", "--store", store, code=2)
     again = done(capsys, "import", "lunch.zip", "--store", store, code=2)
     assert "--session ID chooses another" in again
-    told = done(capsys, "import", "lunch.zip", "--store", store, "--session", "other")
-    assert told == "other is in talks.db; `everturn sessions show other` reads it\n"
+    output = done(capsys, "import", "lunch.zip", "--store", store, "--session", "other")
+    assert output == "other is in talks.db; `everturn sessions show other` reads it\n"
     assert done(capsys, "sessions", "show", "other", "--store", store) == done(
         capsys, "sessions", "show", "lunch", "--store", store
     )
@@ -148,8 +148,8 @@ def test_one_goes_through_a_pipe(store: str, capsys: pytest.CaptureFixture[str],
 def test_one_turn_is_exported_by_its_id(store: str, capsys: pytest.CaptureFixture[str]):
     done(capsys, "export", "lunch", "--turn", "last", "-o", "turn.jsonl", "--store", store)
     assert Path("turn.jsonl").stat().st_size > 0
-    told = done(capsys, "export", "lunch", "--turn", "nope", "-o", "x.jsonl", "--store", store, code=2)
-    assert "'lunch' has no turn 'nope'; there are: turn_" in told
+    message = done(capsys, "export", "lunch", "--turn", "nope", "-o", "x.jsonl", "--store", store, code=2)
+    assert "'lunch' has no turn 'nope'; there are: turn_" in message
     assert not Path("x.jsonl").exists()
 
 
@@ -216,22 +216,22 @@ def test_the_same_is_asked_of_a_server(
         monkeypatch.setenv("EVERTURN_TOKEN", node.token)
         assert "no sessions yet" in done(capsys, "sessions", *at)
         done(capsys, "export", "lunch", "--store", store)
-        there = done(capsys, "import", "lunch.zip", *at).split()[0]
-        assert there in done(capsys, "sessions", *at)
-        assert there in done(capsys, "sessions", "--search", "noon", *at)
-        assert "noon" in done(capsys, "sessions", "show", there, *at)
-        assert "wrote" in done(capsys, "export", there, "-o", "back.zip", *at)
-        assert "leave --turn out" in done(capsys, "export", there, "--turn", "last", *at, code=2)
+        session = done(capsys, "import", "lunch.zip", *at).split()[0]
+        assert session in done(capsys, "sessions", *at)
+        assert session in done(capsys, "sessions", "--search", "noon", *at)
+        assert "noon" in done(capsys, "sessions", "show", session, *at)
+        assert "wrote" in done(capsys, "export", session, "-o", "back.zip", *at)
+        assert "leave --turn out" in done(capsys, "export", session, "--turn", "last", *at, code=2)
         assert "a server chooses" in done(capsys, "import", "back.zip", "--session", "x", *at, code=2)
         assert f"`everturn sessions --connect {node.address}`" in done(capsys, "sessions", "show", "nope", *at, code=2)
-        assert done(capsys, "sessions", "rename", there, "Noon", *at) == f"{there} is renamed\n"
-        assert done(capsys, "sessions", "pin", there, *at) == f"{there} is pinned\n"
+        assert done(capsys, "sessions", "rename", session, "Noon", *at) == f"{session} is renamed\n"
+        assert done(capsys, "sessions", "pin", session, *at) == f"{session} is pinned\n"
         assert "Noon (pinned)" in done(capsys, "sessions", *at)
         # The same store, by its file: the process that has it carries it out.
         database = next((tmp_path / "home").rglob("*.db"))
-        assert done(capsys, "sessions", "rename", there, "One", "--store", str(database)) == f"{there} is renamed\n"
+        assert done(capsys, "sessions", "rename", session, "One", "--store", str(database)) == f"{session} is renamed\n"
         assert "One (pinned)" in done(capsys, "sessions", *at)
-        done(capsys, "sessions", "erase", there, "--yes", *at)
+        done(capsys, "sessions", "erase", session, "--yes", *at)
         assert "no sessions yet" in done(capsys, "sessions", *at)
     finally:
         node.kill9()
@@ -271,5 +271,5 @@ def test_the_cache_of_one_is_shown_by_its_requests(store: str, capsys: pytest.Ca
         ["1", "12,050", "12,000", "12,000", "0"],
         ["1", "12,050", "12,000", "0", "0", "unexpected"],
     ]
-    told = done(capsys, "sessions", "show", "cached", "--cache", "--json", "--store", store).splitlines()
-    assert [json.loads(line).get("cause", "") for line in told] == ["", "", "unexpected"]
+    json_lines = done(capsys, "sessions", "show", "cached", "--cache", "--json", "--store", store).splitlines()
+    assert [json.loads(line).get("cause", "") for line in json_lines] == ["", "", "unexpected"]

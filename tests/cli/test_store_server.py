@@ -48,7 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(*words: str) -> argparse.Namespace:
+def parse_words(*words: str) -> argparse.Namespace:
     return make_parser().parse_args([*words])
 
 
@@ -65,27 +65,27 @@ def in_file(store: Path) -> StoreServer:
 @asynccontextmanager
 async def listener(answer: bytes = b"", to: int = 0) -> AsyncGenerator[tuple[str, list[bytes]]]:
     """A process that has a port, and what it was sent; it answers so, or passes all on to another port."""
-    heard: list[bytes] = []
+    requests: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         data = await reader.readuntil(b"\r\n\r\n")
-        heard.append(data)
+        requests.append(data)
         if to:
-            there, back = await asyncio.open_connection("127.0.0.1", to)
+            upstream, back = await asyncio.open_connection("127.0.0.1", to)
             back.write(data.replace(b"Host: 127.0.0.1:" + str(port).encode(), b"Host: 127.0.0.1:" + str(to).encode()))
-            writer.write(await there.read(4096))
+            writer.write(await upstream.read(4096))
             back.close()
         else:
             writer.write(answer)
         await writer.drain()
         writer.close()
 
-    made = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = made.sockets[0].getsockname()[1]
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
     try:
-        yield f"http://127.0.0.1:{port}", heard
+        yield f"http://127.0.0.1:{port}", requests
     finally:
-        made.close()
+        server.close()
 
 
 # The file ----------------------------------------------------------------------------------------------------------------
@@ -116,9 +116,9 @@ def test_the_file_is_for_its_owner_alone_and_another_one_is_not_read(home: Path)
 def test_every_way_to_name_a_store_is_one_place(home: Path) -> None:
     path = home / "talks.db"
     assert sidecar_path(f"sqlite:///{path}", os.environ) == sidecar_path(str(path), os.environ) == path.resolve()
-    one, other = "postgresql://me:secret@h/x", "postgresql://me:other@h/x"
-    assert sidecar_path(one, os.environ) == sidecar_path(other, os.environ)  # whatever the password is by now
-    assert sidecar_path(one, os.environ) != sidecar_path("postgresql://me@h/y", os.environ)
+    url, other = "postgresql://me:secret@h/x", "postgresql://me:other@h/x"
+    assert sidecar_path(url, os.environ) == sidecar_path(other, os.environ)  # whatever the password is by now
+    assert sidecar_path(url, os.environ) != sidecar_path("postgresql://me@h/y", os.environ)
 
 
 def test_the_folder_for_the_files_of_a_database_is_created(tmp_path: Path) -> None:
@@ -135,44 +135,44 @@ def test_the_folder_for_the_files_of_a_database_is_created(tmp_path: Path) -> No
 )
 async def test_who_took_the_port_of_a_dead_server_is_not_shown_its_token(home: Path, answer: bytes) -> None:
     store = home / "talks.db"
-    async with listener(answer) as (address, heard):
+    async with listener(answer) as (address, requests):
         write_server_file(server_file(place_of(store)), StoreServer(address, TOKEN, 1, "terminal"))
         assert await find_server(place_of(store)) is None
-        async with open_chat_server(said("chat", "--store", str(store))) as housed:
+        async with open_chat_server(parse_words("chat", "--store", str(store))) as housed:
             assert housed.is_own_process  # nobody has the store, whoever has the port
             assert in_file(store).address != address
-        assert heard
-        assert not any(TOKEN.encode() in data for data in heard)
+        assert requests
+        assert not any(TOKEN.encode() in data for data in requests)
 
 
 async def test_a_proof_that_is_passed_on_from_the_real_server_is_none(home: Path) -> None:
     store = home / "talks.db"
-    async with open_chat_server(said("chat", "--store", str(store))):
+    async with open_chat_server(parse_words("chat", "--store", str(store))):
         real = in_file(store)
         assert await find_server(place_of(store)) == real
-        async with listener(to=urlsplit(real.address).port or 0) as (address, heard):
+        async with listener(to=urlsplit(real.address).port or 0) as (address, requests):
             write_server_file(server_file(place_of(store)), replace(real, address=address))
             assert await find_server(place_of(store)) is None
-            assert b"store-server" in heard[0]
-            assert not any(real.token.encode() in data for data in heard)
+            assert b"store-server" in requests[0]
+            assert not any(real.token.encode() in data for data in requests)
 
 
 async def test_two_stores_in_one_folder_are_not_taken_for_each_other(home: Path) -> None:
-    one, other = home / "one.db", home / "other.db"
-    async with open_chat_server(said("chat", "--store", str(one))):
-        write_server_file(server_file(place_of(other)), in_file(one))
+    store, other = home / "one.db", home / "other.db"
+    async with open_chat_server(parse_words("chat", "--store", str(store))):
+        write_server_file(server_file(place_of(other)), in_file(store))
         assert await find_server(place_of(other)) is None
-        async with open_chat_server(said("chat", "--store", str(other))) as second:
+        async with open_chat_server(parse_words("chat", "--store", str(other))) as second:
             assert second.is_own_process
 
 
 async def test_the_token_beside_a_store_opens_its_server_and_nothing_afterwards(home: Path) -> None:
     store = home / "talks.db"
-    async with open_chat_server(said("chat", "--store", str(store))):
+    async with open_chat_server(parse_words("chat", "--store", str(store))):
         first = in_file(store)
         async with Server(first.address, first.token) as client:
             assert (await client.me()).role == "operator"
-    async with open_chat_server(said("chat", "--store", str(store))):
+    async with open_chat_server(parse_words("chat", "--store", str(store))):
         assert in_file(store).token != first.token
 
 
@@ -181,7 +181,7 @@ async def test_the_token_beside_a_store_opens_its_server_and_nothing_afterwards(
 
 async def test_serve_asks_a_terminal_for_the_store_and_the_terminal_attaches_to_it(home: Path) -> None:
     store = home / "talks.db"
-    async with open_chat_server(said("chat", "--store", str(store))) as terminal:
+    async with open_chat_server(parse_words("chat", "--store", str(store))) as terminal:
         turn = await terminal.server.start_session("take a note: milk")  # which is asked about, and waits
         async for shown in turn:
             if isinstance(shown, GateOpened):
@@ -196,7 +196,7 @@ async def test_serve_asks_a_terminal_for_the_store_and_the_terminal_attaches_to_
             with pytest.raises(StoreBusy, match="use that server"):
                 async with serve_beside(store):
                     pass
-        assert [one.id for one in (await terminal.server.sessions()).sessions] == [turn.session]
+        assert [session.id for session in (await terminal.server.sessions()).sessions] == [turn.session]
         assert terminal.connection.owns_store  # and when serve leaves, the terminal has it again
 
 
@@ -244,7 +244,7 @@ async def test_a_store_that_a_program_has_without_serving_it_is_not_taken_from_i
     monkeypatch.setattr("everturn.cli.store.handover.RELEASE_TIMEOUT", 0.2)
     async with open_server(load_config(None), CommandLineOverrides(store=str(store))):
         with pytest.raises(StoreBusy, match="already uses this store"):
-            async with open_chat_server(said("chat", "--store", str(store))):
+            async with open_chat_server(parse_words("chat", "--store", str(store))):
                 pass
         with pytest.raises(StoreBusy, match="already uses this store"):
             async with serve_beside(store):
@@ -273,7 +273,7 @@ async def test_while_serve_takes_the_store_no_terminal_does(home: Path, monkeypa
 
 
 async def _opened(store: Path) -> bool:
-    async with open_chat_server(said("chat", "--store", str(store))) as housed:
+    async with open_chat_server(parse_words("chat", "--store", str(store))) as housed:
         return housed.is_own_process
 
 
@@ -282,7 +282,7 @@ async def _opened(store: Path) -> bool:
 
 async def test_a_run_beside_an_open_terminal_runs_there(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     store = home / "talks.db"
-    async with open_chat_server(said("chat", "--store", str(store))) as terminal:
+    async with open_chat_server(parse_words("chat", "--store", str(store))) as terminal:
         assert await run_prompt(run_words(store), "hello") == 0
         assert "real model" in capfd.readouterr().out
         session = (await terminal.server.sessions()).sessions[0].id
@@ -295,15 +295,15 @@ async def test_a_run_beside_an_open_terminal_runs_there(home: Path, capfd: pytes
 
 
 def run_words(store: Path, *more: str) -> argparse.Namespace:
-    return said("run", "--no-stdin", "--store", str(store), *more, "hello")
+    return parse_words("run", "--no-stdin", "--store", str(store), *more, "hello")
 
 
 async def test_a_link_for_a_browser_leads_to_the_terminal_that_has_the_store(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = home / "talks.db"
-    async with open_chat_server(said("chat", "--store", str(store))) as terminal:
-        assert await asyncio.to_thread(run_account_command, said("login", "--store", str(store))) == 0
+    async with open_chat_server(parse_words("chat", "--store", str(store))) as terminal:
+        assert await asyncio.to_thread(run_account_command, parse_words("login", "--store", str(store))) == 0
         assert capsys.readouterr().out.startswith(f"{_address(terminal)}/login?token=")
 
 

@@ -90,15 +90,15 @@ def nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wrong.toml").write_text("[server]\nprot = 1\n[agents.a]\nmodel = 3\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize(("words", "told"), [*WRONG_WORDS, *NOT_THERE])
-def test_a_mistake_is_one_line_that_says_what_to_do(words: str, told: str, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(("words", "expected"), [*WRONG_WORDS, *NOT_THERE])
+def test_a_mistake_is_one_line_that_says_what_to_do(words: str, expected: str, capsys: pytest.CaptureFixture[str]):
     assert main(words.split()) == 2
 
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert told in said.err
-    assert len(said.err.splitlines()) == 1
-    assert re.match(r"everturn[\w ]*: ", said.err)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert expected in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert re.match(r"everturn[\w ]*: ", captured.err)
 
 
 def test_what_is_not_installed_is_named_with_the_line_that_installs_it(

@@ -21,9 +21,9 @@ def test_it_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]):
 def test_as_json_it_says_what_it_runs_on(capsys: pytest.CaptureFixture[str]):
     assert main(["version", "--json"]) == 0
 
-    told = json.loads(capsys.readouterr().out)
-    assert (told["everturn"], told["python"]) == (__version__, platform.python_version())
-    assert {"server", "mcp"} <= set(told["extras"])
+    report = json.loads(capsys.readouterr().out)
+    assert (report["everturn"], report["python"]) == (__version__, platform.python_version())
+    assert {"server", "mcp"} <= set(report["extras"])
 
 
 def test_an_extra_counts_when_all_of_it_is_there(monkeypatch: pytest.MonkeyPatch):

@@ -38,9 +38,9 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 def test_create_list_rotate_and_delete(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = ("--store", str(file))
     assert run(capsys, "webhooks", *store)[1].startswith("no webhooks yet")
-    made = json.loads(run(capsys, "webhooks", "create", URL, "--event", "turn.failed", "--json", *store)[1])
-    id, secret = made["webhook"]["id"], made["secret"]
-    assert (secret.startswith("whsec_"), made["webhook"]["events"]) == (True, ["turn.failed"])
+    created = json.loads(run(capsys, "webhooks", "create", URL, "--event", "turn.failed", "--json", *store)[1])
+    id, secret = created["webhook"]["id"], created["secret"]
+    assert (secret.startswith("whsec_"), created["webhook"]["events"]) == (True, ["turn.failed"])
     assert secret in run(capsys, "webhooks", "secret", id, *store)[1]
     assert run(capsys, "webhooks", *store)[1] == f"{id}  {URL}  turn.failed\n"
     rotated = json.loads(run(capsys, "webhooks", "rotate", id, "--json", *store)[1])
@@ -48,24 +48,24 @@ def test_create_list_rotate_and_delete(file: Path, capsys: pytest.CaptureFixture
     assert run(capsys, "webhooks", "deliveries", id, *store) == (0, "")
     assert run(capsys, "webhooks", "replay", id, *store) == (0, f"{id}: 0 sent again\n")
     assert run(capsys, "webhooks", "delete", id, *store) == (0, "")
-    code, said = run(capsys, "webhooks", "delete", id, *store)
+    code, output = run(capsys, "webhooks", "delete", id, *store)
     assert code == 2
-    assert "no webhook" in said
+    assert "no webhook" in output
 
 
 def test_what_the_egress_policy_refuses_is_refused_here_too(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, said = run(capsys, "webhooks", "create", "http://127.0.0.1:9/x", "--store", str(file))
+    code, output = run(capsys, "webhooks", "create", "http://127.0.0.1:9/x", "--store", str(file))
     assert code == 2
-    assert "[webhooks] allow" in said
-    code, said = run(capsys, "webhooks", "create", URL, "--event", "turn.started", "--store", str(file))
+    assert "[webhooks] allow" in output
+    code, output = run(capsys, "webhooks", "create", URL, "--event", "turn.started", "--store", str(file))
     assert code == 2
-    assert "turn.completed" in said
+    assert "turn.completed" in output
 
 
 async def test_dead_letters_are_listed_and_replayed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--store", str(file))
-    made = json.loads((await asyncio.to_thread(run, capsys, "webhooks", "create", URL, "--json", *words))[1])
-    id, store = made["webhook"]["id"], SqlStore.sqlite(file)
+    created = json.loads((await asyncio.to_thread(run, capsys, "webhooks", "create", URL, "--json", *words))[1])
+    id, store = created["webhook"]["id"], SqlStore.sqlite(file)
     async with App(ScriptedModel(say("Done.")), store=store) as app:
         await app.webhooks.sender.aclose()
         await app.chat("s").run("Go.")
@@ -99,16 +99,16 @@ def test_the_hooks_of_the_configuration(tmp_path: Path, capsys: pytest.CaptureFi
         0,
         "github  /api/hooks/github  github  send  Look at {{issue.number}}.\n",
     )
-    code, said = run(capsys, "hooks", "send", "gitlab", x, "--config", str(file), "--connect", "http://127.0.0.1:1")
+    code, output = run(capsys, "hooks", "send", "gitlab", x, "--config", str(file), "--connect", "http://127.0.0.1:1")
     assert code == 2
-    assert "[hooks.gitlab]" in said
-    code, said = run(capsys, "hooks", "send", "github", x, "--config", str(file), "--connect", "http://127.0.0.1:1")
+    assert "[hooks.gitlab]" in output
+    code, output = run(capsys, "hooks", "send", "github", x, "--config", str(file), "--connect", "http://127.0.0.1:1")
     assert code == 2
-    assert "HOOK_SECRET" in said
+    assert "HOOK_SECRET" in output
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         ('text = "x"\nsecret = "plain"', "reference"),
         ('secret = "${env:A}"', "text is missing"),
@@ -118,9 +118,9 @@ def test_the_hooks_of_the_configuration(tmp_path: Path, capsys: pytest.CaptureFi
         ('action = "answer"\nsecret = "${env:A}"', "answer is missing"),
     ],
 )
-def test_a_mistake_in_a_hook_is_told_with_its_line(tmp_path: Path, line: str, said: str) -> None:
+def test_a_mistake_in_a_hook_is_told_with_its_line(tmp_path: Path, line: str, expected: str) -> None:
     file = tmp_path / "e.toml"
     file.write_text(f'[hooks.a]\nscheme = "github"\n{line}\n')
-    with pytest.raises(ConfigError, match=said) as error:
+    with pytest.raises(ConfigError, match=expected) as error:
         load_config(str(file), {})
     assert "e.toml:" in str(error.value)

@@ -37,11 +37,11 @@ def no_probes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_it_is_aligned_plain_text_with_the_remedy_under_what_it_is_about():
-    held = dict.fromkeys(GUARANTEES, "") | {"net": "a socket was opened"}
+    guarantees = dict.fromkeys(GUARANTEES, "") | {"net": "a socket was opened"}
     checks = [
         DoctorCheck("Everturn 1", "Python", "ok", "3.11"),
         DoctorCheck("Extras", "mcp", "absent", "tools of MCP servers", "pip install 'everturn[mcp]'"),
-        DoctorCheck("Sandboxes", "bubblewrap 1", "broken", "files env", "allow_degraded", held),
+        DoctorCheck("Sandboxes", "bubblewrap 1", "broken", "files env", "allow_degraded", guarantees),
     ]
     assert render_checks(checks) == [
         "Everturn 1",
@@ -64,9 +64,9 @@ def test_it_is_aligned_plain_text_with_the_remedy_under_what_it_is_about():
 
 def test_a_sound_machine_ends_with_0(capsys: pytest.CaptureFixture[str]):
     assert doctor.doctor([]) == 0
-    said = capsys.readouterr().out
-    assert "\x1b" not in said
-    assert said.endswith("\nwhat is installed works\n")
+    output = capsys.readouterr().out
+    assert "\x1b" not in output
+    assert output.endswith("\nwhat is installed works\n")
 
 
 def test_the_store_and_the_configuration_of_the_command_line_are_checked(
@@ -90,12 +90,12 @@ def test_something_that_is_installed_and_broken_ends_with_1(words: list[str], mo
 
 def test_json_says_the_same(capsys: pytest.CaptureFixture[str]):
     assert doctor.doctor(["--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert {check["about"].split()[0] for check in said["checks"]} == {
+    report = json.loads(capsys.readouterr().out)
+    assert {check["about"].split()[0] for check in report["checks"]} == {
         "Everturn", "Configuration", "Folder", "Models", "Keys", "Sessions", "Server", "Terminal", "Extras", "Sandboxes",
         "Programs",
     }  # fmt: skip
-    monty = next(check for check in said["checks"] if check["about"] == "Sandboxes")
+    monty = next(check for check in report["checks"] if check["about"] == "Sandboxes")
     assert monty["guarantees"] == dict.fromkeys(GUARANTEES, "")
 
 
@@ -152,16 +152,16 @@ def _installed(monkeypatch: pytest.MonkeyPatch, packages: Mapping[str, str]) -> 
 
 def test_the_extras_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    told = {extra: sorted(packages) for extra, (_, packages) in extras.EXTRAS.items()}
+    known_extras = {extra: sorted(packages) for extra, (_, packages) in extras.EXTRAS.items()}
     named = {
-        extra: sorted(one.partition(">")[0].partition("[")[0] for one in packages)
+        extra: sorted(package.partition(">")[0].partition("[")[0] for package in packages)
         for extra, packages in project["optional-dependencies"].items()
     }
     named["tui"].remove("everturn")  # with the extra of a server, which is told by itself
     (everything,) = project["optional-dependencies"]["all"]
     assert named.pop("all") == ["everturn"]
-    assert told == named
-    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(told) - extras.NOT_IN_ALL
+    assert known_extras == named
+    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(known_extras) - extras.NOT_IN_ALL
 
 
 @pytest.mark.parametrize(

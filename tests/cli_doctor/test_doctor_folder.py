@@ -22,14 +22,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("STATE", "CONFIG"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("HOME", str(tmp_path))
-    made = tmp_path / "shop"
-    (made / ".claude/skills/pdf").mkdir(parents=True)
-    (made / ".claude/skills/pdf/SKILL.md").write_text(SKILL)
-    (made / ".claude/skills/bad").mkdir()
-    (made / ".claude/skills/bad/SKILL.md").write_text("no description\n")
-    (made / "AGENTS.md").write_text("Be brief.\n")
-    monkeypatch.chdir(made)
-    return made
+    root = tmp_path / "shop"
+    (root / ".claude/skills/pdf").mkdir(parents=True)
+    (root / ".claude/skills/pdf/SKILL.md").write_text(SKILL)
+    (root / ".claude/skills/bad").mkdir()
+    (root / ".claude/skills/bad/SKILL.md").write_text("no description\n")
+    (root / "AGENTS.md").write_text("Be brief.\n")
+    monkeypatch.chdir(root)
+    return root
 
 
 def found(project: Path, text: str = "") -> list[DoctorCheck]:
@@ -56,8 +56,12 @@ def test_new_files_wait_for_an_answer_and_those_that_are_skipped_say_why(project
 
 def test_files_that_are_trusted_are_counted_until_they_change(project: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    trust, here = FolderTrust(), find_project(project)
-    trust.answer(here, [*trust.unanswered(here), *trust.unanswered_extensions(here)], is_trusted=True)
+    trust, current_project = FolderTrust(), find_project(project)
+    trust.answer(
+        current_project,
+        [*trust.unanswered(current_project), *trust.unanswered_extensions(current_project)],
+        is_trusted=True,
+    )
     checks = {check.name: check.detail for check in found(project)}
     assert (checks["instructions"], checks["extensions"]) == ("AGENTS.md", "1 skill")
     assert "to be trusted" not in checks

@@ -136,8 +136,8 @@ def test_without_any_model_the_demo_answers_and_that_is_no_fault(tmp_path: Path)
 
 
 def test_a_server_for_models_on_this_machine_is_reported_with_its_models(monkeypatch: pytest.MonkeyPatch):
-    told = b'{"models": [{"name": "a"}, {"name": "b\\u001b[2J"}, {"name": "c"}, {"name": "d"}, {"name": "e"}]}'
-    with answering(b"HTTP/1.0 200 OK\r\n\r\n" + told) as port:
+    body = b'{"models": [{"name": "a"}, {"name": "b\\u001b[2J"}, {"name": "c"}, {"name": "d"}, {"name": "e"}]}'
+    with answering(b"HTTP/1.0 200 OK\r\n\r\n" + body) as port:
         monkeypatch.setattr(
             "everturn.config.discovery.LOCAL_SERVERS", (LocalModelServer("Ollama", port, "ollama", "/api/tags"),)
         )
@@ -150,7 +150,7 @@ def test_a_server_for_models_on_this_machine_is_reported_with_its_models(monkeyp
 # Sessions -----------------------------------------------------------------------------------------------------------
 
 
-def made(path: Path, version: str | None, table: str = "everturn_schema") -> Path:
+def create_store_file(path: Path, version: str | None, table: str = "everturn_schema") -> Path:
     database = sqlite3.connect(path)
     database.execute("PRAGMA journal_mode = WAL")
     if version is not None:
@@ -162,30 +162,30 @@ def made(path: Path, version: str | None, table: str = "everturn_schema") -> Pat
 
 
 @pytest.mark.parametrize(
-    ("version", "state", "said"),
+    ("version", "state", "expected"),
     [
         (HEAD, "ok", f"schema {HEAD}"),
         ("0000", "ok", f"schema 0000; {HEAD} when"),
         ("9999", "broken", "a newer one wrote it"),
     ],
 )
-def test_a_store_is_described_by_the_version_that_wrote_it(version: str, state: str, said: str, tmp_path: Path):
-    file = made(tmp_path / "talks.db", version)
+def test_a_store_is_described_by_the_version_that_wrote_it(version: str, state: str, expected: str, tmp_path: Path):
+    file = create_store_file(tmp_path / "talks.db", version)
     before = sorted(tmp_path.iterdir())
     (check,) = store.check_store_file(file)
-    assert (check.state, said in check.detail) == (state, True)
+    assert (check.state, expected in check.detail) == (state, True)
     assert check.fix == ("pip install --upgrade everturn" if state == "broken" else "")
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_store_of_before_the_first_release_is_said_to_be_one(tmp_path: Path):
-    (check,) = store.check_store_file(made(tmp_path / "talks.db", "0042", "everturn_version"))
+    (check,) = store.check_store_file(create_store_file(tmp_path / "talks.db", "0042", "everturn_version"))
     assert (check.state, "before 0.1" in check.detail) == ("broken", True)
     assert check.fix.startswith("move it away")
 
 
 def test_the_version_is_read_while_somebody_writes(tmp_path: Path):
-    file = made(tmp_path / "talks.db", None)
+    file = create_store_file(tmp_path / "talks.db", None)
     with sqlite3.connect(file) as writer:
         writer.execute("CREATE TABLE everturn_schema (version_num text)")
         writer.execute("INSERT INTO everturn_schema VALUES ('9999')")
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_store_is_broken_and_an_empty_one_is_not(tmp_path: Pat
     assert store.check_store_file(tmp_path / "noise.db")[0].state == "broken"
     (tmp_path / "folder.db").mkdir()
     assert store.check_store_file(tmp_path / "folder.db")[0].state == "broken"
-    assert store.check_store_file(made(tmp_path / "empty.db", None))[0].state == "note"
+    assert store.check_store_file(create_store_file(tmp_path / "empty.db", None))[0].state == "note"
     gone = store.check_store_file(tmp_path / "a" / "b" / "gone.db")[0]
     assert (gone.state, (tmp_path / "a").exists()) == ("absent", False)
 
@@ -218,7 +218,7 @@ def test_a_store_that_is_locked_is_waited_for_a_moment_and_told(tmp_path: Path, 
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux says who has a lock")
 def test_a_store_that_a_process_drives_is_reported_with_the_process_and_stays_its_own(tmp_path: Path):
-    file = made(tmp_path / "talks.db", HEAD)
+    file = create_store_file(tmp_path / "talks.db", HEAD)
     lock = os.open(tmp_path / "talks.db.lock", os.O_RDWR | os.O_CREAT)
     try:
         assert store.find_lock_holder(file) == ""
@@ -277,14 +277,14 @@ def answering(answer: bytes) -> Generator[int]:
         def serve() -> None:
             while True:
                 try:
-                    one, _ = listening.accept()
+                    connection, _ = listening.accept()
                 except OSError:
                     return
-                with one:
-                    one.settimeout(5)
+                with connection:
+                    connection.settimeout(5)
                     if answer.startswith((b"HTTP", b"S", b"N")):
-                        one.recv(4096)
-                    one.sendall(answer)
+                        connection.recv(4096)
+                    connection.sendall(answer)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -321,13 +321,13 @@ async def test_a_real_server_is_known_by_its_answer(tmp_path: Path):
         assert process.stdout is not None
         first = (await process.stdout.readline()).decode()
         check = await asyncio.to_thread(server.check_port, "127.0.0.1", int(first.rpartition(":")[2]))
-        held = await asyncio.to_thread(store.check_store_file, tmp_path / ".local/share/everturn/everturn.db")
+        results = await asyncio.to_thread(store.check_store_file, tmp_path / ".local/share/everturn/everturn.db")
     finally:
         process.terminate()
         await process.communicate()
     assert (check.state, "a server of Everturn has it" in check.detail) == ("ok", True)
-    assert [one.state for one in held] == ["ok", "note"]
-    assert str(process.pid) in held[1].detail
+    assert [result.state for result in results] == ["ok", "note"]
+    assert str(process.pid) in results[1].detail
 
 
 def test_an_address_that_is_not_of_this_machine_is_broken():
@@ -413,9 +413,9 @@ def test_a_database_behind_a_file_is_reached_there(tmp_path: Path):
         listening.listen()
 
         def answer() -> None:
-            with listening.accept()[0] as one:
-                one.recv(8)
-                one.sendall(b"N")
+            with listening.accept()[0] as connection:
+                connection.recv(8)
+                connection.sendall(b"N")
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
@@ -428,7 +428,7 @@ def test_a_database_behind_a_file_is_reached_there(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("environment", "size", "state", "said"),
+    ("environment", "size", "state", "expected"),
     [
         ({"TERM": "xterm-256color"}, (120, 40), "ok", "120×40, 256 colours"),
         ({"TERM": "xterm", "COLORTERM": "truecolor"}, (80, 24), "ok", "80×24, all colours"),
@@ -438,13 +438,13 @@ def test_a_database_behind_a_file_is_reached_there(tmp_path: Path):
     ],
 )
 def test_a_terminal_is_described_by_what_can_be_drawn_in_it(
-    environment: dict[str, str], size: tuple[int, int], state: str, said: str, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], size: tuple[int, int], state: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size(size))
     monkeypatch.setattr("sys.stdout.fileno", lambda: 1, raising=False)
     check = machine.check_terminal(environment)[0]
-    assert (check.state, check.detail, bool(check.fix)) == (state, said, state == "note")
+    assert (check.state, check.detail, bool(check.fix)) == (state, expected, state == "note")
 
 
 @pytest.mark.parametrize(
@@ -464,20 +464,20 @@ def test_how_to_get_an_extra_is_said_for_the_way_this_was_installed(
 
 def test_what_never_answers_is_reported_and_keeps_nobody(monkeypatch: pytest.MonkeyPatch):
     never = threading.Event()
-    told: list[Sequence[str]] = []
+    reports: list[Sequence[str]] = []
     looks = {
         "slow": lambda: [DoctorCheck("A", str(never.wait(30)), "ok")],
         "quick": lambda: [DoctorCheck("B", "quick", "ok")],
     }
     monkeypatch.setattr(doctor, "PROGRESS_DELAY", 0.05)
     began, before = time.monotonic(), set(threading.enumerate())
-    found = doctor.run_concurrently(looks, told.append, 0.5)
+    found = doctor.run_concurrently(looks, reports.append, 0.5)
     assert time.monotonic() - began < 20
-    assert [one.daemon for one in set(threading.enumerate()) - before] == [True]  # it dies with the process
+    assert [thread.daemon for thread in set(threading.enumerate()) - before] == [True]  # it dies with the process
     never.set()
     assert [(check.name, check.state) for check in found] == [("quick", "ok"), ("slow", "note")]
-    assert told[0] == ["slow"]
-    assert told[-1] == ()
+    assert reports[0] == ["slow"]
+    assert reports[-1] == ()
 
 
 def test_everything_is_looked_at_in_its_order_whoever_answers_first():

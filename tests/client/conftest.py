@@ -7,6 +7,6 @@ from tests.helpers.server_process import Node
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    one = Node(tmp_path_factory.mktemp("node") / "home").start()
-    yield one
-    one.kill9()
+    server_node = Node(tmp_path_factory.mktemp("node") / "home").start()
+    yield server_node
+    server_node.kill9()

@@ -16,7 +16,7 @@ async def test_agents_come_with_their_models_and_the_set_up_says_which_answers(n
     async with node.client() as server:
         found = await server.agent_list()
         assert found.agents[0].is_default
-        assert [one.name for one in found.agents] == [one.name for one in await server.agents()]
+        assert [agent.name for agent in found.agents] == [agent.name for agent in await server.agents()]
         setup = await server.setup()
         assert setup.agent == found.agents[0].name
 
@@ -43,9 +43,9 @@ async def test_rules_are_listed_and_a_call_is_explained(node: Node) -> None:
         assert view.agent
         assert view.tools
         tool = view.tools[0].name
-        told = await server.explain(tool, {})
-        assert told.action in ("allow", "ask", "deny")
-        assert any(tool in line for line in told.lines)
+        explanation = await server.explain(tool, {})
+        assert explanation.action in ("allow", "ask", "deny")
+        assert any(tool in line for line in explanation.lines)
         assert (await server.rules(view.agent)).agent == view.agent
         with pytest.raises(EverturnError):
             await server.rules("nobody")
@@ -85,9 +85,9 @@ async def test_mcp_servers_are_listed_and_only_operators_do_something_about_them
 async def test_what_is_sent_while_a_turn_waits_stands_in_the_queue(node: Node) -> None:
     async with node.client() as server:
         turn = await server.start_session("note that it hails")
-        session, asked = server.session(turn.session), await gate_of(server, turn.session)
+        session, gate = server.session(turn.session), await gate_of(server, turn.session)
         behind = await session.send("and then?")
-        assert [(one.turn, one.text) for one in await session.queue()] == [(behind.id, "and then?")]
-        await server.answer(asked, deny="no")
+        assert [(queued.turn, queued.text) for queued in await session.queue()] == [(behind.id, "and then?")]
+        await server.answer(gate, deny="no")
         await behind
         assert await session.queue() == []

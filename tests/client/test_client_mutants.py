@@ -43,11 +43,11 @@ class Line:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        upstream, back = await asyncio.open_connection("127.0.0.1", self._port)
         asking = asyncio.create_task(self._ask(reader, back))
         limit = self.breaks.pop(0) if self.breaks else None
         try:
-            while data := await there.read(4096):
+            while data := await upstream.read(4096):
                 if limit is not None and len(data) >= limit:
                     writer.write(data[:limit])
                     await writer.drain()
@@ -73,7 +73,7 @@ class Line:
 @contextlib.asynccontextmanager
 async def a_line() -> AsyncGenerator[tuple[Line, str, Server]]:
     """A line, its address, and a client that uses it."""
-    app = App(ScriptedModel([say(one) for one in WORDS], pace=0.005), store=MemoryStore())
+    app = App(ScriptedModel([say(word) for word in WORDS], pace=0.005), store=MemoryStore())
     house, door, leave = await make_house(app), PlainDoor(), asyncio.Event()
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     options = ServerOptions(port=0, hosts=("127.0.0.1",), merge=0.01, drain=1.0)
@@ -103,17 +103,17 @@ async def test_a_turn_over_a_line_that_breaks_again_and_again_is_shown_once() ->
         turn = await server.start_session("go")
         await server.aclose()  # the next request has a connection of its own
         line.breaks = [1100, 1500, 1800]
-        shown = [one async for one in turn]
+        shown = [item async for item in turn]
         assert not line.breaks
-        log = [one async for one in turn]
+        log = [item async for item in turn]
 
-    assert [one for one in shown if isinstance(one, Event)] == [one for one in log if isinstance(one, Event)]
-    said = ""
-    for one in shown:
-        if isinstance(one, TextDelta):
-            assert one.offset == len(said)
-            said += one.text
-    assert said == "".join(WORDS)
+    assert [item for item in shown if isinstance(item, Event)] == [item for item in log if isinstance(item, Event)]
+    text = ""
+    for item in shown:
+        if isinstance(item, TextDelta):
+            assert item.offset == len(text)
+            text += item.text
+    assert text == "".join(WORDS)
 
 
 async def test_a_message_whose_answer_is_lost_is_sent_again_and_is_one() -> None:

@@ -26,13 +26,13 @@ async def serve(handler: object) -> tuple[web.AppRunner, str]:
 
 async def test_what_was_quiet_for_longer_than_patience_is_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "RECONNECT_TIMEOUT", 0.3)
-    asked: list[str] = []
+    event_ids: list[str] = []
 
     async def events(request: web.Request) -> web.StreamResponse:
-        asked.append(request.headers.get("last-event-id", ""))
+        event_ids.append(request.headers.get("last-event-id", ""))
         answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await answer.prepare(request)
-        if len(asked) == 1:
+        if len(event_ids) == 1:
             await answer.write(b'id: 7\ndata: {"seq":7,"event":{"type":"LeafSelected","message":null}}\n\n')
             for _ in range(8):
                 await asyncio.sleep(0.1)
@@ -47,24 +47,24 @@ async def test_what_was_quiet_for_longer_than_patience_is_taken_up_again(monkeyp
     async with Server(url, TOKEN) as server:
         stream = server.session("s").events()
         assert [(await anext(stream)).seq, (await anext(stream)).seq] == [7, 8]
-        assert asked == ["", "7"]
+        assert event_ids == ["", "7"]
         await stream.aclose()
     await runner.cleanup()
 
 
 async def test_a_server_that_says_nothing_at_all_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "RECONNECT_TIMEOUT", 0.5)
-    asked: list[int] = []
+    requests: list[int] = []
 
     async def events(request: web.Request) -> web.Response:
-        asked.append(1)
+        requests.append(1)
         return web.Response(text="", content_type="text/event-stream")
 
     runner, url = await serve(events)
     async with Server(url, TOKEN) as server:
         with pytest.raises(ServerUnavailable, match="without a word"):
             await anext(server.session("s").events())
-    assert len(asked) < 20  # not in a hurry
+    assert len(requests) < 20  # not in a hurry
     await runner.cleanup()
 
 

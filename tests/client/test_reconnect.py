@@ -22,18 +22,18 @@ from tests.helpers.server_process import Node, losing
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[Node]:
-    one = Node(tmp_path / "home", pace=0.05).start()
-    yield one
-    one.kill9()
+    node = Node(tmp_path / "home", pace=0.05).start()
+    yield node
+    node.kill9()
 
 
 async def speaking(turn: RemoteTurn, whenever: int, then: object) -> list[object]:
     """Everything a turn shows; after so many pieces of text `then` is called, once."""
     shown, pieces = list[object](), 0
     async with asyncio.timeout(50):
-        async for one in turn:
-            shown.append(one)
-            pieces += isinstance(one, TextDelta)
+        async for item in turn:
+            shown.append(item)
+            pieces += isinstance(item, TextDelta)
             if pieces == whenever and callable(then):
                 await asyncio.to_thread(then)
                 pieces += 1
@@ -42,19 +42,19 @@ async def speaking(turn: RemoteTurn, whenever: int, then: object) -> list[object
 
 def check_whole(shown: list[object]) -> None:
     """Every event once, in order, to the end; and the text that was shown last is the one that was kept."""
-    events = [one for one in shown if isinstance(one, TurnEvent)]
-    assert len({repr(one) for one in events}) == len(events)
+    events = [item for item in shown if isinstance(item, TurnEvent)]
+    assert len({repr(event) for event in events}) == len(events)
     assert isinstance(events[-1], TurnCompleted)
-    (answer,) = [one for one in fold(events).messages.values() if one.role == "assistant"]
-    kept = "".join(part.text for part in answer.parts if isinstance(part, TextPart))
-    began = max(n for n, one in enumerate(shown) if isinstance(one, StepStarted | StepRestarted))
-    said = "".join(one.text for one in shown[began:] if isinstance(one, TextDelta))
-    assert said == kept
-    assert "offline demo" in said
+    (answer,) = [message for message in fold(events).messages.values() if message.role == "assistant"]
+    stored_text = "".join(part.text for part in answer.parts if isinstance(part, TextPart))
+    began = max(n for n, item in enumerate(shown) if isinstance(item, StepStarted | StepRestarted))
+    shown_text = "".join(item.text for item in shown[began:] if isinstance(item, TextDelta))
+    assert shown_text == stored_text
+    assert "offline demo" in shown_text
 
 
 def _restarted(shown: list[object]) -> bool:
-    return any(isinstance(one, StepRestarted) for one in shown)
+    return any(isinstance(item, StepRestarted) for item in shown)
 
 
 async def test_killed_in_the_middle_of_a_text_and_started_again_the_stream_goes_on(slow: Node) -> None:
@@ -78,11 +78,11 @@ async def test_when_one_address_is_silent_the_next_takes_over_in_the_middle_of_a
 
     async with slow.client() as server:
         turn = await server.start_session("hello")
-        reading, said = turn.events(), ""
+        reading, text = turn.events(), ""
         async with asyncio.timeout(50):
             async for item in reading:
-                said += item.delta.text if isinstance(item.delta, TextDelta) else ""
-                if len(said) > 30:
+                text += item.delta.text if isinstance(item.delta, TextDelta) else ""
+                if len(text) > 30:
                     break
         cursor = reading.cursor
         await reading.aclose()
@@ -101,11 +101,11 @@ async def test_a_client_that_waits_at_a_gate_does_not_notice_a_restart(slow: Nod
     async with slow.client() as server:
         turn = await server.start_session("note that I was here")
         waiting = asyncio.ensure_future(_collected(turn))
-        asked = await gate_of(server, turn.session)
+        gate = await gate_of(server, turn.session)
         port = slow.port
         await asyncio.to_thread(slow.kill9)
         await asyncio.to_thread(slow.start, port)
-        await server.answer(asked, allow="once")
+        await server.answer(gate, allow="once")
         async with asyncio.timeout(50):
             assert "noted: I was here" in (await waiting).text
 
@@ -121,15 +121,15 @@ async def test_a_send_whose_answer_is_lost_is_done_once(node: Node) -> None:
         assert len(proxy.lost) == 2
         await turn
         found = await server.search("once please")
-        assert len({one.session for one in found if one.message.role == "user"}) == 1
+        assert len({hit.session for hit in found if hit.message.role == "user"}) == 1
         session = server.session(turn.session)
         proxy.lose(f"POST /api/sessions/{turn.session}/messages", 2)
         await (await session.send("and again"))
         assert len(proxy.lost) == 4
-        assert [one.role for one in await session.messages()] == ["user", "assistant"] * 2
-        (asked, *_) = await session.messages()
-        proxy.lose(f"POST /api/sessions/{turn.session}/messages/{asked.id}/edit", 1)
-        await (await session.edit(asked.id, "otherwise"))
+        assert [message.role for message in await session.messages()] == ["user", "assistant"] * 2
+        (question, *_) = await session.messages()
+        proxy.lose(f"POST /api/sessions/{turn.session}/messages/{question.id}/edit", 1)
+        await (await session.edit(question.id, "otherwise"))
         proxy.lose(f"POST /api/sessions/{turn.session}/messages/", 1)
         await (await session.rerun((await session.messages())[-1].id))
         assert len(proxy.lost) == 6
@@ -139,11 +139,11 @@ async def test_a_send_whose_answer_is_lost_is_done_once(node: Node) -> None:
 async def test_an_answer_to_a_gate_that_is_lost_on_its_way_counts_once(node: Node) -> None:
     async with losing(node.address) as proxy, Server(proxy.address, node.token) as server:
         turn = await server.start_session("note that this is said once")
-        asked = await gate_of(server, turn.session)
+        gate = await gate_of(server, turn.session)
         proxy.lose("POST ", 2)
-        await server.answer(asked, allow="once")
+        await server.answer(gate, allow="once")
         assert len(proxy.lost) == 2
-        (call,) = [part for one in (await turn).messages for part in one.parts if isinstance(part, ToolPart)]
+        (call,) = [part for message in (await turn).messages for part in message.parts if isinstance(part, ToolPart)]
         assert "noted: this is said once" in str(call)
 
 
@@ -187,10 +187,10 @@ async def test_a_stream_that_is_cut_again_and_again_shows_everything_once(node: 
 @asynccontextmanager
 async def a_stranger(answer: bytes) -> AsyncGenerator[tuple[str, list[str]], None]:
     """Somebody who says the same to whoever comes; where they are, and what they were asked."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode())
+        requests.append((await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode())
         writer.write(answer)
         writer.close()
         with suppress(OSError):
@@ -198,7 +198,7 @@ async def a_stranger(answer: bytes) -> AsyncGenerator[tuple[str, list[str]], Non
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests
     finally:
         server.close()
         await server.wait_closed()
@@ -210,20 +210,20 @@ MOVED = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length:
 
 @pytest.mark.parametrize("answer", [PAGE, MOVED, PAGE.replace(b"<h1>", b"\xff\xfe\xfd\xfc")])
 async def test_a_server_that_is_not_ours_is_recognised_and_gets_no_further_token(answer: bytes) -> None:
-    async with a_stranger(answer) as (address, asked), Server(address, "evk_any") as server:
+    async with a_stranger(answer) as (address, requests), Server(address, "evk_any") as server:
         with pytest.raises(ServerUnavailable, match="not from an Everturn server"):
             await server.me()
-        assert asked == ["GET /api/me HTTP/1.1"]
+        assert requests == ["GET /api/me HTTP/1.1"]
 
 
 async def test_a_stream_of_nothing_is_given_up_when_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "RECONNECT_TIMEOUT", 0.5)
     empty = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    async with a_stranger(empty) as (address, asked), Server(address, "evk_any") as server:
+    async with a_stranger(empty) as (address, requests), Server(address, "evk_any") as server:
         async with asyncio.timeout(20):
             with pytest.raises(ServerUnavailable, match="cannot be continued"):
                 await anext(server.session("session_any").events())
-        assert len(asked) > 1
+        assert len(requests) > 1
 
 
 @pytest.mark.parametrize(

@@ -47,27 +47,27 @@ async def key_for(server: Server, user: str, role: str) -> tuple[str, str]:
     import msgspec
 
     await server.node_client.ask("PUT", f"/api/users/{user}", body={"role": role})
-    got = await server.node_client.ask("POST", "/api/keys", body={"user": user, "role": role}, may_repeat=False)
-    made = msgspec.json.decode(got, type=api.NewKeyView)
-    return made.id, made.secret
+    response = await server.node_client.ask("POST", "/api/keys", body={"user": user, "role": role}, may_repeat=False)
+    key = msgspec.json.decode(response, type=api.NewKeyView)
+    return key.id, key.secret
 
 
 async def test_a_turn_is_sent_shown_and_collected(node: Node) -> None:
     async with node.client() as server:
         turn = await server.start_session("hello")
-        shown = [one async for one in turn]
-        said = "".join(one.text for one in shown if isinstance(one, TextDelta))
+        shown = [item async for item in turn]
+        text = "".join(item.text for item in shown if isinstance(item, TextDelta))
         assert isinstance(shown[-1], TurnCompleted)
         result = await turn
-        assert (result.phase, result.text) == ("completed", said)
-        assert "You said: “hello”" in said
+        assert (result.phase, result.text) == ("completed", text)
+        assert "You said: “hello”" in text
         session = server.session(turn.session)
         again = await (await session.send("and this?"))
         assert "“and this?”" in again.text
         messages = await session.messages()
-        assert [one.role for one in messages] == ["user", "assistant", "user", "assistant"]
+        assert [message.role for message in messages] == ["user", "assistant", "user", "assistant"]
         assert (await turn.state()).phase == "completed"
-        assert (await session.info()).id in [one.id for one in (await server.sessions()).sessions]
+        assert (await session.info()).id in [session.id for session in (await server.sessions()).sessions]
 
 
 async def test_who_what_and_whom_there_is(node: Node) -> None:
@@ -86,10 +86,10 @@ async def test_pages_of_sessions_go_on_where_the_last_one_ended(node: Node) -> N
         begun = {turn.session for turn in turns}
         seen: list[str] = []
         page = await server.sessions(limit=2)
-        seen += [one.id for one in page.sessions]
+        seen += [session.id for session in page.sessions]
         while page.next:
             page = await server.sessions(limit=2, before=page.next)
-            seen += [one.id for one in page.sessions]
+            seen += [session.id for session in page.sessions]
         assert begun <= set(seen)
 
 
@@ -98,30 +98,30 @@ async def test_a_tree_is_edited_rerun_selected_and_cut(node: Node) -> None:
         turn = await server.start_session("first")
         await turn
         session = server.session(turn.session)
-        asked, answered = await session.messages()
-        edited = await (await session.edit(asked.id, "second"))
+        question, answered = await session.messages()
+        edited = await (await session.edit(question.id, "second"))
         assert "“second”" in edited.text
         await (await session.rerun((await session.messages())[-1].id))
         await session.select(answered.id)
-        assert [one.id for one in await session.messages()] == [asked.id, answered.id]
+        assert [message.id for message in await session.messages()] == [question.id, answered.id]
         assert len((await session.tree()).messages) == 5
         await session.delete(answered.id)
-        assert answered.id not in [one.id for one in (await session.tree()).messages]
+        assert answered.id not in [message.id for message in (await session.tree()).messages]
 
 
 async def test_a_gate_is_found_and_answered_and_a_late_no_is_refused(node: Node) -> None:
     async with node.client() as server:
-        turn, asked = await server.start_session("note that it rains"), None
+        turn, view = await server.start_session("note that it rains"), None
         async for shown in turn:
             if isinstance(shown, GateOpened):
-                (asked,) = await turn.gates()
-                assert asked.gate == shown.gate
-                assert asked.gate.id in [one.gate.id for one in await server.gates()]
-                await server.answer(asked, allow="once")
+                (view,) = await turn.gates()
+                assert view.gate == shown.gate
+                assert view.gate.id in [gate.gate.id for gate in await server.gates()]
+                await server.answer(view, allow="once")
         assert "noted: it rains" in (await turn).text
-        assert asked is not None
+        assert view is not None
         with pytest.raises(AnsweredOtherwise):
-            await server.answer(asked, deny="no")
+            await server.answer(view, deny="no")
 
 
 async def test_a_denied_call_is_reported_to_the_model(node: Node) -> None:
@@ -145,15 +145,15 @@ async def test_a_call_is_claimed_by_one_client_and_answered_by_it(tmp_path: Path
     try:
         async with node.client() as server, node.client() as other:
             turn = await server.start_session("What time is it?", clients=[tool])
-            asked = await gate_of(server, turn.session)
-            assert asked.gate.kind == "client"
+            view = await gate_of(server, turn.session)
+            assert view.gate.kind == "client"
             mine = secrets.token_hex(16)
-            assert (await server.claim(asked, mine)).until > 0
+            assert (await server.claim(view, mine)).until > 0
             with pytest.raises(ClaimedOtherwise):
-                await other.claim(asked, secrets.token_hex(16))
+                await other.claim(view, secrets.token_hex(16))
             with pytest.raises(EverturnError):
-                await other.answer(asked, result="noon", claim=secrets.token_hex(16))
-            await server.answer(asked, result="nine o'clock", claim=mine)
+                await other.answer(view, result="noon", claim=secrets.token_hex(16))
+            await server.answer(view, result="nine o'clock", claim=mine)
             assert "nine o'clock" in (await turn).text
     finally:
         node.kill9()
@@ -163,12 +163,12 @@ async def test_files_go_there_and_come_back(node: Node, tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes(b"some bytes")
     async with node.client() as server:
-        kept = await server.attach(file, "text/plain")
-        assert (kept.part.name, kept.part.media_type) == ("a.txt", "text/plain")
-        turn = await server.start_session("look", files=[kept])
+        attachment = await server.attach(file, "text/plain")
+        assert (attachment.part.name, attachment.part.media_type) == ("a.txt", "text/plain")
+        turn = await server.start_session("look", files=[attachment])
         await turn
         session = server.session(turn.session)
-        (part,) = [one for one in (await session.messages())[0].parts if isinstance(one, FilePart)]
+        (part,) = [part for part in (await session.messages())[0].parts if isinstance(part, FilePart)]
         assert await session.read(part.blob) == b"some bytes"
         with pytest.raises(UnknownFile):
             await session.read("0" * 64)
@@ -179,7 +179,7 @@ async def test_what_was_said_is_found_counted_exported_and_brought_in(node: Node
         word = f"w{secrets.token_hex(6)}"
         turn = await server.start_session(f"hello {word}")
         await turn
-        assert {one.session for one in await server.search(word)} == {turn.session}
+        assert {hit.session for hit in await server.search(word)} == {turn.session}
         assert await server.search("nobodyeversaidthis") == []
         used = await server.usage()
         assert used.total.usage.output > 0
@@ -187,7 +187,9 @@ async def test_what_was_said_is_found_counted_exported_and_brought_in(node: Node
         session = server.session(turn.session)
         other = await server.import_session(await session.export())
         assert other.id != session.id
-        assert [one.parts for one in await other.messages()] == [one.parts for one in await session.messages()]
+        assert [message.parts for message in await other.messages()] == [
+            message.parts for message in await session.messages()
+        ]
         with pytest.raises(EverturnError, match=r"\w"):
             await server.import_session(b"no zip")
 
@@ -243,13 +245,13 @@ async def test_the_same_key_is_the_same_turn_and_another_text_is_a_conflict(node
 async def test_refusals_are_the_errors_they_would_be_in_one_process(node: Node) -> None:
     async with node.client() as server:
         turn = await server.start_session("note that there are errors")
-        session, asked = server.session(turn.session), await gate_of(server, turn.session)
+        session, view = server.session(turn.session), await gate_of(server, turn.session)
         with pytest.raises(SessionBusy):
             await session.send("now!", busy="reject")
         with pytest.raises(HashMismatch):
-            await server.answer(_with(asked, hash="0" * 64), allow="once")
+            await server.answer(_with(view, hash="0" * 64), allow="once")
         with pytest.raises(UnknownGate):
-            await server.answer(_with(asked, id="gate_none"), allow="once")
+            await server.answer(_with(view, id="gate_none"), allow="once")
         with pytest.raises(UnknownTurn):
             await session.turn("turn_none").state()
         with pytest.raises(UnknownMessage):
@@ -261,16 +263,16 @@ async def test_refusals_are_the_errors_they_would_be_in_one_process(node: Node) 
         with pytest.raises(UnknownSession):
             await server.session("../me").info()  # an id is never a path
         with pytest.raises(ConfigError):
-            await server.answer(asked, allow="perhaps")  # pyright: ignore[reportArgumentType]
+            await server.answer(view, allow="perhaps")  # pyright: ignore[reportArgumentType]
         with pytest.raises(TypeError, match="a message has no colour"):
             await server.start_session("x", colour="red")  # pyright: ignore[reportCallIssue]
         await turn.cancel()
 
 
-def _with(asked: api.GateView, **changed: str) -> api.GateView:
+def _with(view: api.GateView, **changed: str) -> api.GateView:
     from msgspec.structs import replace
 
-    return replace(asked, gate=replace(asked.gate, **changed))
+    return replace(view, gate=replace(view.gate, **changed))
 
 
 async def test_a_role_that_is_not_enough_is_forbidden(node: Node) -> None:

@@ -26,8 +26,8 @@ async def test_a_session_is_shared_and_no_longer(node: Node) -> None:
         with pytest.raises(UnknownSession):
             await theirs.messages()
         assert {"ada", "bob"} <= {person.id for person in await ada.people()}
-        made = await mine.sharing.share(user="bob")
-        assert (made.kind, made.name, made.level) == ("user", "bob", "read")
+        share = await mine.sharing.share(user="bob")
+        assert (share.kind, share.name, share.level) == ("user", "bob", "read")
         assert await theirs.messages()
         assert turn.session in {view.id for view in (await bob.sessions()).sessions}
         assert (await theirs.sharing.get()).level == "read"
@@ -36,9 +36,9 @@ async def test_a_session_is_shared_and_no_longer(node: Node) -> None:
         with pytest.raises(Forbidden):
             await theirs.sharing.share(role="viewer")
         again = await mine.sharing.share(user="bob", level="write")
-        assert (again.id, again.level) == (made.id, "write")
+        assert (again.id, again.level) == (share.id, "write")
         await (await theirs.send("what is 3+3?"))
-        await mine.sharing.revoke(made.id)
+        await mine.sharing.revoke(share.id)
         with pytest.raises(UnknownSession):
             await theirs.messages()
         with pytest.raises(UnknownShare):

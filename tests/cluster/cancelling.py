@@ -74,30 +74,30 @@ async def cancelling(cell: ApiCell, sizes: Sizes) -> Cancelled:
     stopped = [await _stop(servers, sizes, rng) for _ in range(sizes.stops)]
     looking.cancel()
     killed = [await _stop_hard(cell, servers, rng) for _ in range(sizes.hard)]
-    wanted = [(one, "late") for one in stopped]
+    wanted = [(stop, "late") for stop in stopped]
     violations, ends = await _look_after(cell, wanted, sizes)
     wanted = []
     for _ in range(sizes.crashes):  # of the node that took the Stop: nobody minds
-        here = cell.house.nodes[0]
+        node = cell.house.nodes[0]
         fresh = [await cell.server([address]) for address in cell.addresses]
         wanted.append((await _stop(fresh, sizes, rng, at=0), "late"))
-        await here.kill9()
-        await cell.bring_back(here)
+        await node.kill9()
+        await cell.bring_back(node)
     more, ended = await _look_after(cell, wanted, sizes)
     violations, ends = violations + more, ends + ended
     for _ in range(sizes.crashes):  # of the worker whose tool it is: nobody knows any more what it came to
         fresh = [await cell.server([address]) for address in cell.addresses]
-        one = await _stop(fresh, sizes, rng)
-        await cell.kill_driver(one.turn.session)
-        more, ended = await _look_after(cell, [(one, "lost")], sizes)
+        stop = await _stop(fresh, sizes, rng)
+        await cell.kill_driver(stop.turn.session)
+        more, ended = await _look_after(cell, [(stop, "lost")], sizes)
         violations, ends = violations + more, ends + ended
-    violations += [f"refused: {one}" for one in cell.provider.refusals[refused:]]
+    violations += [f"refused: {refusal}" for refusal in cell.provider.refusals[refused:]]
     return Cancelled(
         stops=len(stopped),
-        acknowledged=spread(one.acknowledged for one in stopped),
-        written=spread(one.written for one in stopped),
-        seen=spread(one.seen for one in stopped),
-        accepted=spread(one.accepted for one in stopped),
+        acknowledged=spread(stop.acknowledged for stop in stopped),
+        written=spread(stop.written for stop in stopped),
+        seen=spread(stop.seen for stop in stopped),
+        accepted=spread(stop.accepted for stop in stopped),
         killed=spread(killed or [0.0]),
         noise=spread(noise),
         late=ends.count("late"),
@@ -120,9 +120,9 @@ async def _look_after(
 ) -> tuple[list[str], list[str]]:
     """Wait for what comes late; what is wrong with it, and what it was."""
     violations, ends, server = list[str](), list[str](), await cell.server()
-    for one, expected in wanted:
-        session = one.turn.session
-        found, is_told = await _settled(cell, server, one, sizes.seconds + 60)
+    for stop, expected in wanted:
+        session = stop.turn.session
+        found, is_told = await _settled(cell, server, stop, sizes.seconds + 60)
         ends.append(found)
         if found != expected:
             violations.append(f"{session}: {found}, and not {expected}")
@@ -189,9 +189,9 @@ async def _stop_hard(cell: ApiCell, servers: Sequence[Server], rng: random.Rando
     return time.perf_counter() - pressed
 
 
-async def _settled(cell: ApiCell, server: Server, one: _Stopped, max_wait: float) -> tuple[str, bool]:
+async def _settled(cell: ApiCell, server: Server, stop: _Stopped, max_wait: float) -> tuple[str, bool]:
     """What became of the call in the end, and whether a model is told."""
-    session = server.session(one.turn.session)
+    session = server.session(stop.turn.session)
     item = api.StreamItem()
     watching = session.events()
     try:
@@ -212,5 +212,5 @@ async def _settled(cell: ApiCell, server: Server, one: _Stopped, max_wait: float
     async with asyncio.timeout(60):
         await (await session.send("Anything new?", agent="echo"))
     seen = cell.provider.seen[-(cell.provider.requests - before) :]
-    told = any(output.text in msgspec.json.encode(one.body).decode() for one in seen)
-    return "lost" if output.code == LOST else "late", told
+    is_told = any(output.text in msgspec.json.encode(request.body).decode() for request in seen)
+    return "lost" if output.code == LOST else "late", is_told

@@ -45,24 +45,28 @@ async def gating(cell: ApiCell, nodes: int = 3, workers: int = 3) -> Gated:
     later = {AHEAD: str(DAY)}
     await cell.start(1, workers, later)  # somebody else's device, at a node that has not been there before
     server, [address] = await cell.server(), cell.addresses
-    found = [one for one in await server.gates() if one.session == turn.session]
-    asked = {str(msgspec.json.decode(one.gate.arguments)["to"]): one for one in found}
-    if sorted(asked) != sorted(MAILED) or len(found) != 5 or len(await server.session(turn.session).gates()) != 5:
-        violations.append(f"after the restart, {sorted(asked)} are asked about")
+    found = [gate for gate in await server.gates() if gate.session == turn.session]
+    by_recipient = {str(msgspec.json.decode(view.gate.arguments)["to"]): view for view in found}
+    if (
+        sorted(by_recipient) != sorted(MAILED)
+        or len(found) != 5
+        or len(await server.session(turn.session).gates()) != 5
+    ):
+        violations.append(f"after the restart, {sorted(by_recipient)} are asked about")
     queued = await server.session(turn.session).send("And greet them.", agent="echo")
     door = _Door(address, await cell.web(), await cell.web(foreign))
     refused: dict[str, list[int]] = {}
-    refused["forged"] = await door.forge(asked["ada"])
-    refused["foreign"] = await door.come_from_elsewhere(asked["ada"])
-    refused["altered"] = await door.alter(asked["ada"])
+    refused["forged"] = await door.forge(by_recipient["ada"])
+    refused["foreign"] = await door.come_from_elsewhere(by_recipient["ada"])
+    refused["altered"] = await door.alter(by_recipient["ada"])
     if cell.effects(turn.session):
         violations.append("something was done that nobody had allowed")
-    await server.answer(asked["ada"], allow="once")
-    await server.answer(asked["bob"], allow="once")
-    await server.answer(asked["cem"], allow="once", arguments={"to": "zoe"})
-    await server.answer(asked["dan"], deny=FEEDBACK)
-    refused["twice"] = await door.submit_again(asked["ada"], asked["dan"])
-    await server.answer(asked["bob"], allow="once")  # the very same once more is no harm
+    await server.answer(by_recipient["ada"], allow="once")
+    await server.answer(by_recipient["bob"], allow="once")
+    await server.answer(by_recipient["cem"], allow="once", arguments={"to": "zoe"})
+    await server.answer(by_recipient["dan"], deny=FEEDBACK)
+    refused["twice"] = await door.submit_again(by_recipient["ada"], by_recipient["dan"])
+    await server.answer(by_recipient["bob"], allow="once")  # the very same once more is no harm
     await _done(cell, turn.session, 3)
     await _waiting(server, turn.session, 1)
     waiting = cell.provider.requests - before
@@ -97,8 +101,8 @@ def _wrong(cell: ApiCell, turn: RemoteTurn, events: list[Event], refused: dict[s
         found.append(f"{len(effects)} mails were sent, and not the four that were allowed, once each")
     if type(events[-1]).__name__ != "TurnCompleted":
         found.append(f"the turn ended with {events[-1]}")
-    told = [one for one in cell.provider.seen if FEEDBACK in msgspec.json.encode(one.body).decode()]
-    if not told:
+    requests = [request for request in cell.provider.seen if FEEDBACK in msgspec.json.encode(request.body).decode()]
+    if not requests:
         found.append("the model was never told why it may not")
     if cell.provider.refusals:
         found.append(f"the provider refused: {cell.provider.refusals}")
@@ -116,21 +120,21 @@ class _Door:
         async with web.post(url, json=body) as answer:
             return answer.status
 
-    async def forge(self, asked: api.GateView) -> list[int]:
+    async def forge(self, view: api.GateView) -> list[int]:
         """Ids that nobody gave out."""
-        body, gate = {"hash": asked.gate.hash, "allow": "once"}, asked.gate.id
-        forged = ((asked.session, gate + "x"), (asked.session, "gate_1"), ("session_1", gate))
-        return [await self._post(self._web, session, one, body) for session, one in forged]
+        body, gate = {"hash": view.gate.hash, "allow": "once"}, view.gate.id
+        forged = ((view.session, gate + "x"), (view.session, "gate_1"), ("session_1", gate))
+        return [await self._post(self._web, session, gate_id, body) for session, gate_id in forged]
 
-    async def come_from_elsewhere(self, asked: api.GateView) -> list[int]:
+    async def come_from_elsewhere(self, view: api.GateView) -> list[int]:
         """The right id, of another tenant."""
-        body = {"hash": asked.gate.hash, "allow": "once"}
-        return [await self._post(self._foreign, asked.session, asked.gate.id, body)]
+        body = {"hash": view.gate.hash, "allow": "once"}
+        return [await self._post(self._foreign, view.session, view.gate.id, body)]
 
-    async def alter(self, asked: api.GateView) -> list[int]:
+    async def alter(self, view: api.GateView) -> list[int]:
         """An answer to something else than what is asked."""
-        body = {"hash": asked.gate.hash[:-1] + "-", "allow": "once"}
-        return [await self._post(self._web, asked.session, asked.gate.id, body)]
+        body = {"hash": view.gate.hash[:-1] + "-", "allow": "once"}
+        return [await self._post(self._web, view.session, view.gate.id, body)]
 
     async def submit_again(self, allowed: api.GateView, denied: api.GateView) -> list[int]:
         """Once more, with another mind: no to what was allowed, yes to what was denied."""
@@ -144,7 +148,7 @@ class _Door:
 async def _waiting(server: Server, session: str, count: int) -> list[api.GateView]:
     async with asyncio.timeout(60):
         while True:
-            found = [one for one in await server.gates() if one.session == session]
+            found = [gate for gate in await server.gates() if gate.session == session]
             if len(found) == count:
                 return found
             await asyncio.sleep(GLANCE)

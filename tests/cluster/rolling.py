@@ -95,7 +95,7 @@ class _Client:
                 f"the turn did not say what the model did, but {stored[-200:]!r}; it ended with {screen.ended}"
             )
         self.failed += b"TurnCompleted" not in screen.ended
-        self.violations += [f"client {number}: {turn.session}: {one}" for one in found]
+        self.violations += [f"client {number}: {turn.session}: {violation}" for violation in found]
 
 
 async def rolling(cell: ApiCell, sizes: Sizes) -> Rolled:
@@ -123,11 +123,11 @@ async def rolling(cell: ApiCell, sizes: Sizes) -> Rolled:
     lines = [line for line in cell.effects() if line.session in ours]
     twice = [line.key for line in lines if done[line.key] > 1]
     turns = sum(len(client.turns) for client in clients)
-    violations = [one for client in clients for one in client.violations]
+    violations = [violation for client in clients for violation in client.violations]
     violations += [f"{key} ran {done[key]} times" for key in sorted(set(twice))]
     if len(lines) - (len(twice) - len(set(twice))) != 4 * turns:
         violations.append(f"{turns} turns made {len(lines)} effects, and not four each")
-    violations += [f"refused: {one}" for one in cell.provider.refusals[refused:]]
+    violations += [f"refused: {refusal}" for refusal in cell.provider.refusals[refused:]]
     return Rolled(
         at_once=sizes.turns,
         turns=turns,
@@ -179,5 +179,5 @@ async def _is_replaced(cell: ApiCell, known: set[int]) -> bool:
     """Whether there is a new worker, and it drives."""
     [parent] = [parent for parent in cell.house.parents if parent.is_running]
     now = set(cell.house.worker_pids())
-    said = parent.stderr.read_text(encoding="utf-8", errors="replace")
-    return len(now) == len(known) and all(f"worker {pid} drives" in said for pid in now) and now != known
+    log = parent.stderr.read_text(encoding="utf-8", errors="replace")
+    return len(now) == len(known) and all(f"worker {pid} drives" in log for pid in now) and now != known

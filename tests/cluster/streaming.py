@@ -56,8 +56,8 @@ async def streaming(cell: ApiCell, sizes: Sizes, *, is_stopped: bool) -> Streame
     """Run one turn; its driver and a node die half-way, and somebody presses Stop later, if that is wanted."""
     began, rng = time.monotonic(), random.Random(f"{sizes.seed} {is_stopped}")
     pieces = pieces_of(sizes.deltas, sizes.seed)
-    said = [Say(piece, 1) for piece in pieces]
-    cell.provider.script("long", [[Call("look", '{"path": "a"}')], said], pace=sizes.pace)
+    reply = [Say(piece, 1) for piece in pieces]
+    cell.provider.script("long", [[Call("look", '{"path": "a"}')], reply], pace=sizes.pace)
     server, web = await cell.server(), await cell.web()
     turn = await server.start_session("Tell me everything.", agent="long")
     path = f"/api/sessions/{turn.session}/turns/{turn.id}/events"
@@ -127,8 +127,10 @@ async def _judged(
     named = {"the witness": witness}
     named |= {f"reader {number}": reader.screen for number, reader in enumerate(readers)}
     named |= {f"late reader {number}": screen for number, screen in enumerate(late)}
-    violations = [f"{name}: {one}" for name, screen in named.items() for one in compare_with_stored(screen, stored)]
-    violations += [one for reader in readers for screen in reader.forgotten for one in screen.complaints]
+    violations = [
+        f"{name}: {violation}" for name, screen in named.items() for violation in compare_with_stored(screen, stored)
+    ]
+    violations += [complaint for reader in readers for screen in reader.forgotten for complaint in screen.complaints]
     if len({screen.ended for screen in named.values()}) != 1:
         violations.append("they were told different ends")
     if not is_stopped and stored != "".join(pieces):

@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 @pytest.fixture
 async def cell() -> AsyncGenerator[ApiCell]:
-    async with api_cell() as made:
-        yield made
+    async with api_cell() as running_cell:
+        yield running_cell
 
 
 @pytest.mark.parametrize("is_stopped", [True, False], ids=["stopped", "to its end"])

@@ -22,8 +22,8 @@ async def test_pages_have_every_line_once_and_each_says_how_many_there_are() -> 
     for size in (1, 2, 3, 4, 7, 8):
         found, after = list[str](), ""
         while True:
-            (*lines, told), after = await list_open_store(store, size, after)
-            assert (told, len(lines) <= size) == (count, True)
+            (*lines, summary), after = await list_open_store(store, size, after)
+            assert (summary, len(lines) <= size) == (count, True)
             found += lines
             if not after:
                 break

@@ -26,13 +26,23 @@ def test_the_file_the_environment_and_the_command_line_name_temporal(tmp_path: P
         "temporal_ca = 'ca.pem'\nheartbeat_timeout = 20\n"
     )
     loaded = load_config(str(file))
-    here = configured_cluster(loaded, {}, {"KEY": "secret"})
-    there = configured_cluster(loaded, {}, {"KEY": "secret", "EVERTURN_TEMPORAL": "tls://b:7233"})
-    said = configured_cluster(loaded, {"temporal": "tls://c:7233"}, {"KEY": "secret", "EVERTURN_TEMPORAL": "tls://b:1"})
+    from_file = configured_cluster(loaded, {}, {"KEY": "secret"})
+    from_environment = configured_cluster(loaded, {}, {"KEY": "secret", "EVERTURN_TEMPORAL": "tls://b:7233"})
+    from_flags = configured_cluster(
+        loaded, {"temporal": "tls://c:7233"}, {"KEY": "secret", "EVERTURN_TEMPORAL": "tls://b:1"}
+    )
 
-    assert [cluster.temporal for cluster in (here, there, said)] == ["tls://a:7233", "tls://b:7233", "tls://c:7233"]
-    assert (here.temporal_namespace, here.temporal_api_key, here.temporal_ca) == ("shop", "secret", "ca.pem")
-    assert here.heartbeat_timeout == 20
+    assert [cluster.temporal for cluster in (from_file, from_environment, from_flags)] == [
+        "tls://a:7233",
+        "tls://b:7233",
+        "tls://c:7233",
+    ]
+    assert (from_file.temporal_namespace, from_file.temporal_api_key, from_file.temporal_ca) == (
+        "shop",
+        "secret",
+        "ca.pem",
+    )
+    assert from_file.heartbeat_timeout == 20
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,9 @@ asyncio.run(main())
 """
 
 
-def run(what: str, limit: float = LIMIT_HERE) -> subprocess.CompletedProcess[str]:
+def run(scenario: str, limit: float = LIMIT_HERE) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM, what, str(limit)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", PROGRAM, scenario, str(limit)], capture_output=True, text=True, timeout=60, check=False
     )
 
 

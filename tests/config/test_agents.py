@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from tests.config.team import Audit, Refund, hurry, look_up, make_deps, pay, who
 from tests.helpers.cli_run import run
-from tests.helpers.tenants import over, said, somebody
+from tests.helpers.tenants import over, somebody, start_session
 
 from everturn import Agent, App, handoff, last_turns
 from everturn.access.access import Access
@@ -186,11 +186,11 @@ async def with_keys_of_the_api(tmp_path: Path, url: str) -> App:
     """A file written from what GET /api/agents shows to an operator."""
     loaded = read(tmp_path, (MODELS + TEAM).format(url=url), **ENVIRON)
     async with open_server(loaded, CommandLineOverrides(store="memory"), ENVIRON) as context:
-        told = await Access(context, somebody(role="operator")).agents()
+        visible = await Access(context, somebody(role="operator")).agents()
         hidden = await Access(context, somebody(role="owner")).agents()
     assert all(agent.details is None for agent in hidden.agents)
     text = MODELS.format(url=url)
-    for agent in told.agents:
+    for agent in visible.agents:
         table = msgspec.json.decode(msgspec.json.encode(agent.details))
         text += f"[agents.{agent.name}]\n" + "".join(
             f"{key} = {inline(value)}\n" for key, value in table.items() if value is not None
@@ -245,9 +245,9 @@ async def test_an_agent_defined_in_three_ways_has_the_same_options_and_sends_the
 
 
 def test_the_example_of_all_keys_has_a_value_for_every_parameter(tmp_path: Path):
-    made = in_toml(tmp_path, "http://127.0.0.1:9").agents["desk"].parameters()
+    configured = in_toml(tmp_path, "http://127.0.0.1:9").agents["desk"].parameters()
     usual = AgentDefinition[Any]().parameters()
-    assert [name for name in usual if made[name] == usual[name]] == []
+    assert [name for name in usual if configured[name] == usual[name]] == []
 
 
 @pytest.mark.parametrize(
@@ -390,9 +390,9 @@ async def test_a_server_runs_agents_of_a_file_with_sub_agents_and_handoffs(tmp_p
         loaded = read(tmp_path, (MODELS + DESK).format(url=provider.url), **ENVIRON)
         async with open_server(loaded, CommandLineOverrides(store="memory"), ENVIRON) as context:
             access = Access(context, somebody(role="owner"))
-            told = await over(access, await said(access, "What do I owe?", agent="desk"))
-            assert (told.phase, [message.role for message in told.messages]) == ("completed", ["user", "assistant"])
-            calls = [part for part in told.messages[1].parts if isinstance(part, ToolPart)]
+            view = await over(access, await start_session(access, "What do I owe?", agent="desk"))
+            assert (view.phase, [message.role for message in view.messages]) == ("completed", ["user", "assistant"])
+            calls = [part for part in view.messages[1].parts if isinstance(part, ToolPart)]
             assert [(part.name, part.state) for part in calls] == [
                 ("look_up", "completed"),
                 ("researcher", "completed"),
@@ -408,9 +408,9 @@ async def test_a_server_runs_agents_of_a_file_with_sub_agents_and_handoffs(tmp_p
                 ExplainCall(tool="researcher", arguments={"task": "x"}, agent="desk")
             )
             assert explained.action == "allow"
-            await over(access, await said(access, "Again", agent="desk", tools=["look_up", "trans*"]))
+            await over(access, await start_session(access, "Again", agent="desk", tools=["look_up", "trans*"]))
             with pytest.raises(ConfigError, match="agent 'desk' has no tool 'pay'; it has: researcher, transfer"):
-                await said(access, "Pay", agent="desk", tools=["pay"])
+                await start_session(access, "Pay", agent="desk", tools=["pay"])
         offered = [{tool["function"]["name"] for tool in seen.body.get("tools", ())} for seen in provider.seen]
         assert offered[0] == {"look_up", "researcher", "transfer_to_billing"}
         assert {"look_up", "transfer_to_billing"} in offered
@@ -460,7 +460,7 @@ timezone = ""
         async with open_server(loaded, CommandLineOverrides(store="memory"), {}) as context:
             access = Access(context, somebody(role="owner"))
             params = {"reasoning": of_message} if of_message else None
-            await over(access, await said(access, "Hello", params=params))
+            await over(access, await start_session(access, "Hello", params=params))
         body = provider.seen[0].body
     assert body.get("reasoning_effort") == effort
     # An agent without instructions sends no system prompt: nothing that nobody asked for.

@@ -64,14 +64,14 @@ async def test_the_models_of_a_file_are_those_of_the_server(tmp_path: Path) -> N
             assert context.audio.limits.max_seconds == 30
             assert await context.audio.transcribe(a_recording()) == "Hello."
             assert (await context.audio.speak("Hello."))[1] == "audio/wav"
-        heard, spoken = provider.seen
-        assert heard.body["language"] == "de"
+        transcription, spoken = provider.seen
+        assert transcription.body["language"] == "de"
         assert (spoken.body["voice"], spoken.body["response_format"]) == ("nova", "wav")
         assert spoken.headers["authorization"] == "Bearer sk-a-secret-key"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("[audio.speech]\nvoice = 'x'", r"audio\.speech: set either `model`"),
         ("[audio.speech]\nmodel = 'openai:tts-1'\ncommand = ['x']", r"audio\.speech: set either"),
@@ -88,8 +88,8 @@ async def test_the_models_of_a_file_are_those_of_the_server(tmp_path: Path) -> N
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_setting(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as error:
+def test_a_mistake_is_told_with_its_setting(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem) as error:
         load_config(written(tmp_path, text), {})
     assert "e.toml:" in str(error.value)
 
@@ -113,9 +113,9 @@ async def test_a_program_reads_stdin_and_gets_nothing_of_the_servers_environment
     file = written(tmp_path, f"[audio.transcription]\ncommand = {program(tmp_path, lines)}")
     audio = make_audio(load_config(file, {}).config, {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-secret"})
     data = a_recording(3.0)  # more than a pipe takes at once
-    heard = await audio.transcribe(data)
-    assert heard.startswith(f"{len(data)} ['--flag']")
-    assert "OPENAI_API_KEY" not in heard
+    transcript = await audio.transcribe(data)
+    assert transcript.startswith(f"{len(data)} ['--flag']")
+    assert "OPENAI_API_KEY" not in transcript
 
 
 @pytest.mark.parametrize(

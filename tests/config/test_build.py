@@ -169,7 +169,7 @@ def test_tools_of_a_file_are_meant_from_the_configuration_and_groups_can_be_had(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("[tools]\npython = ['gone.py']", r"everturn\.toml:2:11: tools\.python: there is no file"),
         ("[tools]\npython = ['no_such_module_x']", "there is no module no_such_module_x"),
@@ -179,9 +179,9 @@ def test_tools_of_a_file_are_meant_from_the_configuration_and_groups_can_be_had(
         ("[agents.a]\ntools = ['curent_time']", r"everturn\.toml:2:1: agents\.a\.tools: there is no tool or group"),
     ],
 )
-def test_what_cannot_be_had_here_is_reported_with_its_place(tmp_path: Path, text: str, told: str):
+def test_what_cannot_be_had_here_is_reported_with_its_place(tmp_path: Path, text: str, problem: str):
     loaded = read(tmp_path, text)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=problem):
         make(loaded)
 
 
@@ -304,12 +304,12 @@ async def test_half_a_file_changes_nothing_and_the_whole_of_it_does(tmp_path: Pa
     file = tmp_path / "everturn.toml"
     for end in range(1, len(whole)):
         file.write_text(whole[:end], encoding="utf-8")
-        held = await reloading.reload()
+        is_applied = await reloading.reload()
         agent, rules = house.agents.get(""), house.app.permissions.policy.rules
         # Whatever holds is one file, whole: never the agents of one and the rules of another.
         assert (reloading.loaded.rules == tuple(rules)) is True
         assert agent.options.system == reloading.loaded.systems.get(agent.name, "")
-        assert held is ("the configuration was not changed" not in caplog.text)
+        assert is_applied is ("the configuration was not changed" not in caplog.text)
         caplog.clear()
     file.write_text(whole, encoding="utf-8")
     assert await reloading.reload()

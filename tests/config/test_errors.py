@@ -132,11 +132,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), WRONG, ids=[told.split(":")[2].strip()[:40] for _, told in WRONG])
-def test_an_error_points_at_its_line_and_column(tmp_path: Path, text: str, told: str):
+@pytest.mark.parametrize(
+    ("text", "expected"), WRONG, ids=[expected.split(":")[2].strip()[:40] for _, expected in WRONG]
+)
+def test_an_error_points_at_its_line_and_column(tmp_path: Path, text: str, expected: str):
     (line,) = wrong(tmp_path, text)
 
-    assert line.startswith(f"everturn.toml:{told}")
+    assert line.startswith(f"everturn.toml:{expected}")
     assert CANARY not in line
 
 
@@ -228,10 +230,10 @@ def test_a_password_keeps_its_place_in_an_address():
 
 
 @pytest.mark.parametrize(
-    ("written", "told"), [("${env:NONE}", "NONE is not set"), ("${file:/nonexistent}", "No such file")]
+    ("written", "problem"), [("${env:NONE}", "NONE is not set"), ("${file:/nonexistent}", "No such file")]
 )
-def test_a_secret_that_is_not_there_is_reported_by_its_reference(written: str, told: str):
-    with pytest.raises(ConfigError, match=told) as failed:
+def test_a_secret_that_is_not_there_is_reported_by_its_reference(written: str, problem: str):
+    with pytest.raises(ConfigError, match=problem) as failed:
         SecretRef(written).resolved({})
     assert written in str(failed.value)
 
@@ -267,4 +269,4 @@ def test_a_saved_prompt_is_read_from_a_file_beside_the_configuration(tmp_path: P
     file = tmp_path / "everturn.toml"
     file.write_text('[prompts.review]\nfile = "review.md"\n', encoding="utf-8")
     (prompt,) = load_config(str(file), {}).prompts
-    assert (prompt.text, [one.name for one in prompt.arguments]) == ("Review {{branch}}.", ["branch"])
+    assert (prompt.text, [argument.name for argument in prompt.arguments]) == ("Review {{branch}}.", ["branch"])

@@ -148,8 +148,8 @@ def tools_of(project: Project, environ: dict[str, str], trust: FolderTrust) -> d
     """The tools of each sub-agent."""
     from everturn.tools.files import files
 
-    made = make_extensions(project, trust, environ, [files(project.root, approval="ask")], ())
-    agents = [tool for tool in made.tools if isinstance(tool, SubagentTool)]
+    extensions = make_extensions(project, trust, environ, [files(project.root, approval="ask")], ())
+    agents = [tool for tool in extensions.tools if isinstance(tool, SubagentTool)]
     return {tool.spec.name: {own.spec.name for own in tool.agent.tools} for tool in agents if tool.agent is not None}
 
 
@@ -298,7 +298,7 @@ def test_the_nearest_folder_counts_first(project: Project, environ: dict[str, st
 
     def first(place: Project) -> str:
         found = find(place, environ)
-        trusted = {trust_key(one): one.hash for one in found.found}
+        trusted = {trust_key(extension): extension.hash for extension in found.found}
         return select_extensions(found, trusted).found[0].text
 
     assert first(below) == "api"

@@ -101,10 +101,10 @@ def test_an_answer_that_cannot_be_stored_is_valid_in_this_process(
 
 def test_without_a_place_for_snapshots_the_assistant_works_and_says_so(project: Project, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    made = FolderTools([], [], [], [])
-    _add_snapshots(project, {"XDG_STATE_HOME": str(tmp_path / "file")}, made)
-    assert made.plugins == []
-    (note,) = made.notes
+    folder_tools = FolderTools([], [], [], [])
+    _add_snapshots(project, {"XDG_STATE_HOME": str(tmp_path / "file")}, folder_tools)
+    assert folder_tools.plugins == []
+    (note,) = folder_tools.notes
     assert note.endswith("cannot be written; set XDG_STATE_HOME to a folder that can be")
 
 

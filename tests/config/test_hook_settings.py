@@ -45,18 +45,18 @@ async def test_a_hook_is_created_called_rotated_and_deleted_while_the_process_ru
     async with open_node(tmp_path, FILE, environ=ENVIRON) as node:
         await with_ada(node)
         hooks = node.access().hooks
-        made = await hooks.put("issues", new(version=0))
-        assert made.secret.startswith("whsec_")
-        assert (made.hook.path, made.hook.by, made.hook.origin) == ("/api/hooks/issues", "ada", "api")
-        answer = await deliver(node, made.secret)
+        created = await hooks.put("issues", new(version=0))
+        assert created.secret.startswith("whsec_")
+        assert (created.hook.path, created.hook.by, created.hook.origin) == ("/api/hooks/issues", "ada", "api")
+        answer = await deliver(node, created.secret)
         assert (answer.status, answer.json["outcome"]) == (202, "started")
         session = await node.access().sessions.get(answer.json["session"])
         assert session.by == "ada", "its turns are those of whoever created it"
-        kept = await hooks.put("issues", new("Look at {{number}}.", version=made.hook.version))
-        assert kept.secret == "", "the one that is there stays"
-        assert (await deliver(node, made.secret, "d2")).status == 202
+        updated = await hooks.put("issues", new("Look at {{number}}.", version=created.hook.version))
+        assert updated.secret == "", "the one that is there stays"
+        assert (await deliver(node, created.secret, "d2")).status == 202
         rotated = await hooks.rotate_secret("issues", api.NewHookSecret())
-        assert [(await deliver(node, secret, "d3")).status for secret in (made.secret, rotated.secret)] == [401, 202]
+        assert [(await deliver(node, secret, "d3")).status for secret in (created.secret, rotated.secret)] == [401, 202]
         shown = await hooks.list()
         assert [(view.name, view.origin) for view in shown.hooks] == [("fixed", "config"), ("issues", "api")]
         assert shown.problem == ""
@@ -64,7 +64,7 @@ async def test_a_hook_is_created_called_rotated_and_deleted_while_the_process_ru
             *("started", "refused", "started", "started")
         ]
         audit = str(await node.context.accounts.audit("local"))
-        for secret in (made.secret, rotated.secret):
+        for secret in (created.secret, rotated.secret):
             assert secret not in f"{shown} {audit}"
             assert secret.encode() not in (tmp_path / "a.db").read_bytes()
         await hooks.delete("issues")
@@ -123,7 +123,7 @@ async def test_two_people_do_not_overwrite_each_other(tmp_path: Path) -> None:
 async def test_a_second_process_has_the_hook_too(tmp_path: Path) -> None:
     async with open_node(tmp_path) as node:
         await with_ada(node)
-        made = await node.access().hooks.put("issues", new())
+        created = await node.access().hooks.put("issues", new())
         other = ConfigReloader(
             node.reloader.files,
             node.context.app,
@@ -133,7 +133,7 @@ async def test_a_second_process_has_the_hook_too(tmp_path: Path) -> None:
         )
         node.context.inbound_hooks.replace_all([])
         await other.open_settings(tmp_path / "a.db.settings-key")
-        assert (await deliver(node, made.secret)).status == 202
+        assert (await deliver(node, created.secret)).status == 202
 
 
 async def test_with_several_tenants_only_an_operator_creates_them_and_each_is_of_one_tenant(tmp_path: Path) -> None:

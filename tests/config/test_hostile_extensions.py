@@ -70,8 +70,8 @@ def link(path: str, target: str = "") -> Build:
 
 def both(*builds: Build) -> Build:
     def build(root: Path, outside: Path) -> None:
-        for one in builds:
-            one(root, outside)
+        for build in builds:
+            build(root, outside)
 
     return build
 
@@ -287,12 +287,12 @@ def test_a_hostile_file_widens_nothing_even_if_it_is_trusted(
     skills = FolderSkills(lambda: [found for found in extensions.found if found.kind == "skill"])
     index = render_index(skills.list())
     loaded = [skills.load(skill.name, file) for skill in skills.list() for file in ("", *skill.files[:5])]
-    commands = [expand_command(one.text, CANARY[:3]) for one in list_commands(extensions)]
+    commands = [expand_command(command.text, CANARY[:3]) for command in list_commands(extensions)]
     about = [f"{found.name} {found.description}" for found in extensions.found if found.kind != "mcp"]
     about += [problem.reason for problem in extensions.problems]
-    for told in (index, *loaded, *commands, *about, *(found.text for found in extensions.found)):
-        assert CANARY not in told
-        assert not hidden(told)
+    for shown_text in (index, *loaded, *commands, *about, *(found.text for found in extensions.found)):
+        assert CANARY not in shown_text
+        assert not hidden(shown_text)
     assert index.count("</skills>") == (1 if index else 0)
     assert len(index) < 70_000
     assert index.count("\n- ") <= len(skills.list())  # no description makes an entry of its own
@@ -306,16 +306,18 @@ def test_a_hostile_file_widens_nothing_even_if_it_is_trusted(
 
     # Sub-agents have the very tools of the folder, and its rules.
     group = files(root, approval="ask")
-    made = make_extensions(project, trust, environ, [group], RULES)
-    for tool in made.tools:
+    folder_extensions = make_extensions(project, trust, environ, [group], RULES)
+    for tool in folder_extensions.tools:
         if isinstance(tool, SubagentTool):
             assert tool.agent is not None
-            assert all(any(own is given for given in group.tools) for own in tool.agent.tools)
+            assert all(any(own is group_tool for group_tool in group.tools) for own in tool.agent.tools)
             assert [(rule.tool, rule.action) for rule in tool.agent.rules] == [("write_file", "ask")]
             assert tool.agent.model is None
             assert tool.agent.parameters()["max_steps"] <= 100
             assert not any(CANARY in str(part) for part in tool.agent.parameters()["instructions"])
-    ToolRegistry([group.enabled(), *(tool for tool in made.tools if not hasattr(tool, "aclose"))])  # it can be opened
+    ToolRegistry(
+        [group.enabled(), *(tool for tool in folder_extensions.tools if not hasattr(tool, "aclose"))]
+    )  # it can be opened
 
     # No server has been started; a variable appears in no text, and only a server that names it is passed it.
     for found in extensions.found:

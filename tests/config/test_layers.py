@@ -70,7 +70,7 @@ def test_an_error_names_the_file_of_its_layer(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "path", "meant"),
+    ("name", "value", "path", "expected"),
     [
         ("EVERTURN_SERVER__PORT", "81", ("server", "port"), 81),
         ("EVERTURN_SERVER__HOST", "10", ("server", "host"), "10"),  # a text is wanted, so it is one
@@ -80,11 +80,11 @@ def test_an_error_names_the_file_of_its_layer(tmp_path: Path):
         ("EVERTURN_LIMITS__BUDGET__COST", "1.5", ("limits", "budget", "cost"), 1.5),
     ],
 )
-def test_a_variable_is_read_as_its_key_wants_it(name: str, value: str, path: tuple[str, ...], meant: object):
+def test_a_variable_is_read_as_its_key_wants_it(name: str, value: str, path: tuple[str, ...], expected: object):
     found: object = load_config(None, {name: value}, NOWHERE).config
     for key in path:
         found = getattr(found, key)
-    assert found == meant
+    assert found == expected
 
 
 def test_a_variable_for_a_key_that_is_not_there_is_reported():

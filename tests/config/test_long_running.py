@@ -58,15 +58,15 @@ async def test_a_file_that_moves_away_for_a_moment_takes_no_rule_with_it(tmp_pat
 
 
 async def test_a_store_cleans_up_again_and_again_and_a_failure_stops_nothing() -> None:
-    asked: list[float | None] = []
+    idle_times: list[float | None] = []
     enough = asyncio.Event()
 
     class Tidy(MemoryStore):
         async def run_maintenance(self, now: float, idle: float | None = None) -> str:
-            asked.append(idle)
-            if len(asked) == 1:
+            idle_times.append(idle)
+            if len(idle_times) == 1:
                 raise OSError("the disk is full")
-            if len(asked) == 3:
+            if len(idle_times) == 3:
                 enough.set()
             return "done"
 
@@ -74,19 +74,19 @@ async def test_a_store_cleans_up_again_and_again_and_a_failure_stops_nothing() -
     task = asyncio.create_task(run_maintenance(app, 30, first=0.001, pause=0.001))
     await enough.wait()
     task.cancel()
-    assert asked[:3] == [30 * 86_400.0] * 3
+    assert idle_times[:3] == [30 * 86_400.0] * 3
     await run_maintenance(App(OfflineModel()), 0)  # nothing in memory lasts
 
 
 def test_there_are_no_more_connections_than_descriptors(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    limits, given = (1024, 4096), list[tuple[int, int]]()
+    limits, applied = (1024, 4096), list[tuple[int, int]]()
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
-    monkeypatch.setattr(resource, "setrlimit", lambda _, new: given.append(new))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, new: applied.append(new))
     with caplog.at_level(logging.WARNING):
         assert fit_connections(ServerOptions()).connections == 4096 - RESERVED_DESCRIPTORS
-    assert given == [(4096, 4096)]
+    assert applied == [(4096, 4096)]
     assert "ulimit -n" in caplog.text
     assert fit_connections(ServerOptions(connections=500)).connections == 500
 
@@ -123,15 +123,15 @@ async def test_a_deny_that_is_misspelt_is_reported(tmp_path: Path, caplog: pytes
     app = App(OfflineModel(), tools=demo_tools(), rules=loaded.rules)
     with caplog.at_level(logging.WARNING):
         refresh_agents(Agents(configured_agents(loaded, "offline:demo")), loaded, "offline:demo", app)
-    [told] = [record.getMessage() for record in caplog.records]
-    assert "everturn.toml:1" in told
-    assert "'takenote'" in told
-    assert "take_note" in told
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert "everturn.toml:1" in warning
+    assert "'takenote'" in warning
+    assert "take_note" in warning
     await app.aclose()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ('[tenants.acme.users.everturn]\nrole = "owner"', "the id of a user: 'everturn' is reserved for the runtime"),
         ("[server]\nkeep_alive = 0", "2:1: server.keep_alive: this is at least 1"),
@@ -151,22 +151,22 @@ async def test_a_deny_that_is_misspelt_is_reported(tmp_path: Path, caplog: pytes
         ),
     ],
 )
-def test_what_would_not_work_is_reported_before_it_does_not(text: str, said: str, tmp_path: Path) -> None:
+def test_what_would_not_work_is_reported_before_it_does_not(text: str, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "everturn.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=re.escape(said)):
+    with pytest.raises(ConfigError, match=re.escape(problem)):
         load_config(str(file), {}, tmp_path / "none")
 
 
 def test_a_link_is_printed_only_where_nobody_reads_it_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JOURNAL_STREAM", raising=False)
     loaded = load_config(None, {}, tmp_path / "none")
-    here = argparse.Namespace(json_logs=False, cluster=False)
-    assert not serve._is_output_logged(here, loaded)
+    options = argparse.Namespace(json_logs=False, cluster=False)
+    assert not serve._is_output_logged(options, loaded)
     assert serve._is_output_logged(argparse.Namespace(json_logs=True, cluster=False), loaded)
     assert serve._is_output_logged(argparse.Namespace(json_logs=False, cluster=True), loaded)
     monkeypatch.setenv("JOURNAL_STREAM", "8:1")
-    assert serve._is_output_logged(here, loaded)
+    assert serve._is_output_logged(options, loaded)
 
 
 def test_a_user_keeps_the_role_that_nobody_speaks_of(

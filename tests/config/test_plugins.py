@@ -108,7 +108,7 @@ def test_a_secret_in_the_options_stands_by_reference(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "problem"),
     [
         ('"gone.py:Audit"', r"there is no file .*gone\.py"),
         ('"no_such_module_x:Audit"', "there is no module no_such_module_x$"),
@@ -123,14 +123,14 @@ def test_a_secret_in_the_options_stands_by_reference(folder: Path) -> None:
         ('{ plugin = "audit.py:Audit", options = { lvl = 2 } }', "Audit cannot be created: .*'lvl'"),
     ],
 )
-def test_what_cannot_be_had_is_reported_with_its_line_and_a_way_out(folder: Path, entry: str, told: str) -> None:
+def test_what_cannot_be_had_is_reported_with_its_line_and_a_way_out(folder: Path, entry: str, problem: str) -> None:
     loaded = read(folder, f'plugins = [\n  "audit.py:ready",\n  {entry},\n]')
-    with pytest.raises(ConfigError, match=rf"everturn\.toml:3:3: plugins\[1\]: .*{told}"):
+    with pytest.raises(ConfigError, match=rf"everturn\.toml:3:3: plugins\[1\]: .*{problem}"):
         make(loaded)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("plugins = [3]", r"everturn\.toml:1:12: plugins\[0\]: .* is wanted here"),
         ("plugins = 'audit.py:Audit'", r"everturn\.toml:1:1: plugins: a list is wanted here"),
@@ -138,19 +138,19 @@ def test_what_cannot_be_had_is_reported_with_its_line_and_a_way_out(folder: Path
         ("plugins = [{ plugin = 'a:B', option = {} }]", r"\[plugins\[0\]\] has no 'option'; did you mean 'options'"),
     ],
 )
-def test_what_is_no_list_of_plugins_is_refused_when_the_file_is_read(folder: Path, text: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_what_is_no_list_of_plugins_is_refused_when_the_file_is_read(folder: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         read(folder, text)
 
 
 async def test_they_reach_servers_and_runs(folder: Path) -> None:  # a worker's App is made as `make` does
-    kept = folder / "turns.txt"
-    options = f"options = {{ path = {json.dumps(str(kept))} }}"
+    turns_file = folder / "turns.txt"
+    options = f"options = {{ path = {json.dumps(str(turns_file))} }}"
     text = f'plugins = [{{ plugin = "audit.py:Audit", {options} }}]\n[store]\nurl = "everturn.db"'
     loaded = read(folder, text)
     async with open_server(loaded, CommandLineOverrides(model="offline:demo"), {}) as context:
         await (await Chat("offline:demo", app=context.app).send("hello"))
-    assert len(kept.read_text(encoding="utf-8").split()) == 1
+    assert len(turns_file.read_text(encoding="utf-8").split()) == 1
     done = await run(folder, "hello", "--model", "offline:demo", "--config", str(folder / "everturn.toml"))
     assert done.code == 0, done.err
-    assert len(kept.read_text(encoding="utf-8").split()) == 2
+    assert len(turns_file.read_text(encoding="utf-8").split()) == 2

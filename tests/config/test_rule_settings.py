@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.config.test_settings import Node, open_node
-from tests.helpers.tenants import BELL, a_house, access_of, gate_in, over, said
+from tests.helpers.tenants import BELL, a_house, access_of, gate_in, over, start_session
 
 from everturn import api
 from everturn.access import Access
@@ -79,7 +79,7 @@ def rule(tool: str, action: Any, match: dict[str, str] | None = None, **more: An
 
 async def result_of(access: Access, text: str, private: bool = False) -> ToolPart:
     """The call of a turn that runs to its end."""
-    sent = await said(access, text, private=private)
+    sent = await start_session(access, text, private=private)
     await over(access, sent)
     answer = (await access.sessions.messages(sent.session)).messages[-1]
     return next(part for part in answer.parts if isinstance(part, ToolPart))
@@ -92,7 +92,7 @@ async def test_a_rule_decides_the_next_call_and_the_log_names_it(house: House) -
     owner = access_of(house.context, "owner")
     await house.put(rule("look", "deny", note="not now"), rule("pay", "allow"))
     assert (await result_of(owner, "look")).state == "denied"
-    sent = await said(owner, "pay")
+    sent = await start_session(owner, "pay")
     await over(owner, sent)
     events = [entry.event for entry in await house.context.app.store.events(sent.session)]
     decided = next(event for event in events if isinstance(event, PermissionDecided))
@@ -104,7 +104,7 @@ async def test_a_rule_decides_the_next_call_and_the_log_names_it(house: House) -
 
 async def test_a_gate_that_is_open_stays_open_and_a_denial_counts_when_it_is_answered(house: House) -> None:
     owner = access_of(house.context, "owner")
-    first, second = await said(owner, "pay"), await said(owner, "pay")
+    first, second = await start_session(owner, "pay"), await start_session(owner, "pay")
     gates = [await gate_in(owner, sent.session) for sent in (first, second)]
     await house.put(rule("pay", "allow"))
     assert len((await owner.gates.page()).gates) == 2, "no gate closes by itself"
@@ -168,7 +168,7 @@ async def test_calls_wait_until_the_stored_rules_are_read(tmp_path: Path) -> Non
         await context.app.store.settings.add(row)
         context.app.permissions.hold()
         owner = access_of(context, "owner")
-        sent = await said(owner, "look")
+        sent = await start_session(owner, "look")
         for _ in range(200):  # the turn gets to its call, and no further
             await asyncio.sleep(0)
         assert not (await owner.sessions.turn(sent.session, sent.turn)).phase.is_terminal
@@ -297,9 +297,9 @@ async def test_a_draft_is_explained_as_it_would_decide(tmp_path: Path) -> None:
     async with a_server(tmp_path, FILE) as house:
         for amount, action in ((7, "allow"), (13, "deny")):
             call = api.ExplainDraft(rules=(rule("pay", "allow"),), tool="pay", arguments={"amount": amount})
-            told = await house.rules().explain(call)
-            assert told.action == action
-            assert told.rule is not None
+            explanation = await house.rules().explain(call)
+            assert explanation.action == action
+            assert explanation.rule is not None
         with pytest.raises(UnknownTool):
             await house.rules().explain(api.ExplainDraft(rules=(), tool="nothing"))
         assert house.context.app.permissions.policy.rules == house.reloader.files.rules
@@ -311,7 +311,7 @@ async def test_a_draft_is_explained_as_it_would_decide(tmp_path: Path) -> None:
 async def test_a_dry_run_shows_what_a_draft_would_have_decided_and_changes_nothing(house: House) -> None:
     owner = access_of(house.context, "owner")
     for text in ("look", "look", "pay"):
-        sent = await said(owner, text)
+        sent = await start_session(owner, text)
         if text == "look":
             await over(owner, sent)
         else:
@@ -343,7 +343,7 @@ async def test_it_compares_with_the_rules_in_effect_so_no_change_shows_no_calls(
 
 async def test_calls_of_sub_agents_count_and_grants_are_taken_into_account(house: House) -> None:
     owner = access_of(house.context, "owner")
-    sent = await said(owner, "clerk")
+    sent = await start_session(owner, "clerk")
     gate = (await gate_in(owner, sent.session)).gate
     await owner.gates.resolve(sent.session, gate.id, api.AnswerGate(hash=gate.hash, allow="always"))
     await over(owner, sent)
@@ -355,7 +355,7 @@ async def test_calls_of_sub_agents_count_and_grants_are_taken_into_account(house
 async def test_only_the_last_calls_are_read(house: House) -> None:
     owner = access_of(house.context, "owner")
     for text in ("look", "pay", "look"):
-        sent = await said(owner, text)
+        sent = await start_session(owner, text)
         await (over(owner, sent) if text == "look" else gate_in(owner, sent.session))
     shown = await house.dry_run(rule("*", "deny"), calls=2)
     assert shown.calls == 2
@@ -366,9 +366,9 @@ async def test_of_private_conversations_only_numbers_are_shown(house: House) -> 
     """Neither a title nor an argument; and where patterns are tried, not even a small number."""
     member = access_of(house.context, "member")
     for number in range(6):
-        sent = await said(member, f"pay secret-{number}", private=True)
+        sent = await start_session(member, f"pay secret-{number}", private=True)
         await gate_in(member, sent.session)
-    await said(access_of(house.context, "owner"), "look")
+    await start_session(access_of(house.context, "owner"), "look")
     shown = await house.dry_run(rule("pay", "deny"))
     (group,) = shown.groups
     assert (group.count, group.private, group.examples) == (6, 6, [])
@@ -384,7 +384,7 @@ async def test_of_private_conversations_only_numbers_are_shown(house: House) -> 
 
 async def test_a_pattern_finds_no_single_call_in_a_private_conversation(house: House) -> None:
     member = access_of(house.context, "member")
-    sent = await said(member, "pay", private=True)
+    sent = await start_session(member, "pay", private=True)
     await gate_in(member, sent.session)
     hit = await house.dry_run(rule("pay", "deny", {"amount": "7"}))
     miss = await house.dry_run(rule("pay", "deny", {"amount": "8"}))
@@ -398,7 +398,7 @@ async def test_a_pattern_finds_no_single_call_in_a_private_conversation(house: H
 async def test_calls_of_other_tenants_do_not_count(tmp_path: Path) -> None:
     async with a_server(tmp_path, tenants=("ada", "bob", "local")) as house:
         for tenant in ("ada", "bob"):
-            sent = await said(access_of(house.context, "member", tenant), "look")
+            sent = await start_session(access_of(house.context, "member", tenant), "look")
             await over(access_of(house.context, "member", tenant), sent)
         operator = Access(house.context, Principal("ada", "root", "operator", "key"))
         shown = await operator.rule_settings.dry_run(api.DryRunRules(rules=(rule("look", "deny"),)))
@@ -409,7 +409,7 @@ async def test_calls_of_other_tenants_do_not_count(tmp_path: Path) -> None:
 
 async def test_a_call_of_a_tool_that_the_server_does_not_have_is_counted_as_skipped(house: House) -> None:
     owner = access_of(house.context, "owner")
-    sent = await said(owner, "bell", clients=[BELL])
+    sent = await start_session(owner, "bell", clients=[BELL])
     await gate_in(owner, sent.session)
     shown = await house.dry_run(rule("*", "deny"))
     assert (shown.calls, shown.skipped, shown.groups) == (0, 1, [])

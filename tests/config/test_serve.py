@@ -50,12 +50,12 @@ class Serving:
         return subprocess.run(line, env=self.env, capture_output=True, encoding="utf-8", check=False)
 
     def ask(self, path: str, key: str, body: object = None) -> Any:
-        asked = urllib.request.Request(
+        request = urllib.request.Request(
             self.url + path,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=10) as answer:
             return json.loads(answer.read() or b"null")
 
     def end(self) -> tuple[int, str]:
@@ -67,13 +67,13 @@ class Serving:
 
 @pytest.fixture
 def serving(tmp_path: Path) -> Iterator[Serving]:
-    one = Serving(tmp_path)
+    server = Serving(tmp_path)
     try:
-        yield one
+        yield server
     finally:
-        if one.process.poll() is None:
-            one.process.kill()
-        one.process.communicate()
+        if server.process.poll() is None:
+            server.process.kill()
+        server.process.communicate()
 
 
 @pytest.mark.long
@@ -105,8 +105,8 @@ def test_a_new_user_has_a_turn_answered_and_a_question_asked_without_any_configu
     with pytest.raises(urllib.error.HTTPError, match="401"):
         serving.ask("/api/me", anna)
     assert "noted: it rains" in json.dumps(serving.ask(f"/api/sessions/{sent['session']}/messages", key))
-    code, told = serving.end()
-    assert (code, key in told) == (0, False)
+    code, output = serving.end()
+    assert (code, key in output) == (0, False)
 
 
 @pytest.mark.long
@@ -116,8 +116,8 @@ def test_a_login_link_holds_once_and_another_can_be_had(serving: Serving):
     other = serving.run("login", "--url", serving.url).stdout.strip()
     assert other.startswith(f"{serving.url}/login?token=")
     assert other != link
-    for one in (link, other):
-        with urllib.request.urlopen(one, timeout=10) as page:
+    for url in (link, other):
+        with urllib.request.urlopen(url, timeout=10) as page:
             assert page.status == 200
 
 
@@ -132,24 +132,24 @@ def test_a_second_server_on_the_same_store_says_who_has_it(serving: Serving):
 def test_a_changed_file_is_read_at_once_on_sighup_and_a_broken_one_is_reported(tmp_path: Path):
     file = tmp_path / "own.toml"
     file.write_text("[agents.one]\nmodel = 'offline:demo'\n", encoding="utf-8")
-    one = Serving(tmp_path, "--config", str(file), "--no-reload", "--json-logs")
+    server = Serving(tmp_path, "--config", str(file), "--no-reload", "--json-logs")
     try:
-        key = Path(one.line("token")).read_text(encoding="utf-8").strip()
+        key = Path(server.line("token")).read_text(encoding="utf-8").strip()
 
         def names() -> list[str]:
-            return [agent["name"] for agent in one.ask("/api/agents", key)["agents"]]
+            return [agent["name"] for agent in server.ask("/api/agents", key)["agents"]]
 
         file.write_text("[agents.two]\nmodel = 'offline:demo'\n", encoding="utf-8")
-        one.process.send_signal(signal.SIGHUP)
+        server.process.send_signal(signal.SIGHUP)
         assert wait_until_sync(lambda: names() == ["two"])
         file.write_text("[agents.two]\nmodle = 'offline:demo'\n", encoding="utf-8")
-        one.process.send_signal(signal.SIGHUP)
+        server.process.send_signal(signal.SIGHUP)
         time.sleep(0.5)
         assert names() == ["two"]
-        code, told = one.end()
+        code, output = server.end()
         assert code == 0
-        assert f"{file}:2:1: agents.two.modle" in told
+        assert f"{file}:2:1: agents.two.modle" in output
     finally:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.communicate()
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.communicate()

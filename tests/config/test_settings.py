@@ -74,7 +74,7 @@ async def test_a_key_and_a_model_are_added_and_used_without_a_restart(node: Node
     assert (shown.last_four, shown.by) == ("cdef", "ada")
     await node.settings.put_model("fast", model("openai:gpt-5.2"))
     await node.settings.put_agent("helper", agent(model="fast", instructions="Be brief."))
-    assert [one.name for one in node.context.agents.all] == ["assistant", "helper"]
+    assert [entry.name for entry in node.context.agents.all] == ["assistant", "helper"]
     assert node.context.agents.get("helper").options.model == "fast"
     assert node.context.agents.get("assistant").models == ("fast",)
     assert node.context.app.model_for("fast").name == "fast"
@@ -214,18 +214,18 @@ def _transport_of(model: Any) -> Any:
 
     seen, queue = set[int](), [model]
     while queue:
-        one = queue.pop()
-        if isinstance(one, GuardedTransport):
-            return one
-        if id(one) in seen:
+        candidate = queue.pop()
+        if isinstance(candidate, GuardedTransport):
+            return candidate
+        if id(candidate) in seen:
             continue
-        seen.add(id(one))
+        seen.add(id(candidate))
         names = [
-            *getattr(one, "__dict__", {}),
-            *getattr(type(one), "__slots__", ()),
-            *getattr(one, "__struct_fields__", ()),
+            *getattr(candidate, "__dict__", {}),
+            *getattr(type(candidate), "__slots__", ()),
+            *getattr(candidate, "__struct_fields__", ()),
         ]
-        values = [getattr(one, name, None) for name in names]
+        values = [getattr(candidate, name, None) for name in names]
         queue += [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
     raise AssertionError("there is no guarded transport")
 
@@ -240,7 +240,7 @@ async def test_agents_have_versions_that_can_be_restored(node: Node) -> None:
     restored = await node.settings.restore_agent("helper", api.RestoreVersion(version=1))
     assert (restored.version, restored.settings.instructions) == (3, "one")
     await node.settings.delete_agent("helper")
-    assert [one.name for one in node.context.agents.all] == ["assistant"]
+    assert [entry.name for entry in node.context.agents.all] == ["assistant"]
     await node.settings.restore_agent("helper", api.RestoreVersion(version=2))
     assert node.context.agents.get("helper").definition is not None
     with pytest.raises(UnknownSetting):
@@ -333,7 +333,7 @@ async def test_a_stored_agent_that_became_invalid_is_left_out_and_the_others_wor
         await node.settings.put_agent("one", agent(model="old"))
         await node.settings.put_agent("two", agent(model=OFFLINE))
     async with open_node(tmp_path) as node:
-        assert [one.name for one in node.context.agents.all] == ["assistant", "two"]
+        assert [entry.name for entry in node.context.agents.all] == ["assistant", "two"]
         problems = {row.name: row.problem for row in (await node.settings.list()).agents}
         assert "old" in problems["one"]
         assert problems["two"] == ""
@@ -343,7 +343,7 @@ async def test_where_settings_are_not_editable_nothing_that_is_stored_applies(tm
     async with open_node(tmp_path) as node:
         await node.settings.put_agent("helper", agent())
     async with open_node(tmp_path, "[settings]\neditable = false\n") as node:
-        assert [one.name for one in node.context.agents.all] == ["assistant"]
+        assert [entry.name for entry in node.context.agents.all] == ["assistant"]
         assert (await node.settings.list()).is_editable is False
         with pytest.raises(ConfigError, match="editable"):
             await node.settings.put_agent("helper", agent())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.helpers.tenants import a_house, gate_in, over, said, somebody
+from tests.helpers.tenants import a_house, gate_in, over, somebody, start_session
 from tests.helpers.waiting import wait_until
 
 from everturn import api
@@ -18,19 +18,19 @@ async def test_a_temporary_chat_is_in_no_list_and_is_erased_after_a_day() -> Non
     clock = FakeClock()
     async with a_house(clock=clock) as house:
         ada = Access(house, somebody())
-        kept = await said(ada, "hello apple", private=True)
-        sent = await said(ada, "hello apple", private=True, temporary=True)
+        permanent = await start_session(ada, "hello apple", private=True)
+        sent = await start_session(ada, "hello apple", private=True, temporary=True)
         await over(ada, sent)
-        await over(ada, kept)
-        assert [view.id for view in (await ada.sessions.list()).sessions] == [kept.session]
-        assert {hit.session for hit in (await ada.sessions.search("apple")).results} == {kept.session}
+        await over(ada, permanent)
+        assert [view.id for view in (await ada.sessions.list()).sessions] == [permanent.session]
+        assert {hit.session for hit in (await ada.sessions.search("apple")).results} == {permanent.session}
         assert (await ada.sharing.get(sent.session)).temporary_until == clock.now() + TEMPORARY_SECONDS
         assert await erase_expired(house.app) == 0
         clock.advance(TEMPORARY_SECONDS)
         assert await erase_expired(house.app) == 1
         with pytest.raises(UnknownSession):
             await ada.sessions.get(sent.session)
-        assert (await ada.sessions.get(kept.session)).id == kept.session
+        assert (await ada.sessions.get(permanent.session)).id == permanent.session
         assert await erase_expired(house.app) == 0
 
 
@@ -38,7 +38,7 @@ async def test_a_temporary_chat_that_waits_is_cancelled_and_then_erased() -> Non
     clock = FakeClock()
     async with a_house(clock=clock) as house:
         ada = Access(house, somebody())
-        sent = await said(ada, "pay now", private=True, temporary=True)
+        sent = await start_session(ada, "pay now", private=True, temporary=True)
         await gate_in(ada, sent.session)
         await house.app.store.sharing.set_temporary("ada", "session_that_never_began", clock.now())
         clock.advance(TEMPORARY_SECONDS)

@@ -79,8 +79,8 @@ def paths(value: Any, front: KeyPath = ()) -> set[KeyPath]:
         pairs = cast("dict[str, Any]", value).items()
     elif isinstance(value, list):
         pairs = enumerate(cast("list[Any]", value))
-    for key, one in pairs:
-        found |= {(*front, key)} | paths(one, (*front, key))
+    for key, child in pairs:
+        found |= {(*front, key)} | paths(child, (*front, key))
     return found
 
 
@@ -99,11 +99,11 @@ def first_key(rest: str) -> str:
 @given(documents())
 def test_every_key_that_toml_has_is_found_and_no_other(text: str):
     try:
-        meant = tomllib.loads(text)
+        parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
     found = find_positions(text)
-    assert set(found) == paths(meant)
+    assert set(found) == paths(parsed)
     lines = text.replace("\r\n", "\n").split("\n")
     for path, (line, column) in found.items():
         if isinstance(path[-1], str):
@@ -111,17 +111,17 @@ def test_every_key_that_toml_has_is_found_and_no_other(text: str):
 
 
 def test_most_documents_of_the_property_are_toml():
-    kept: list[bool] = []
+    outcomes: list[bool] = []
 
     @given(documents())
     def look(text: str) -> None:
         try:
-            kept.append(bool(tomllib.loads(text)))
+            outcomes.append(bool(tomllib.loads(text)))
         except tomllib.TOMLDecodeError:
-            kept.append(False)
+            outcomes.append(False)
 
     look()
-    assert sum(kept) > len(kept) / 3
+    assert sum(outcomes) > len(outcomes) / 3
 
 
 def test_tables_in_lists_of_tables_are_distinguished():

@@ -39,10 +39,12 @@ class Log:
         number = next(self._ids)
         turn, answer = f"t{number}", f"a{number}"
         self._at += after
-        asked = Message(f"u{number}", parent or self.leaf, "user", ())
+        user_message = Message(f"u{number}", parent or self.leaf, "user", ())
         self.events += [
-            e.TurnStarted(at=self._at, turn=turn, parent=parent or self.leaf, input=asked, options=options),
-            e.AnswerStarted(at=self._at, turn=turn, message=Message(answer, asked.id, "assistant", (), by=model)),
+            e.TurnStarted(at=self._at, turn=turn, parent=parent or self.leaf, input=user_message, options=options),
+            e.AnswerStarted(
+                at=self._at, turn=turn, message=Message(answer, user_message.id, "assistant", (), by=model)
+            ),
         ]
         if how.get("compacted"):
             self.events.append(e.CompactionFinished(at=self._at, turn=turn, number=1))
@@ -74,7 +76,7 @@ def test_what_was_read_and_written_is_expected_of_the_next_request() -> None:
     log.turn(used(0, 10_000), used(10_000, 500))
     log.turn(used(10_500, 300))
 
-    assert [(one.expected, one.read, one.cause) for one in log.reads] == [
+    assert [(read.expected, read.read, read.cause) for read in log.reads] == [
         (0, 0, ""),
         (10_000, 10_000, ""),
         (10_500, 10_500, ""),
@@ -119,10 +121,10 @@ def test_instructions_of_a_step_are_instructions() -> None:
 
 def test_what_is_kept_for_an_hour_does_not_expire_before() -> None:
     log = Log()
-    kept = replace(PLAIN, params={"cache": "1h"})
-    log.turn(used(0, 10_000), options=kept)
-    log.turn(used(0, 10_000), options=kept, after=1800.0)
-    log.turn(used(0, 10_000), options=kept, after=3700.0)
+    options = replace(PLAIN, params={"cache": "1h"})
+    log.turn(used(0, 10_000), options=options)
+    log.turn(used(0, 10_000), options=options, after=1800.0)
+    log.turn(used(0, 10_000), options=options, after=3700.0)
 
     assert log.causes == ["", "unexpected", "expired"]
 
@@ -160,4 +162,4 @@ def test_another_start_expects_nothing_and_steps_without_usage_do_not_count() ->
     log.leaf = None
     log.turn(used(0, 10_000))
 
-    assert [(one.expected, one.cause) for one in log.reads] == [(0, ""), (0, "")]
+    assert [(read.expected, read.cause) for read in log.reads] == [(0, ""), (0, "")]

@@ -31,16 +31,16 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@pytest.mark.parametrize(("one", "other"), TABLE["same"])
-def test_texts_that_are_spelled_differently_at_most_say_the_same(one: str, other: str) -> None:
-    assert is_same_value(one, other)
-    assert is_same_value(other, one)
+@pytest.mark.parametrize(("first", "other"), TABLE["same"])
+def test_texts_that_are_spelled_differently_at_most_say_the_same(first: str, other: str) -> None:
+    assert is_same_value(first, other)
+    assert is_same_value(other, first)
 
 
-@pytest.mark.parametrize(("one", "other"), TABLE["different"])
-def test_texts_that_say_something_else_are_not_the_same(one: str, other: str) -> None:
-    assert not is_same_value(one, other)
-    assert not is_same_value(other, one)
+@pytest.mark.parametrize(("first", "other"), TABLE["different"])
+def test_texts_that_say_something_else_are_not_the_same(first: str, other: str) -> None:
+    assert not is_same_value(first, other)
+    assert not is_same_value(other, first)
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=4))
@@ -53,19 +53,19 @@ def test_what_a_model_wrote_and_its_canonical_form_say_the_same(value: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("asked", "used"),
+    ("requested", "used"),
     [
         ('{"path": "a.txt", "content": "x"}', ""),
         ('{"content":"x","path":"a.txt"}', ""),
         ('{"path": "b.txt", "content": "x"}', '{"content":"x","path":"a.txt"}'),
     ],
 )
-def test_a_call_says_what_it_used_only_where_that_is_not_what_was_asked(asked: str, used: str) -> None:
+def test_a_call_says_what_it_used_only_where_that_is_not_what_was_asked(requested: str, used: str) -> None:
     tree = MessageTree()
     for event in (
         TurnStarted(turn="t", input=Message("u", None, "user", turn="t")),
         AnswerStarted(turn="t", message=Message("a", "u", "assistant", turn="t")),
-        StepFinished(turn="t", step=1, parts=(ToolPart("c", "write_file", asked),), finish="tool_calls"),
+        StepFinished(turn="t", step=1, parts=(ToolPart("c", "write_file", requested),), finish="tool_calls"),
         CallStarted(
             turn="t",
             call="c",

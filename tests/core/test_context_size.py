@@ -44,9 +44,9 @@ def test_after_five_steps_the_size_is_within_ten_percent_of_what_is_counted(samp
         system = 1_500  # tokens of instructions and tools, which no estimate sees
         path, total = list[Message](), system
         for step in range(1, 25):
-            said, text, result = (text_of(sample, dice) for _ in range(3))
-            path.append(Message(f"u{step}", None, "user", (TextPart(said),)))
-            total += count(said) + 4
+            prompt, text, result = (text_of(sample, dice) for _ in range(3))
+            path.append(Message(f"u{step}", None, "user", (TextPart(prompt),)))
+            total += count(prompt) + 4
             if step > 5:
                 used = measure(path).used(learn_weight(path, "m"))
                 errors.append(abs(used - total) / total)

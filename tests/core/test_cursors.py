@@ -48,8 +48,8 @@ def test_of_a_step_with_too_many_parts_each_is_shown_once_and_the_cursor_stays_s
         assert type(reader.cursor).parse(str(reader.cursor)) == reader.cursor
     shown += list(reader.entry(ended(parts)))
     texts: dict[int, str] = {}
-    for one in shown:
-        if isinstance(one, TextDelta):
-            assert one.offset == len(texts.get(one.part, ""))
-            texts[one.part] = texts.get(one.part, "") + one.text
+    for item in shown:
+        if isinstance(item, TextDelta):
+            assert item.offset == len(texts.get(item.part, ""))
+            texts[item.part] = texts.get(item.part, "") + item.text
     assert texts == {at: f"part {at}" for at in range(parts)}

@@ -47,8 +47,8 @@ def chunks_of(pieces: Sequence[Piece], dice: Dice) -> list[Chunk]:
         while text:
             size = dice.pick(1, 2, 3, 50)
             piece, text = text[:size], text[size:]
-            one = {"text": TextChunk, "reasoning": ReasoningChunk}.get(kind)
-            cut.append(CallChunk(slot, piece) if one is None else one(piece))
+            chunk_type = {"text": TextChunk, "reasoning": ReasoningChunk}.get(kind)
+            cut.append(CallChunk(slot, piece) if chunk_type is None else chunk_type(piece))
             cut += dice.pick([], [TextChunk("")])  # says nothing, and must not end a part
         if kind == "call":
             chunks.append(CallChunk(slot, "", "look", f"given{slot}"))
@@ -154,14 +154,14 @@ def timeline(steps: list[list[Piece]], dice: Dice) -> list[Entry | Delta]:
 
 def merged(deltas: list[Delta], dice: Dice) -> list[Delta]:
     """The same deltas in larger pieces, as an edge sends them that does not send every one."""
-    made: list[Delta] = []
+    pieces: list[Delta] = []
     for delta in deltas:
-        last = made[-1] if made else None
+        last = pieces[-1] if pieces else None
         if last is not None and (last.seq, last.part) == (delta.seq, delta.part) and dice.pick(True, False):
-            made[-1] = replace(last, text=last.text + delta.text)
+            pieces[-1] = replace(last, text=last.text + delta.text)
         else:
-            made.append(delta)
-    return made
+            pieces.append(delta)
+    return pieces
 
 
 def follow(happened: list[Entry | Delta], dice: Dice) -> Face:

@@ -223,14 +223,14 @@ NOT_GIVEN: dict[str, tuple[GateRow | None, dict[str, object], type[EverturnError
 }
 
 
-@pytest.mark.parametrize(("row", "given", "error"), NOT_GIVEN.values(), ids=NOT_GIVEN)
+@pytest.mark.parametrize(("row", "arguments", "error"), NOT_GIVEN.values(), ids=NOT_GIVEN)
 def test_every_claim_that_is_refused_says_why_and_changes_nothing(
-    row: GateRow | None, given: dict[str, object], error: type[EverturnError]
+    row: GateRow | None, arguments: dict[str, object], error: type[EverturnError]
 ):
     before = None if row is None else replace(row)
 
     with pytest.raises(error, match=r"gate '?g'?"):
-        claim(row, **given)  # type: ignore[arg-type]
+        claim(row, **arguments)  # type: ignore[arg-type]
 
     assert row == before
 

@@ -65,9 +65,9 @@ answer_parts = st.lists(
     max_size=7,
 )
 said_parts = st.lists(st.builds(TextPart, words) | files | st.builds(NoticePart, words, words), max_size=3)
-said = st.builds(Message, words, st.none(), st.sampled_from(["user", "notice"]), said_parts.map(tuple))
+inputs = st.builds(Message, words, st.none(), st.sampled_from(["user", "notice"]), said_parts.map(tuple))
 answers = st.builds(Message, words, st.none(), st.just("assistant"), answer_parts.map(tuple), hidden=st.booleans())
-histories = st.lists(said | answers, max_size=5)
+histories = st.lists(inputs | answers, max_size=5)
 policies = st.sampled_from(POLICIES)
 
 
@@ -175,11 +175,11 @@ def files_of(message: Message | RequestMessage) -> list[FilePart]:
 @given(answers)
 def test_the_hint_of_a_digest_ends_exactly_where_the_answer_begins(answer: Message):
     text, size = answer_with_digest(answer)
-    made = [part for part in answer.parts if isinstance(part, ToolPart)]
+    tool_parts = [part for part in answer.parts if isinstance(part, ToolPart)]
 
     assert text[size:] == answer.text
-    assert (size > 0) == bool(made)
-    assert all(part.name in text[:size] for part in made)
+    assert (size > 0) == bool(tool_parts)
+    assert all(part.name in text[:size] for part in tool_parts)
     if not answer.hidden:
         shown = render_history([answer], "digest")
         is_there = text or files_of(answer)
@@ -199,13 +199,13 @@ def test_a_digest_shows_enough_of_a_long_result_to_recognise_it():
 @given(answers)
 def test_without_calls_every_result_is_told_in_a_notice_before_the_answer(answer: Message):
     shown = [] if answer.hidden else render_history([answer], "results")
-    made = [part for part in answer.parts if isinstance(part, ToolPart)]
+    tool_parts = [part for part in answer.parts if isinstance(part, ToolPart)]
 
     assert not any(isinstance(part, RequestCall | RequestResult) for message in shown for part in message.parts)
-    if made and shown:
+    if tool_parts and shown:
         notice = shown[0].parts[0]
         assert isinstance(notice, NoticePart)
-        assert all((part.output.text if part.output else NO_RESULT) in notice.text for part in made)
+        assert all((part.output.text if part.output else NO_RESULT) in notice.text for part in tool_parts)
     is_there = bool((answer.text or files_of(answer)) and shown)
     assert [message.text for message in shown if message.role == "assistant"] == [answer.text for _ in range(is_there)]
     assert not shown or [file for message in shown for file in files_of(message)] == files_of(answer)

@@ -322,11 +322,11 @@ def test_the_exact_pattern_of_a_value_fits_it_and_none_that_is_another(
     kind: SubjectKind, value: str, other: str
 ) -> None:
     mine = Subject(kind, value, tuple(value.split()))
-    form, another = prepare_value(mine), prepare_value(Subject(kind, other, tuple(other.split())))
+    form, other_form = prepare_value(mine), prepare_value(Subject(kind, other, tuple(other.split())))
     if form is not None:
         assert compile_pattern(exact_pattern(mine), kind, False)(form)
-        if another is not None:
-            assert compile_pattern(exact_pattern(mine), kind, False)(another) is (form.exact == another.exact)
+        if other_form is not None:
+            assert compile_pattern(exact_pattern(mine), kind, False)(other_form) is (form.exact == other_form.exact)
 
 
 # ---------------------------------------------------------------------------------------------------- values, normal

@@ -278,7 +278,9 @@ def test_a_child_never_has_more_authority_than_its_parent(
     assert strictness(both.action) == max(strictness(child.action), strictness(parent.action))
     assert both in (child, parent)
     assert strictest_decision(parent, child).action == both.action
-    assert both.is_final or not any(one.is_final and one.action == both.action for one in (child, parent))
+    assert both.is_final or not any(
+        decision.is_final and decision.action == both.action for decision in (child, parent)
+    )
 
 
 @given(st.lists(RULES, max_size=8), CALLED, CASES)

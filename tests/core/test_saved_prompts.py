@@ -24,11 +24,11 @@ REVIEW = check_prompt(
 
 
 def test_arguments_have_the_order_of_the_text_and_those_that_are_not_described_are_added() -> None:
-    assert [(one.name, one.default) for one in REVIEW.arguments] == [("branch", None), ("base", "main")]
+    assert [(argument.name, argument.default) for argument in REVIEW.arguments] == [("branch", None), ("base", "main")]
 
 
 @pytest.mark.parametrize(
-    ("prompt", "said"),
+    ("prompt", "problem"),
     [
         (SavedPrompt("Review", "x"), "name: 'Review'"),
         (SavedPrompt("", "x"), "name: ''"),
@@ -41,10 +41,10 @@ def test_arguments_have_the_order_of_the_text_and_those_that_are_not_described_a
         (SavedPrompt("a", " ".join(f"{{{{n{n}}}}}" for n in range(21))), "at most 20, not 21"),
     ],
 )
-def test_what_is_wrong_is_refused_with_what_to_do(prompt: SavedPrompt, said: str) -> None:
+def test_what_is_wrong_is_refused_with_what_to_do(prompt: SavedPrompt, problem: str) -> None:
     with pytest.raises(ConfigError) as raised:
         check_prompt(prompt)
-    assert said in str(raised.value)
+    assert problem in str(raised.value)
 
 
 def test_an_expansion_fills_defaults_and_refuses_what_is_missing_or_unknown() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from everturn.core.json_schema import MAX_SCHEMA_DEPTH, MAX_VIOLATIONS, SchemaViolation, validate_schema
 
 
-def told(value: Any, schema: Any) -> list[str]:
+def violations_of(value: Any, schema: Any) -> list[str]:
     return [str(misfit) for misfit in validate_schema(value, schema)]
 
 
@@ -86,12 +86,12 @@ MISFITS: list[tuple[Any, Any, list[str]]] = [
 
 @pytest.mark.parametrize(("value", "schema"), FITS, ids=str)
 def test_what_fits_or_is_not_understood_passes(value: Any, schema: Any):
-    assert told(value, schema) == []
+    assert violations_of(value, schema) == []
 
 
 @pytest.mark.parametrize(("value", "schema", "texts"), MISFITS, ids=str)
 def test_what_does_not_fit_is_reported_with_its_place(value: Any, schema: Any, texts: list[str]):
-    assert told(value, schema) == texts
+    assert violations_of(value, schema) == texts
 
 
 def test_no_more_is_told_than_is_worth_reading():

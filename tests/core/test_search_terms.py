@@ -71,8 +71,8 @@ def test_every_word_is_one_that_no_index_takes_apart(text: str) -> None:
 
 @given(st.text(min_size=1, max_size=40), st.data())
 def test_a_text_is_found_by_any_of_its_words_and_their_beginnings(text: str, data: st.DataObject) -> None:
-    if there := text_terms(text):
-        word = data.draw(st.sampled_from(there))
+    if terms := text_terms(text):
+        word = data.draw(st.sampled_from(terms))
         assert matches([word[: data.draw(st.integers(1, len(word)))]], text)
         assert matches(query_terms(text), text)
 

@@ -147,7 +147,7 @@ class Line:
             case "twice":
                 self.hear(self.bus[:1] * 2)
             case "merged":
-                self.hear([one for one in merge_deltas(self.bus) if isinstance(one, Delta)])
+                self.hear([delta for delta in merge_deltas(self.bus) if isinstance(delta, Delta)])
                 self.bus = []
             case "reconnect":
                 self.reconnect()
@@ -178,7 +178,7 @@ def test_from_a_position_exactly_what_comes_behind_it_is_shown(
     for turn in reader.unknown_turns(log[after:]):
         reader.learn_from([entry for entry in log if getattr(entry.event, "turn", "") == turn])
     for entry in log:
-        shown += [one for one in reader.entry(entry) if not isinstance(one, Delta)]
+        shown += [item for item in reader.entry(entry) if not isinstance(item, Delta)]
 
     assert shown == [entry.event for entry in log[after:]]
 
@@ -220,12 +220,12 @@ def test_steps_that_a_cursor_invents_are_left_out():
 
 def test_pieces_of_two_branches_are_merged_each_for_itself():
     a, b = TextDelta("a", 1, 0, 0, "ab"), TextDelta("b", 2, 0, 0, "xy")
-    said = CallProgress("a", "call", "half")
+    progress = CallProgress("a", "call", "half")
 
     assert merge_deltas([a, b, replace(a, offset=2, text="c"), replace(b, offset=2, text="z")]) == [
         replace(a, text="abc"),
         replace(b, text="xyz"),
     ]
-    assert merge_deltas([a, said, replace(a, offset=2, text="c")]) == [a, said, replace(a, offset=2, text="c")]
+    assert merge_deltas([a, progress, replace(a, offset=2, text="c")]) == [a, progress, replace(a, offset=2, text="c")]
     assert merge_deltas([a, replace(a, part=1, offset=2)]) == [a, replace(a, part=1, offset=2)]  # parts apart
     assert merge_deltas([a, replace(a, offset=3)]) == [a, replace(a, offset=3)]

@@ -215,10 +215,10 @@ def test_the_usage_of_a_turn_is_that_of_its_finished_steps_and_summaries(play: P
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLUGINS), st.integers(-2, 2)), max_size=8))
-def test_deferred_messages_join_by_priority_then_registration(asked: list[tuple[str, int]]):
+def test_deferred_messages_join_by_priority_then_registration(deferrals: list[tuple[str, int]]):
     turn = finished_step()
     for plugin in reversed(PLUGINS):  # the order in which plugins finish does not count
-        mine = [(at, priority) for at, (name, priority) in enumerate(asked) if name == plugin]
+        mine = [(at, priority) for at, (name, priority) in enumerate(deferrals) if name == plugin]
         appends = tuple(DeferredMessage(Message(f"{plugin}.{at}", None, "notice"), priority) for at, priority in mine)
         turn.apply(HookFinished(turn="t", step=1, plugin=plugin, deferred=appends))
 
@@ -226,7 +226,7 @@ def test_deferred_messages_join_by_priority_then_registration(asked: list[tuple[
 
     written = action.appends if isinstance(action, WriteDeferred) else ()
     places = [(-append.priority, *place_of(append)) for append in written]
-    assert len(written) == len(asked)
+    assert len(written) == len(deferrals)
     assert all(first < second for first, second in pairwise(places))
 
 
@@ -372,26 +372,26 @@ def test_a_call_that_was_not_allowed_cannot_start():
             turn.apply(start)
 
 
-def said(after: str | None = "a", name: str = "m") -> MessageAdded:
+def message_added(after: str | None = "a", name: str = "m") -> MessageAdded:
     """What a person said while the turn was under way."""
     return MessageAdded(turn="t", message=Message(name, after, "user"), request=True, command="k")
 
 
 def test_what_a_person_says_meanwhile_joins_between_two_steps_and_asks_for_another():
     turn = finished_step()
-    turn.apply(said())
-    turn.apply(said("m", "n"))
+    turn.apply(message_added())
+    turn.apply(message_added("m", "n"))
 
     assert decide(turn) == StartAnswer()
     turn.apply(AnswerStarted(turn="t", message=Message("b", "n", "assistant")))
     assert decide(turn) == RequestModel(2)
     with pytest.raises(InvalidEvent, match="between two steps"):  # the answer would stay empty
-        turn.apply(said("b", "o"))
+        turn.apply(message_added("b", "o"))
 
 
 def test_what_a_person_says_meanwhile_joins_before_the_first_answer_is_opened():
     turn = fold([TurnStarted(turn="t", input=Message("u", None, "user"))])
-    turn.apply(said("u"))
+    turn.apply(message_added("u"))
 
     assert decide(turn) == StartAnswer()
 
@@ -413,7 +413,7 @@ def test_nothing_a_person_says_joins_an_open_step_an_open_call_or_a_turn_at_its_
         before = as_bytes(turn)
         assert not may_steering_join(turn, decide(turn))
         with pytest.raises(InvalidEvent):
-            turn.apply(said())
+            turn.apply(message_added())
         assert as_bytes(turn) == before
 
 

@@ -15,7 +15,7 @@ from everturn.errors import ToolError
 
 def read_command(line: str) -> list[Subject]:
     """Commands between semicolons."""
-    return [Subject("command", one, tuple(shlex.split(one))) for one in line.split(";") if one.strip()]
+    return [Subject("command", command, tuple(shlex.split(command))) for command in line.split(";") if command.strip()]
 
 
 def texts(

@@ -15,7 +15,7 @@ LONG = "Please compare the two proposals for the harbour bridge and say which on
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("text", "title"),
     [
         ("hello", "hello"),
         ("  what is\n\nthe   time?  ", "what is the time?"),
@@ -31,8 +31,8 @@ LONG = "Please compare the two proposals for the harbour bridge and say which on
         ("x" * 58 + "e\u0301" + "y" * 9, "x" * 58 + ELLIPSIS),
     ],
 )
-def test_a_title_is_the_text_on_one_line_cut_after_a_word(said: str, title: str) -> None:
-    assert derive_title([TextPart(said)]) == title
+def test_a_title_is_the_text_on_one_line_cut_after_a_word(text: str, title: str) -> None:
+    assert derive_title([TextPart(text)]) == title
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,13 @@ class Session:
                 yield event
 
     def _next(self) -> Event | None:
-        what = self.dice.pick("on", "on", "on", "on", "on", "begin", "select", "delete")
-        there = [message for message in self.tree.messages if message not in self.tree.deleted]
-        if len(self.plays) < 5 and (what == "begin" or not self._running):
-            return self._begin(there)
-        if what == "select":
-            return LeafSelected(message=self.dice.pick(None, *there))
-        if what == "delete" and (free := [message for message in there if not self._is_written(message)]):
+        action = self.dice.pick("on", "on", "on", "on", "on", "begin", "select", "delete")
+        messages = [message for message in self.tree.messages if message not in self.tree.deleted]
+        if len(self.plays) < 5 and (action == "begin" or not self._running):
+            return self._begin(messages)
+        if action == "select":
+            return LeafSelected(message=self.dice.pick(None, *messages))
+        if action == "delete" and (free := [message for message in messages if not self._is_written(message)]):
             return MessageDeleted(message=self.dice.pick(*free))
         turn = self.dice.pick(*self._running) if self._running else ""
         event = next(self._running.get(turn, iter(())), None)
@@ -60,10 +60,10 @@ class Session:
             self._running.pop(turn, None)
         return event
 
-    def _begin(self, there: list[str]) -> Event:
+    def _begin(self, messages: list[str]) -> Event:
         """Start a turn anywhere: with a message of its own, or (a re-run) under one that is not still being written."""
         turn = f"turn{len(self.plays)}"
-        still = [message for message in there if not self._is_growing(message)]
+        still = [message for message in messages if not self._is_growing(message)]
         parent = self.dice.pick(*(reversed(still)), None)
         play = Play(self.dice, turn, parent, has_input=parent is None or self.dice.pick(True, False))
         self.plays.append(play)
@@ -139,7 +139,7 @@ def test_a_delete_hides_a_message_and_what_is_under_it_and_nothing_else(dice: Di
 # Selection, on one screen -------------------------------------------------------------------------------------------
 
 
-def said(turn: str, parent: str | None, name: str) -> list[Event]:
+def exchange(turn: str, parent: str | None, name: str) -> list[Event]:
     """A turn that says something and is answered."""
     text = (TextPart(f"{turn} says"),)
     return [
@@ -164,14 +164,14 @@ def tree_of(*events: Event) -> MessageTree:
 
 
 def test_the_selected_branch_follows_its_turn():
-    tree = tree_of(*said("one", None, "hi"), *said("two", "one.a", "and?"))
+    tree = tree_of(*exchange("one", None, "hi"), *exchange("two", "one.a", "and?"))
 
     assert tree.leaf == "two.a"
     assert [message.text for message in tree.path(tree.leaf)] == ["one says", "one hears", "two says", "two hears"]
 
 
 def test_a_rerun_stands_beside_the_answer_and_is_selected():
-    tree = tree_of(*said("one", None, "hi"), TurnStarted(turn="two", parent="hi"), *answered("two", "hi"))
+    tree = tree_of(*exchange("one", None, "hi"), TurnStarted(turn="two", parent="hi"), *answered("two", "hi"))
 
     assert tree.versions("one.a") == tree.versions("two.a") == ["one.a", "two.a"]
     assert tree.leaf == "two.a"
@@ -179,7 +179,7 @@ def test_a_rerun_stands_beside_the_answer_and_is_selected():
 
 
 def test_a_branch_nobody_looks_at_grows_without_taking_the_selection():
-    tree = tree_of(*said("one", None, "hi"), TurnStarted(turn="two", parent="hi"), *answered("two", "hi"))
+    tree = tree_of(*exchange("one", None, "hi"), TurnStarted(turn="two", parent="hi"), *answered("two", "hi"))
     tree.apply(LeafSelected(message="one.a"))
     tree.apply(MessageAdded(turn="two", message=Message("note", "two.a", "notice", turn="two")))
 
@@ -187,7 +187,7 @@ def test_a_branch_nobody_looks_at_grows_without_taking_the_selection():
 
 
 def test_deleting_the_selected_branch_selects_what_it_stood_on():
-    tree = tree_of(*said("one", None, "hi"), *said("two", "one.a", "and?"), MessageDeleted(message="and?"))
+    tree = tree_of(*exchange("one", None, "hi"), *exchange("two", "one.a", "and?"), MessageDeleted(message="and?"))
 
     assert tree.leaf == "one.a"
     with pytest.raises(UnknownMessage, match=r"two\.a"):
@@ -195,7 +195,7 @@ def test_deleting_the_selected_branch_selects_what_it_stood_on():
 
 
 def test_deleting_elsewhere_leaves_the_selection_alone():
-    tree = tree_of(*said("one", None, "hi"), *said("two", "one.a", "and?"), *said("three", "one.a", "or?"))
+    tree = tree_of(*exchange("one", None, "hi"), *exchange("two", "one.a", "and?"), *exchange("three", "one.a", "or?"))
     tree.apply(MessageDeleted(message="and?"))
 
     assert tree.leaf == "three.a"
@@ -203,7 +203,7 @@ def test_deleting_elsewhere_leaves_the_selection_alone():
 
 
 def test_a_deleted_message_is_as_good_as_unknown():
-    tree = tree_of(*said("one", None, "hi"), MessageDeleted(message="hi"))
+    tree = tree_of(*exchange("one", None, "hi"), MessageDeleted(message="hi"))
 
     for name in ("hi", "one.a", "nobody"):
         with pytest.raises(UnknownMessage, match=name):
@@ -211,4 +211,4 @@ def test_a_deleted_message_is_as_good_as_unknown():
 
 
 def test_a_title_is_kept():
-    assert tree_of(*said("one", None, "hi"), TitleSet(turn="one", title="Hi")).title == "Hi"
+    assert tree_of(*exchange("one", None, "hi"), TitleSet(turn="one", title="Hi")).title == "Hi"

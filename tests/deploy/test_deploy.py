@@ -44,14 +44,14 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def images() -> list[str]:
-    made = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
-    return [*made, *(service["image"] for service in SERVICES.values()), *found(FRAGMENTS, "image")]
+    base_images = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
+    return [*base_images, *(service["image"] for service in SERVICES.values()), *found(FRAGMENTS, "image")]
 
 
 def found(tree: object, name: str) -> list[Any]:
     if isinstance(tree, dict):
         return [v if k == name else each for k, v in tree.items() for each in ([v] if k == name else found(v, name))]
-    return [each for one in tree for each in found(one, name)] if isinstance(tree, list) else []
+    return [each for item in tree for each in found(item, name)] if isinstance(tree, list) else []
 
 
 def test_images_are_named_with_a_tag_and_without_a_registry() -> None:
@@ -91,10 +91,10 @@ def test_whatever_the_containerfile_copies_is_there_and_not_ignored() -> None:
 
 
 def test_the_image_runs_as_nobody_in_particular_and_needs_no_shell() -> None:
-    told = dict(instructions())  # the last of each counts
-    assert told["USER"] == "10001:10001"
-    assert told["ENTRYPOINT"].startswith("[")
-    assert told["CMD"].startswith("[")
+    directives = dict(instructions())  # the last of each counts
+    assert directives["USER"] == "10001:10001"
+    assert directives["ENTRYPOINT"].startswith("[")
+    assert directives["CMD"].startswith("[")
     assert "curl" not in CONTAINERFILE
     stages = [rest for word, rest in instructions() if word == "FROM"]
     assert [rest.partition(" AS ")[2] for rest in stages] == ["page", "build", ""], "what builds it is not in it"

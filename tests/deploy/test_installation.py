@@ -30,14 +30,14 @@ def events(stream: str) -> list[str]:
 
 async def test_a_turn_is_begun_at_one_node_and_read_at_another_through_deaths_and_restarts() -> None:
     async with installation(nodes=2, workers=2) as cell, aiohttp.ClientSession() as web:
-        one, other = cell.nodes
-        begun = await ask(web, cell, one, "/api/sessions", {"text": "What time is it?"})
+        node, other = cell.nodes
+        begun = await ask(web, cell, node, "/api/sessions", {"text": "What time is it?"})
         path = f"/api/sessions/{begun['session']}/turns/{begun['turn']}/events"
-        first = await ask(web, cell, one, path)
+        first = await ask(web, cell, node, path)
         assert "TurnCompleted" in first
 
-        await one.kill9()
-        assert one.status("/healthz") == 0
+        await node.kill9()
+        assert node.status("/healthz") == 0
         assert events(await ask(web, cell, other, path)) == events(first), "the same at another node"
 
         [victim, *_] = cell.worker_pids()

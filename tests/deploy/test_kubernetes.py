@@ -125,10 +125,10 @@ def test_kubectl_renders_the_overlay(overlay: str) -> None:
     line = ["kubectl", "kustomize", str(FOLDER / "overlays" / overlay)]
     rendered = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
     assert rendered.returncode == 0, rendered.stderr
-    made = [document for document in yaml.safe_load_all(rendered.stdout) if document]
-    assert len(made) == len(resources(FOLDER / "overlays" / overlay)) + 1  # the ConfigMap
-    (config,) = [each for each in made if each["kind"] == "ConfigMap"]
-    named = {volume["configMap"]["name"] for each in made for volume in _volumes(each) if "configMap" in volume}
+    documents = [document for document in yaml.safe_load_all(rendered.stdout) if document]
+    assert len(documents) == len(resources(FOLDER / "overlays" / overlay)) + 1  # the ConfigMap
+    (config,) = [each for each in documents if each["kind"] == "ConfigMap"]
+    named = {volume["configMap"]["name"] for each in documents for volume in _volumes(each) if "configMap" in volume}
     assert named == {config["metadata"]["name"]}
 
 

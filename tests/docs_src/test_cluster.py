@@ -37,8 +37,14 @@ def test_the_numbers_in_the_guide_are_those_in_the_code() -> None:
         20,
         60,
     )
-    said = ("three times", "every ten minutes", "After three seconds", "driven for a minute", "was not driven for 20 s")
-    assert [words for words in said if words not in " ".join(PAGE.split())] == []
+    phrases = (
+        "three times",
+        "every ten minutes",
+        "After three seconds",
+        "driven for a minute",
+        "was not driven for 20 s",
+    )
+    assert [words for words in phrases if words not in " ".join(PAGE.split())] == []
 
 
 @pytest.mark.live

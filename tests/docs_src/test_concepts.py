@@ -147,7 +147,7 @@ async def test_sessions_share_an_app_its_tools_and_its_end() -> None:
     chat = Chat(model, tools=[look])
     other = Chat(model, session="other", app=chat.app)
     result = await (await other.send("Go"))
-    assert [made.state for made in calls_of(result)] == ["completed"]
+    assert [tool_call.state for tool_call in calls_of(result)] == ["completed"]
     assert await chat.messages() == []
     await other.aclose()
     with pytest.raises(ConfigError):
@@ -178,16 +178,16 @@ async def test_a_turn_that_is_not_over_is_lost_to_a_closed_chat_and_not_to_the_s
 async def test_calls_of_an_answer_that_did_not_end_as_it_meant_to_do_not_run(finish: Finish) -> None:
     model = ScriptedModel(calls(call("look"), finish=finish), say("Oh."))
     async with Chat(model, tools=[look]) as chat:
-        (made,) = calls_of(await (await chat.send("Go")))
-    assert (made.state, made.used) == ("failed", "")
+        (tool_call,) = calls_of(await (await chat.send("Go")))
+    assert (tool_call.state, tool_call.used) == ("failed", "")
 
 
 @pytest.mark.parametrize("finish", ["stop", "tool_calls", "other"])
 async def test_calls_of_an_answer_that_ended_well_run(finish: Finish) -> None:
     model = ScriptedModel(calls(call("look"), finish=finish), say("Oh."))
     async with Chat(model, tools=[look]) as chat:
-        (made,) = calls_of(await (await chat.send("Go")))
-    assert made.state == "completed"
+        (tool_call,) = calls_of(await (await chat.send("Go")))
+    assert tool_call.state == "completed"
 
 
 async def test_part_of_a_batch_may_be_answered() -> None:
@@ -197,7 +197,7 @@ async def test_part_of_a_batch_may_be_answered() -> None:
         states: list[list[str]] = []
         async for event in turn:
             if isinstance(event, TurnSuspended):
-                states.append([made.state for made in (await turn.state()).calls.values()])
+                states.append([tool_call.state for tool_call in (await turn.state()).calls.values()])
                 await turn.answer((await chat.gates())[0], allow="once")
     assert states == [["asking", "asking"], ["completed", "asking"]]
 
@@ -235,9 +235,9 @@ async def test_only_the_hash_of_an_answer_counts_and_what_runs_is_what_the_store
             if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 await turn.answer(replace(gate, arguments='{"amount":1000}'), allow="once")
-        (made,) = calls_of(await turn)
-    assert made.output is not None
-    assert made.output.text == "paid 1"
+        (tool_call,) = calls_of(await turn)
+    assert tool_call.output is not None
+    assert tool_call.output.text == "paid 1"
 
 
 async def test_a_plugin_may_answer_and_both_are_in_the_log() -> None:
@@ -255,18 +255,18 @@ async def test_a_plugin_may_answer_and_both_are_in_the_log() -> None:
 async def test_arguments_are_checked_before_anybody_is_asked() -> None:
     async with Chat(ScriptedModel(calls(call("pay", amount="much")), say("Oh.")), tools=[pay]) as chat:
         result = await (await chat.send("Go"))
-    assert [made.state for made in calls_of(result)] == ["failed"]
+    assert [tool_call.state for tool_call in calls_of(result)] == ["failed"]
 
 
 async def test_a_broken_text_of_arguments_is_shown_as_what_it_is() -> None:
     model = ScriptedModel([[CallChunk(0, '{"at":', "look", "x")], *calls()], say("Oh."))
     async with Chat(model, tools=[look]) as chat:
-        (made,) = calls_of(await (await chat.send("Go")))
-    assert made.state == "failed"
+        (tool_call,) = calls_of(await (await chat.send("Go")))
+    assert tool_call.state == "failed"
     shown = model.requests[-1].messages[1].parts[0]
     assert isinstance(shown, RequestCall)
     assert shown.arguments == '{"invalid_json":"{\\"at\\":"}'
-    assert (made.call.split("-")[1:], made.provider_id) == (["1", "1"], "x")
+    assert (tool_call.call.split("-")[1:], tool_call.provider_id) == (["1", "1"], "x")
 
 
 async def test_a_rewrite_by_a_plugin_is_kept_and_not_told() -> None:
@@ -276,8 +276,8 @@ async def test_a_rewrite_by_a_plugin_is_kept_and_not_told() -> None:
 
     model = ScriptedModel(calls(call("look", at="here")), say("Oh."))
     async with Chat(model, tools=[look], plugins=[Rewrites()]) as chat:
-        (made,) = calls_of(await (await chat.send("Go")))
-    assert (made.arguments, made.used) == ('{"at":"here"}', '{"at":"there"}')
+        (tool_call,) = calls_of(await (await chat.send("Go")))
+    assert (tool_call.arguments, tool_call.used) == ('{"at":"here"}', '{"at":"there"}')
     (result,) = model.requests[-1].messages[-1].parts
     assert isinstance(result, RequestResult)
     assert result.text == "saw there"
@@ -290,8 +290,8 @@ async def test_the_same_arguments_again_are_no_edit() -> None:
         async for event in turn:
             if isinstance(event, GateOpened):
                 await turn.answer(event.gate, allow="once", arguments={"amount": 1})
-        (made,) = calls_of(await turn)
-    assert not made.is_edited
+        (tool_call,) = calls_of(await turn)
+    assert not tool_call.is_edited
 
 
 def test_the_numbers_on_the_pages_are_those_in_the_code() -> None:
@@ -329,8 +329,10 @@ async def test_discard_looks_at_the_cancelled_turn_and_the_others_at_the_next(
         await (await chat.send("And?", late=second))
         late = next(part for part in (await chat.messages())[1].parts if isinstance(part, ToolPart)).late
     assert (late is not None) is is_kept
-    told = [part for message in model.requests[-1].messages for part in message.parts if isinstance(part, NoticePart)]
-    assert bool(told) is is_told
+    notices = [
+        part for message in model.requests[-1].messages for part in message.parts if isinstance(part, NoticePart)
+    ]
+    assert bool(notices) is is_told
 
 
 # The tree ----------------------------------------------------------------------------------------------------------
@@ -349,8 +351,8 @@ async def test_a_delete_where_a_turn_writes_is_refused() -> None:
 async def test_a_message_or_its_id_will_do_and_an_answer_is_not_edited() -> None:
     async with Chat(ScriptedModel(say("A1"), say("A2"))) as chat:
         await (await chat.send("one"))
-        one, a1 = await chat.messages()
-        for message in (one, one.id):
+        prompt, a1 = await chat.messages()
+        for message in (prompt, prompt.id):
             await (await chat.edit(message, "One!"))
         for message in (a1, a1.id):
             with pytest.raises(ConfigError, match="rerun"):
@@ -360,13 +362,13 @@ async def test_a_message_or_its_id_will_do_and_an_answer_is_not_edited() -> None
             await chat.fork(message)
             assert (await chat.messages())[-1].id == a1.id
         tree = await chat.tree()
-        assert len(tree.versions(one.id)) == len(tree.versions(a1.id)) == 3
+        assert len(tree.versions(prompt.id)) == len(tree.versions(a1.id)) == 3
         await chat.delete(a1)
         tree = await chat.tree()
         assert a1.id in tree.deleted
         assert a1.id in tree.messages
-        assert a1.id in tree.children[one.id]
-        assert a1.id not in tree.versions(tree.children[one.id][1])
+        assert a1.id in tree.children[prompt.id]
+        assert a1.id not in tree.versions(tree.children[prompt.id][1])
 
 
 @pytest.mark.parametrize("wrong", [{"tool_history": "some"}, {"late": "never"}, {"max_steps": 0}])

@@ -65,8 +65,8 @@ class Served:
         async with self.http.get("/talks/one/gates/open") as answer:
             return await answer.json()
 
-    async def answer(self, gate: dict[str, Any], **said: Any) -> int:
-        body = {"hash": gate["hash"], "allow": True, **said}
+    async def answer(self, gate: dict[str, Any], **fields: Any) -> int:
+        body = {"hash": gate["hash"], "allow": True, **fields}
         async with self.http.post(f"/talks/one/gates/{gate['id']}", json=body) as answer:
             return answer.status
 
@@ -84,11 +84,11 @@ async def test_a_service_of_ones_own_keeps_what_it_promises(tmp_path: Path, monk
         assert (gate["tool"], json.loads(gate["arguments"])) == ("send_mail", {"to": "Ann", "text": "Lunch?"})
         assert await first.answer(gate, hash="f" * 64) == 409
     async with Served() as second:  # another process, as far as the service can tell
-        (asked,) = await second.gates()
-        assert asked == gate
-        assert await second.answer(asked) == 200
+        (pending,) = await second.gates()
+        assert pending == gate
+        assert await second.answer(pending) == 200
         rest = await second.follow(turn, after=seen[-1][0])
-        assert await second.answer(asked) == 409
+        assert await second.answer(pending) == 409
         kinds = [event["type"] for _, event in seen + rest]
         assert kinds.count("CallStarted") == kinds.count("TurnCompleted") == kinds.count("TurnStarted") == 1
         whole = await second.follow(turn)
@@ -100,10 +100,10 @@ async def test_a_service_of_ones_own_keeps_what_it_promises(tmp_path: Path, monk
 
 def test_both_offer_the_same_tool() -> None:
     (written,) = TOOLS
-    made = refund.spec.schema["properties"]
+    properties = refund.spec.schema["properties"]
     assert written["function"]["name"] == refund.spec.name
-    assert {name: one["type"] for name, one in made.items()} == {
-        name: one["type"] for name, one in written["function"]["parameters"]["properties"].items()
+    assert {name: schema["type"] for name, schema in properties.items()} == {
+        name: schema["type"] for name, schema in written["function"]["parameters"]["properties"].items()
     }
 
 
@@ -117,9 +117,9 @@ async def test_the_loop_and_what_takes_its_place_say_the_same(file: str, tmp_pat
     async with Provider() as provider:
         provider.script("some-model", script())
         known = {"OPENAI_API_KEY": "key", "OPENAI_BASE_URL": f"{provider.url}/v1", "MODEL": "some-model"}
-        said = await run_file(file, tmp_path, known, b"y\n")
-    asked, _, rest = said.partition("? ")
-    assert json.loads(asked.removeprefix("refund ")) == {"order": "7", "cents": 900}
+        output = await run_file(file, tmp_path, known, b"y\n")
+    question, _, rest = output.partition("? ")
+    assert json.loads(question.removeprefix("refund ")) == {"order": "7", "cents": 900}
     assert rest == "Order 7 has its money back.\n"
 
 
@@ -130,12 +130,12 @@ async def test_what_takes_its_place_can_be_killed_while_somebody_is_asked(tmp_pa
         known = {"OPENAI_API_KEY": "key", "OPENAI_BASE_URL": f"{provider.url}/v1", "MODEL": "some-model"}
         await run_file("migrate_after.py", tmp_path, known, None)
         assert len(provider.seen) == 1
-        said = await run_file("migrate_after.py", tmp_path, known, b"y\n")
+        output = await run_file("migrate_after.py", tmp_path, known, b"y\n")
         assert len(provider.seen) == 2  # the first answer was not asked for again
-    assert said.endswith("Order 7 has its money back.\n")
+    assert output.endswith("Order 7 has its money back.\n")
 
 
-async def run_file(file: str, folder: Path, known: dict[str, str], given: bytes | None) -> str:
+async def run_file(file: str, folder: Path, known: dict[str, str], stdin: bytes | None) -> str:
     """Run an example with something typed; without, it is killed once it asks."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -146,8 +146,8 @@ async def run_file(file: str, folder: Path, known: dict[str, str], given: bytes 
         env={**os.environ, "PYTHONUNBUFFERED": "1", **known},
     )
     assert process.stdout is not None
-    if given is not None:
-        out, _ = await asyncio.wait_for(process.communicate(given), 60)
+    if stdin is not None:
+        out, _ = await asyncio.wait_for(process.communicate(stdin), 60)
         assert process.returncode == 0
         return out.decode()
     await asyncio.wait_for(process.stdout.readuntil(b"? "), 60)
@@ -169,8 +169,8 @@ async def test_what_the_first_page_says_of_pipes_works_once_the_demo_was_chosen(
         "sh", str(GUIDES.parent / "start.sh"), stdout=asyncio.subprocess.PIPE, env=known, cwd=tmp_path
     )
     out, _ = await asyncio.wait_for(process.communicate(), 60)
-    said = out.decode()
+    output = out.decode()
     assert process.returncode == 0
-    assert said.startswith("current_time says: ")
-    assert "What should I take? It rains. Take a coat." in said
-    assert int(said.split()[-1]) > 5
+    assert output.startswith("current_time says: ")
+    assert "What should I take? It rains. Take a coat." in output
+    assert int(output.split()[-1]) > 5

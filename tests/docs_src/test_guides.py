@@ -80,9 +80,9 @@ async def test_a_parameter_without_an_annotation_is_text() -> None:
     def shout(word):  # type: ignore[no-untyped-def]
         return word.upper()
 
-    made: Any = tool(shout)
-    assert made.spec.schema["properties"]["word"]["type"] == "string"
-    assert (await what_is_read(made, word="hi")).text == "HI"
+    shout_tool: Any = tool(shout)
+    assert shout_tool.spec.schema["properties"]["word"]["type"] == "string"
+    assert (await what_is_read(shout_tool, word="hi")).text == "HI"
 
 
 async def test_a_tool_is_still_the_function_it_was() -> None:

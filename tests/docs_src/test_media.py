@@ -47,7 +47,7 @@ def rows(head: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
-def here(provider: Provider, name: str, **how: Any) -> Model:
+def local_model(provider: Provider, name: str, **how: Any) -> Model:
     return get_model(name, base_url=f"{provider.url}/v1", **how)
 
 
@@ -81,9 +81,9 @@ def test_the_names_that_are_known_to_be_no_chat_are_those_on_the_page() -> None:
         name: row[1].strip("`") for row in rows("names of models | are") for name in re.findall(r"`([^`]+)`", row[0])
     }
     for vendor in ("openai", "openai-chat", "groq"):
-        its = {name: what["modality"] for name, what in VENDORS[vendor].models.items() if "modality" in what}
+        its = {name: fields["modality"] for name, fields in VENDORS[vendor].models.items() if "modality" in fields}
         assert listed == its
-    assert [p.vendor for p in VENDORS.values() if any("modality" in what for what in p.models.values())] == [
+    assert [p.vendor for p in VENDORS.values() if any("modality" in fields for fields in p.models.values())] == [
         "openai",
         "openai-chat",
         "groq",
@@ -110,28 +110,28 @@ def test_a_fallback_stands_in_for_its_own_type_only() -> None:
 
 async def test_the_files_of_the_message_come_first_and_then_the_newest_of_the_branch() -> None:
     async with Provider() as provider:
-        edits = here(provider, "picture@image-edit")
+        edits = local_model(provider, "picture@image-edit")
         async with Chat(edits) as chat:
             pictures = [await chat.attach(draw_png(str(n).encode()), "image/png", f"{n}.png") for n in range(3)]
             await (await chat.send([TextPart("Both"), *pictures[:2]]))
             await (await chat.send([TextPart("This"), pictures[2]]))
-            (made,) = files_of((await chat.messages())[-1:])
+            (generated,) = files_of((await chat.messages())[-1:])
             await (await chat.send("Again"))
-        given = [seen.body["image"] for seen in provider.seen]
-    assert [len(given[0]), given[1]["size"], given[2]["size"]] == [2, pictures[2].size, made.size]
-    assert given[2]["sha256"] == made.blob.removeprefix("sha256:")
+        images = [seen.body["image"] for seen in provider.seen]
+    assert [len(images[0]), images[1]["size"], images[2]["size"]] == [2, pictures[2].size, generated.size]
+    assert images[2]["sha256"] == generated.blob.removeprefix("sha256:")
 
 
 async def test_what_was_there_on_arrival_and_is_gone_when_the_turn_begins_ends_it_as_input() -> None:
     async with Provider() as provider:
         provider.script("talks", [[Say("Hi."), Hang()]])
-        async with Chat(here(provider, "talks")) as chat:
+        async with Chat(local_model(provider, "talks")) as chat:
             picture = await chat.attach(PNG, "image/png")
             busy = await chat.send([TextPart("Look"), picture])
             waiting: list[Turn] = []
             async for event in busy:
                 if isinstance(event, TextDelta):
-                    waiting.append(await chat.send("In the snow", model=here(provider, "picture@image-edit")))
+                    waiting.append(await chat.send("In the snow", model=local_model(provider, "picture@image-edit")))
                     await chat.fork(None)
                     await busy.cancel()
             with pytest.raises(TurnError) as failed:
@@ -145,9 +145,9 @@ async def test_nothing_goes_out_but_the_words_the_files_and_the_parameters_of_th
 
     async with Provider() as provider:
         settings = TurnSettings(Prompt("Be brief."), layers=({"temperature": 0.5},))
-        async with Chat(here(provider, "talks"), tools=[look], settings=settings) as chat:
+        async with Chat(local_model(provider, "talks"), tools=[look], settings=settings) as chat:
             params = {"size": "512x512", "max_tokens": 5, "tool_choice": "auto"}
-            await (await chat.send("A fox", model=here(provider, "picture@image-gen"), params=params))
+            await (await chat.send("A fox", model=local_model(provider, "picture@image-gen"), params=params))
         assert provider.seen[0].body == {
             "model": "picture",
             "prompt": "A fox",
@@ -159,7 +159,7 @@ async def test_nothing_goes_out_but_the_words_the_files_and_the_parameters_of_th
 async def test_a_voice_has_a_name_unless_another_is_given() -> None:
     assert f"`{VOICE}`" in GUIDE
     async with Provider() as provider:
-        async with Chat(here(provider, "voice@audio-tts")) as chat:
+        async with Chat(local_model(provider, "voice@audio-tts")) as chat:
             await (await chat.send("Hello"))
             await (await chat.send("Hello", params={"voice": "nova", "response_format": "wav"}))
             assert [file.name for file in files_of(await chat.messages())] == ["speech.mp3", "speech.wav"]
@@ -169,7 +169,7 @@ async def test_a_voice_has_a_name_unless_another_is_given() -> None:
 async def test_several_recordings_are_written_down_one_after_the_other_with_words_that_say_what_it_is_about() -> None:
     async with Provider() as provider:
         provider.script("ear", [[Transcription("One.")], [Transcription("Two.")]], sequence=True)
-        async with Chat(here(provider, "ear@audio-stt")) as chat:
+        async with Chat(local_model(provider, "ear@audio-stt")) as chat:
             sounds = [await chat.attach(WAV + bytes([n]), "audio/wav") for n in range(2)]
             result = await (await chat.send([TextPart("About foxes"), *sounds]))
         assert result.text == "One.\n\nTwo."
@@ -182,7 +182,7 @@ async def test_several_recordings_are_written_down_one_after_the_other_with_word
 async def test_a_file_is_a_part_without_bytes_and_comes_with_the_end_of_its_step() -> None:
     async with Provider() as provider:
         provider.script("picture", [[Image(PNG)]])
-        async with Chat(here(provider, "picture@image-gen")) as chat:
+        async with Chat(local_model(provider, "picture@image-gen")) as chat:
             turn = await chat.send("A fox")
             steps = [event async for event in turn if isinstance(event, StepFinished)]
             (file,) = [part for part in steps[0].parts if isinstance(part, FilePart)]
@@ -193,8 +193,8 @@ async def test_a_file_is_a_part_without_bytes_and_comes_with_the_end_of_its_step
 
 async def test_a_rerun_is_made_by_the_same_model_with_the_parameters_of_the_turn() -> None:
     async with Provider() as provider:
-        async with Chat(here(provider, "talks")) as chat:
-            model = here(provider, "picture@image-gen")
+        async with Chat(local_model(provider, "talks")) as chat:
+            model = local_model(provider, "picture@image-gen")
             await (await chat.send("A fox", model=model, params={"size": "512x512"}))
             first = (await chat.messages())[-1]
             await (await chat.rerun(first))
@@ -209,22 +209,22 @@ async def test_a_rerun_is_made_by_the_same_model_with_the_parameters_of_the_turn
 async def test_another_process_makes_a_picture_again_if_it_knows_the_model(is_known: bool) -> None:
     store = MemoryStore()
     async with Provider() as provider:
-        draws = here(provider, "picture@image-gen")
-        async with Chat(here(provider, "plain-n1"), store=store, session="s") as chat:
-            made = await (await chat.send("A fox", model=draws))
-        async with Chat(here(provider, "plain-n1"), store=store, session="s") as chat:
+        draws = local_model(provider, "picture@image-gen")
+        async with Chat(local_model(provider, "plain-n1"), store=store, session="s") as chat:
+            result = await (await chat.send("A fox", model=draws))
+        async with Chat(local_model(provider, "plain-n1"), store=store, session="s") as chat:
             if is_known:
                 chat.app.add_model(draws)
-                again = await (await chat.rerun(made.messages[-1].id))
+                again = await (await chat.rerun(result.messages[-1].id))
                 assert files_of(again.messages)
             else:
                 with pytest.raises(ConfigError):
-                    await chat.rerun(made.messages[-1].id)
+                    await chat.rerun(result.messages[-1].id)
 
 
 async def test_an_edit_asks_the_model_of_the_chat_unless_it_is_given_another() -> None:
-    async with Provider() as provider, Chat(here(provider, "plain-n1")) as chat:
-        draws = here(provider, "picture@image-gen")
+    async with Provider() as provider, Chat(local_model(provider, "plain-n1")) as chat:
+        draws = local_model(provider, "picture@image-gen")
         await (await chat.send("A fox", model=draws))
         fox = (await chat.messages())[0]
         edited = await (await chat.edit(fox, "A cat"))
@@ -235,17 +235,17 @@ async def test_an_edit_asks_the_model_of_the_chat_unless_it_is_given_another() -
 
 
 async def test_a_turn_that_is_cancelled_lets_go_of_the_server_and_keeps_nothing() -> None:
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     def begins(body: Any) -> list[Item]:
-        asked.set()
+        requested.set()
         return [Image(PNG), Hang()]
 
     async with Provider() as provider:
         provider.script("picture", [begins])
-        async with Chat(here(provider, "picture@image-gen")) as chat:
+        async with Chat(local_model(provider, "picture@image-gen")) as chat:
             turn = await chat.send("A fox")
-            await asked.wait()
+            await requested.wait()
             await turn.cancel()
             assert (await turn).phase is Phase.CANCELLED
             assert files_of(await chat.messages()) == []
@@ -256,10 +256,10 @@ async def test_a_turn_that_is_cancelled_lets_go_of_the_server_and_keeps_nothing(
 async def test_tokens_are_counted_where_the_server_says_them_and_cost_what_was_said() -> None:
     async with Provider() as provider:
         price = Price(input=10.0, output=40.0)
-        async with Chat(here(provider, "openai:gpt-image-1", price=price, key="k")) as chat:
+        async with Chat(local_model(provider, "openai:gpt-image-1", price=price, key="k")) as chat:
             usage = (await (await chat.send("A fox"))).usage
         assert (usage.input, usage.output, usage.cost) == (100, 200, pytest.approx(0.009))
-        async with Chat(here(provider, "voice@audio-tts", price=price)) as chat:
+        async with Chat(local_model(provider, "voice@audio-tts", price=price)) as chat:
             assert (await (await chat.send("A fox"))).usage.cost is None
 
 
@@ -327,7 +327,7 @@ def test_the_limits_on_the_page_are_those_in_the_code() -> None:
 async def test_what_is_no_whole_picture_is_an_error_and_no_address_is_followed(answer: Raw) -> None:
     async with Provider() as provider:
         provider.script("picture", [[answer]])
-        async with Chat(here(provider, "picture@image-gen")) as chat:
+        async with Chat(local_model(provider, "picture@image-gen")) as chat:
             with pytest.raises(TurnError) as failed:
                 await (await chat.send("A fox"))
             assert files_of(await chat.messages()) == []
@@ -337,7 +337,7 @@ async def test_what_is_no_whole_picture_is_an_error_and_no_address_is_followed(a
 async def test_a_voice_that_broke_off_is_not_paid_for_twice_and_never_kept_in_part() -> None:
     async with Provider() as provider:
         provider.script("voice", [[Status(503)], [Speech(WAV[:20]), Cut()], [Speech(WAV)]], sequence=True)
-        async with Chat(here(provider, "voice@audio-tts")) as chat:
+        async with Chat(local_model(provider, "voice@audio-tts")) as chat:
             with pytest.raises(TurnError):
                 await (await chat.send("Hi"))
             assert files_of(await chat.messages()) == []

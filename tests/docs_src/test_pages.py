@@ -66,10 +66,12 @@ def test_the_guide_has_a_row_for_every_hook_and_for_nothing_else() -> None:
 
 
 def test_the_reference_has_every_error_and_nothing_else() -> None:
-    there = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+    error_names = {
+        name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)
+    }
     rows = [line for line in read("docs/reference/errors.md").splitlines() if line.startswith("| `")]
     listed = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
-    assert listed == there - {"EverturnError"}
+    assert listed == error_names - {"EverturnError"}
 
 
 def test_the_reference_has_every_public_name() -> None:

@@ -36,8 +36,8 @@ async def test_a_model_that_was_cut_off_is_asked_to_go_on() -> None:
         "It is a long and winding road."
     )
     assert result.text == "road."
-    asked = [message for message in result.messages if message.role == "notice"]
-    assert [message.by for message in asked] == ["continue_on_length"] * 2
+    notices = [message for message in result.messages if message.role == "notice"]
+    assert [message.by for message in notices] == ["continue_on_length"] * 2
     assert "cut off" in model.requests[-1].messages[-1].text
 
 
@@ -219,14 +219,14 @@ async def test_an_answer_is_still_empty_when_it_joins() -> None:
 
 
 async def test_a_turn_cancelled_while_it_waits_ends_without_a_start() -> None:
-    heard: list[str] = []
+    hook_calls: list[str] = []
 
     class Listener:
         def on_turn_start(self, ctx: TurnContext) -> None:
-            heard.append("start")
+            hook_calls.append("start")
 
         def on_turn_end(self, ctx: TurnContext) -> None:
-            heard.append("end")
+            hook_calls.append("end")
 
     @tool(approval="always")
     async def look() -> None: ...
@@ -236,7 +236,7 @@ async def test_a_turn_cancelled_while_it_waits_ends_without_a_start() -> None:
         async for event in turn:
             if isinstance(event, TurnSuspended):
                 await turn.cancel()
-    assert heard == ["start", "end"]
+    assert hook_calls == ["start", "end"]
 
 
 # Guardrails -----------------------------------------------------------------------------------------------------------

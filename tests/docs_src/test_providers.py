@@ -53,7 +53,7 @@ def words(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def here(provider: Provider, name: str, **how: Any) -> Model:
+def local_model(provider: Provider, name: str, **how: Any) -> Model:
     return get_model(name, base_url=f"{provider.url}/v1", **how)
 
 
@@ -67,7 +67,7 @@ async def say(chat: Chat, text: str = "Hi", **how: Any) -> str:
 async def test_the_first_example_prints_the_answer_and_its_tokens(capsys: pytest.CaptureFixture[str]) -> None:
     async with Provider() as provider:
         provider.script("claude-opus-5", [[Say("Air scatters blue light most."), ScriptedUsage(input=14, output=7)]])
-        await ask(here(provider, "anthropic:claude-opus-5"))
+        await ask(local_model(provider, "anthropic:claude-opus-5"))
     assert capsys.readouterr().out == "Air scatters blue light most.\n14 tokens in, 7 out\n"
 
 
@@ -110,9 +110,9 @@ def test_a_model_without_a_name_or_a_key_is_refused_before_anything_is_sent() ->
 def test_the_servers_of_the_table_are_found() -> None:
     found: list[str] = []
     for _, cell in rows(GUIDE, "server | model"):
-        given = re.fullmatch(r'`get_model\("([^"]+)"(?:, base_url="([^"]+)")?\)`', cell)
-        assert given is not None
-        found.append(get_model(given[1], base_url=given[2] or "", environ={}).name)
+        match = re.fullmatch(r'`get_model\("([^"]+)"(?:, base_url="([^"]+)")?\)`', cell)
+        assert match is not None
+        found.append(get_model(match[1], base_url=match[2] or "", environ={}).name)
     assert found == [
         "ollama:qwen3:8b",
         "vllm:Qwen/Qwen3-8B",
@@ -125,7 +125,7 @@ def test_the_servers_of_the_table_are_found() -> None:
 async def test_the_key_of_a_vendor_goes_to_no_other_url_and_into_no_log() -> None:
     environ = {"OPENAI_API_KEY": "sk-theirs", "EVERTURN_API_KEY": "sk-mine"}
     async with Provider() as provider:
-        model = here(provider, "openai:plain-n1", environ=environ)
+        model = local_model(provider, "openai:plain-n1", environ=environ)
         async with Chat(model, session="s") as chat:
             await say(chat)
             assert "sk-" not in repr(await chat.app.store.events("s"))
@@ -136,7 +136,7 @@ async def test_the_key_of_a_vendor_goes_to_no_other_url_and_into_no_log() -> Non
 async def test_a_redirect_is_not_followed_and_the_error_says_where_it_leads() -> None:
     async with Provider() as provider:
         provider.script("m", [[Status(307, headers={"location": "http://evil.example/"})]])
-        async with Chat(here(provider, "m", key="k")) as chat:
+        async with Chat(local_model(provider, "m", key="k")) as chat:
             with pytest.raises(TurnError, match=r"evil\.example"):
                 await say(chat)
 
@@ -205,7 +205,7 @@ def test_anthropic_is_told_how_long_an_answer_may_be() -> None:
 async def test_parameters_come_from_settings_options_and_the_turn_and_go_out_as_they_are() -> None:
     async with Provider(strict=False) as provider:
         settings, options = TurnSettings(layers=({"a": 1, "b": 1, "c": 1},)), TurnOptions(params={"b": 2, "c": 2})
-        async with Chat(here(provider, "plain-n1"), settings=settings, options=options) as chat:
+        async with Chat(local_model(provider, "plain-n1"), settings=settings, options=options) as chat:
             await say(chat)
             await say(chat, params={"c": 3})
         first, second = [seen.body for seen in provider.seen]
@@ -216,14 +216,14 @@ async def test_parameters_come_from_settings_options_and_the_turn_and_go_out_as_
 async def test_a_choice_of_tool_holds_for_every_step() -> None:
     async with Provider() as provider:
         provider.script("m", [[Call("look")], [Call("look")], [Say("Enough.")]], sequence=True)
-        async with Chat(here(provider, "m"), tools=[look], options=TurnOptions(max_steps=2)) as chat:
+        async with Chat(local_model(provider, "m"), tools=[look], options=TurnOptions(max_steps=2)) as chat:
             assert await say(chat, params={"tool_choice": "required"}) == "Enough."
         assert [seen.body.get("tool_choice") for seen in provider.seen] == ["required", "required", None]
 
 
 async def test_marks_for_the_cache_can_be_left_out() -> None:
     async with Provider() as provider:
-        async with Chat(here(provider, "anthropic:plain-n1"), system="Be brief.") as chat:
+        async with Chat(local_model(provider, "anthropic:plain-n1"), system="Be brief.") as chat:
             await say(chat)
             await say(chat, params={"cache": False})
         assert ["cache_control" in repr(seen.body) for seen in provider.seen] == [True, False]
@@ -235,9 +235,9 @@ async def test_marks_for_the_cache_can_be_left_out() -> None:
 
 async def test_a_turn_finds_its_model_by_name_or_fails_as_config() -> None:
     async with Provider() as provider:
-        other = here(provider, "plain-n1")
+        other = local_model(provider, "plain-n1")
         for is_handed_over in (False, True):
-            store, model = MemoryStore(), here(provider, "openai:plain-n1")
+            store, model = MemoryStore(), local_model(provider, "openai:plain-n1")
             mortal: Any = MortalStore(store, lives=1)  # it takes the turn, and dies
             first = Chat(model, store=mortal, session="s")
             turn = await first.send("Hi", model=other)
@@ -256,13 +256,13 @@ async def test_a_turn_finds_its_model_by_name_or_fails_as_config() -> None:
 
 
 async def test_a_name_stands_for_the_model_that_came_last() -> None:
-    async with Provider() as one, Provider() as two:
-        first, second = here(one, "plain-n1"), here(two, "plain-n1")
+    async with Provider() as first_provider, Provider() as two:
+        first, second = local_model(first_provider, "plain-n1"), local_model(two, "plain-n1")
         async with Chat(first) as chat:
             await say(chat, model=second)
             assert chat.app.model_for(first.name) is second
             await say(chat)
-        assert (len(one.seen), len(two.seen)) == (1, 1)
+        assert (len(first_provider.seen), len(two.seen)) == (1, 1)
 
 
 # When it fails -----------------------------------------------------------------------------------------------------
@@ -290,22 +290,22 @@ def test_the_limits_are_those_in_the_code() -> None:
 
 def test_the_table_of_errors_is_the_docstring_of_model_error() -> None:
     text = " ".join((ModelError.__doc__ or "").split())
-    said = {
-        kind: who
-        for kinds, who in re.findall(r"- ((?:`\w+`(?:, )?)+): ([\w ]+)", text)
+    documented = {
+        kind: actor
+        for kinds, actor in re.findall(r"- ((?:`\w+`(?:, )?)+): ([\w ]+)", text)
         for kind in re.findall(r"\w+", kinds)
     }
-    table = {words(kind)[0]: who for kind, _, who in rows(GUIDE, "kind | cause | who acts")}
-    assert table.keys() == said.keys()
-    for kind, who in table.items():
-        assert who.partition(":")[0] == said[kind], kind
-    assert {kind for kind, who in table.items() if "retryable" in who} == RETRYABLE
+    table = {words(kind)[0]: actor for kind, _, actor in rows(GUIDE, "kind | cause | who acts")}
+    assert table.keys() == documented.keys()
+    for kind, actor in table.items():
+        assert actor.partition(":")[0] == documented[kind], kind
+    assert {kind for kind, actor in table.items() if "retryable" in actor} == RETRYABLE
 
 
 async def test_a_fallback_goes_on_after_any_error_and_names_who_wrote_the_answer() -> None:
     async with Provider() as provider:
         provider.script("one", [[Status(401)]])
-        async with Chat(FallbackModel(here(provider, "one"), here(provider, "plain-n1"))) as chat:
+        async with Chat(FallbackModel(local_model(provider, "one"), local_model(provider, "plain-n1"))) as chat:
             await say(chat)
             answer = (await chat.messages())[-1]
             assert answer.by == "compatible:one"
@@ -322,7 +322,7 @@ def test_the_extra_for_prices_is_there() -> None:
 
 
 async def test_without_a_price_there_is_no_cost() -> None:
-    async with Provider() as provider, Chat(here(provider, "plain-n1")) as chat:
+    async with Provider() as provider, Chat(local_model(provider, "plain-n1")) as chat:
         assert (await (await chat.send("Hi"))).usage.cost is None
 
 

@@ -21,8 +21,8 @@ AGAIN = "if it is meant to differ, record it again: `Recording.dump()` of `solve
 
 @needs_all
 async def test_what_happens_over_http_is_what_was_recorded_byte_for_byte(tmp_path: Path) -> None:
-    here = guide.lay_out(tmp_path / "expenses")
-    happened = (await guide.solve(here, tmp_path / "snapshots")).with_paths_replaced({str(here): guide.THERE})
+    folder = guide.lay_out(tmp_path / "expenses")
+    happened = (await guide.solve(folder, tmp_path / "snapshots")).with_paths_replaced({str(folder): guide.THERE})
     recorded = Recording.read(guide.KEPT)
     assert differences(recorded, happened, guide.IGNORE) == [], AGAIN
     assert normalize_recording(recorded, guide.IGNORE) == normalize_recording(happened, guide.IGNORE)
@@ -39,13 +39,13 @@ def test_the_recording_has_what_the_page_says() -> None:
     recording = Recording.read(guide.KEPT)
     recording.check()
     assert recording.dump() == guide.KEPT.read_bytes()
-    origins = {one.output.origin for one in recording.events if isinstance(one, CallFinished)}
+    origins = {event.output.origin for event in recording.events if isinstance(event, CallFinished)}
     assert origins == {f"files:{guide.THERE}", "mcp:rates", "code:quickjs-ng"}
-    asked = [one.gate for one in recording.events if isinstance(one, GateOpened)]
-    assert [gate.tool for gate in asked] == ["rates_rates", "write_file"]
-    assert "+March cost 279.00 euros." in asked[1].preview
-    trees = [one.after for one in recording.events if isinstance(one, FilesChanged)]
-    back, forth = [one for one in recording.events if isinstance(one, FilesReverted)]
+    gates = [event.gate for event in recording.events if isinstance(event, GateOpened)]
+    assert [gate.tool for gate in gates] == ["rates_rates", "write_file"]
+    assert "+March cost 279.00 euros." in gates[1].preview
+    trees = [event.after for event in recording.events if isinstance(event, FilesChanged)]
+    back, forth = [event for event in recording.events if isinstance(event, FilesReverted)]
     assert [back.after, forth.after] == trees  # what was there before, and after, to the byte
 
 

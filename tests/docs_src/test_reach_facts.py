@@ -45,7 +45,7 @@ def page(name: str) -> str:
     return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
-def said(name: str) -> str:
+def flat_page(name: str) -> str:
     """A page as one line."""
     return " ".join(page(name).split())
 
@@ -55,11 +55,11 @@ def said(name: str) -> str:
 
 def test_the_numbers_on_the_page_of_files_are_those_in_the_code() -> None:
     assert (MOST_FILES, MAX_TOTAL_BYTES, MAX_FILE_BYTES) == (10_000, 64 * MIB, 8 * MIB)
-    assert "can have 10,000 files with 64 MiB in total, and a file 8 MiB" in said("guides/files")
+    assert "can have 10,000 files with 64 MiB in total, and a file 8 MiB" in flat_page("guides/files")
 
 
 def test_a_folder_for_reading_has_the_first_three_tools(tmp_path: Path) -> None:
-    names = re.findall(r"`(\w+)`", said("guides/files").split("the *root*: ")[1].split(". Reading")[0])
+    names = re.findall(r"`(\w+)`", flat_page("guides/files").split("the *root*: ")[1].split(". Reading")[0])
     assert [tool.spec.name for tool in virtual_files().tools] == names
     assert [tool.spec.name for tool in files(tmp_path, read_only=True).tools] == names[:3]
 
@@ -133,18 +133,18 @@ def test_the_numbers_on_the_page_of_asking_are_those_in_the_code() -> None:
 
 
 async def test_a_tool_that_does_not_ask_is_begun_once_and_does_not_find_itself() -> None:
-    kept: list[str] = []
+    saved_states: list[str] = []
 
     @tool(idempotent=True)
     async def note(ctx: ToolContext) -> str:
         ctx.save_state("seen")
-        kept.append(ctx.saved_state)
+        saved_states.append(ctx.saved_state)
         assert "note" not in ctx.tools()
         return "noted"
 
     async with Chat(ScriptedModel(calls(call("note")), say("Done.")), tools=[note]) as chat:
         await (await chat.send("Go"))
-    assert kept == [""]
+    assert saved_states == [""]
 
 
 def test_every_kind_of_gate_is_in_the_table() -> None:
@@ -187,13 +187,13 @@ async def test_a_server_that_nobody_trusted_is_not_started_until_somebody_does(t
     seen, file, trusted = tmp_path / "seen", tmp_path / "servers.toml", tmp_path / "trust.json"
     file.write_text(f'[mcp.a]\ncommand = "touch"\nargs = ["{seen}"]\n', encoding="utf-8")
     for is_trusted in (False, True):
-        made = servers(file, trusted)
+        mcp_servers = servers(file, trusted)
         if is_trusted:
-            TrustFile(trusted).trust(made.specs[0], {})
-        await made.open(lambda origin, tools: None)
-        while (status := made.status()[0]).state == "connecting":  # noqa: ASYNC110 - nothing tells of it
+            TrustFile(trusted).trust(mcp_servers.specs[0], {})
+        await mcp_servers.open(lambda origin, tools: None)
+        while (status := mcp_servers.status()[0]).state == "connecting":  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
-        await made.aclose()
+        await mcp_servers.aclose()
         assert (status.state == "untrusted", is_there(seen)) == (not is_trusted, is_trusted)
 
 
@@ -211,12 +211,12 @@ def test_the_numbers_on_the_page_of_servers_are_those_in_the_code() -> None:
         "waits up to ten seconds",
         "A call may ask eight questions in at most ten rounds",
     ):
-        assert text in said("guides/mcp")
+        assert text in flat_page("guides/mcp")
 
 
 async def test_the_server_of_the_example_has_its_two_tools() -> None:
     listed: Any = await server.list_tools()
-    assert [one.name for one in listed] == ["free_rooms", "book_room"]
+    assert [listed_tool.name for listed_tool in listed] == ["free_rooms", "book_room"]
 
 
 # The web -----------------------------------------------------------------------------------------------------------
@@ -226,6 +226,6 @@ def test_the_limits_on_the_page_of_the_web_are_those_in_the_code() -> None:
     limits = FetchLimits()
     assert (limits.size, limits.total, limits.hops, limits.headers) == (5 * MIB, 30, 5, 100)
     assert DEFAULT_PAGE_CHARS == 20_000
-    assert "5 MiB, packed or not, 30 seconds, five redirects and 100 headers" in said("guides/web-access")
-    assert "pieces of 20,000 characters" in said("guides/web-access")
+    assert "5 MiB, packed or not, 30 seconds, five redirects and 100 headers" in flat_page("guides/web-access")
+    assert "pieces of 20,000 characters" in flat_page("guides/web-access")
     assert signature(EgressPolicy).parameters["ports"].default == (80, 443)

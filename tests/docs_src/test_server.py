@@ -83,23 +83,23 @@ class Serving:
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    one = Serving(tmp_path_factory.mktemp("home"))
+    server = Serving(tmp_path_factory.mktemp("home"))
     try:
-        yield one
+        yield server
     finally:
-        one.process.send_signal(signal.SIGTERM)
-        one.process.communicate(timeout=30)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """The server of the page on protocols, with the agent `support`."""
-    one = Serving(tmp_path_factory.mktemp("home"), "--config", str(GUIDES / "protocols_agent.toml"))
+    server = Serving(tmp_path_factory.mktemp("home"), "--config", str(GUIDES / "protocols_agent.toml"))
     try:
-        yield one
+        yield server
     finally:
-        one.process.send_signal(signal.SIGTERM)
-        one.process.communicate(timeout=30)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.communicate(timeout=30)
 
 
 def shown(name: str) -> list[str]:
@@ -178,9 +178,9 @@ async def test_a2a_with_the_stock_client(serving: Serving, capsys: pytest.Captur
 @with_clients[1]
 @with_clients[2]
 async def test_the_page_of_the_guide_asks_and_is_asked(serving: Serving, tmp_path: Path) -> None:
-    told = await asyncio.to_thread(serving.node, "use_chat.mjs", "protocols_use_chat.mjs", tmp_path)
-    assert told["asked"] == 1
-    assert [text.split(".")[0].split(":")[0] for text in told["texts"]] == [
+    report = await asyncio.to_thread(serving.node, "use_chat.mjs", "protocols_use_chat.mjs", tmp_path)
+    assert report["asked"] == 1
+    assert [text.split(".")[0].split(":")[0] for text in report["texts"]] == [
         "Note that lunch is at noon",
         "take_note says",
         "Hello",
@@ -192,10 +192,10 @@ async def test_the_page_of_the_guide_asks_and_is_asked(serving: Serving, tmp_pat
 @with_clients[1]
 @with_clients[2]
 async def test_the_ag_ui_client_of_the_guide_allows_what_it_is_asked(serving: Serving, tmp_path: Path) -> None:
-    said = {"text": "Note that lunch is at noon"}
-    told = await asyncio.to_thread(serving.node, "ag_ui.mjs", "protocols_ag_ui.mjs", tmp_path, **said)
-    assert [message["role"] for message in told] == ["user", "assistant", "tool", "activity", "assistant"]
-    assert told[-1]["content"] == f"take_note says: noted: lunch is at noon\n\n{THAT}"
+    fields = {"text": "Note that lunch is at noon"}
+    messages = await asyncio.to_thread(serving.node, "ag_ui.mjs", "protocols_ag_ui.mjs", tmp_path, **fields)
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "activity", "assistant"]
+    assert messages[-1]["content"] == f"take_note says: noted: lunch is at noon\n\n{THAT}"
 
 
 async def test_requests_are_refused_as_the_pages_say(serving: Serving) -> None:
@@ -220,8 +220,8 @@ async def test_a_login_changes_something_only_with_its_token(serving: Serving) -
     link = re.findall(r"evn_[\w-]+", "".join(serving.said))[0]
     headers = {"Origin": serving.url}
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
-        asked = http.post(f"{serving.url}/login", data={"token": link}, headers=headers, allow_redirects=False)
-        async with asked as answer:
+        login = http.post(f"{serving.url}/login", data={"token": link}, headers=headers, allow_redirects=False)
+        async with login as answer:
             assert answer.status == 303
             cookie = answer.headers["Set-Cookie"]
         assert "HttpOnly; SameSite=Strict" in cookie

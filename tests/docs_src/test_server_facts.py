@@ -156,15 +156,17 @@ def test_every_table_is_on_the_page() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_every_key_is_on_the_page_with_its_default(name: str) -> None:
     rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|", sections()[name], re.MULTILINE)
-    told = {key: default.strip() for key, default in rows}
+    documented = {key: default.strip() for key, default in rows}
     # Logins are configured under [auth], and are no key of [server].
     nested = {"auth": OidcTable, "store": EncryptionTable}
     tables = (TABLES[name], nested[name]) if name in nested else (TABLES[name],)
     hidden = ("oidc", "encryption")
-    fields = {field.name: field for one in tables for field in msgspec.structs.fields(one) if field.name not in hidden}
-    assert list(told) == list(fields)
+    fields = {
+        field.name: field for table in tables for field in msgspec.structs.fields(table) if field.name not in hidden
+    }
+    assert list(documented) == list(fields)
     for key, field in fields.items():
-        assert told[key] == said(field), key
+        assert documented[key] == default_text(field), key
 
 
 def test_what_users_have_is_on_the_page() -> None:
@@ -172,7 +174,7 @@ def test_what_users_have_is_on_the_page() -> None:
     assert set(UserTable.__struct_fields__) <= set(re.findall(r"`(\w+)`", row))
 
 
-def said(field: Any) -> str:
+def default_text(field: Any) -> str:
     """A default, as the page says it: nothing where there is none."""
     if field.required:
         return "needed"

@@ -40,7 +40,7 @@ def calls_of(result: Any) -> list[ToolPart]:
     return [part for message in result.messages for part in message.parts if isinstance(part, ToolPart)]
 
 
-async def asked(way: str, binds: DecodingConstraint = "", **params: Any) -> Any:
+async def capture_request(way: str, binds: DecodingConstraint = "", **params: Any) -> Any:
     """The request as a model gets it that is told of two tools."""
     model = ScriptedModel(say("Well."))
     async with Chat(PromptedModel(model, way, binds), tools=[look, smell]) as chat:
@@ -62,7 +62,7 @@ async def test_any_model_found_by_name_takes_a_tool_format_for_one_turn() -> Non
         async with Chat(get_model("m", base_url=f"{provider.url}/v1"), tools=[look]) as chat:
             result = await (await chat.send("Look", params={"tool_format": "json"}))
             await (await chat.send("And now?"))
-        assert [made.state for made in calls_of(result)] == ["completed"]
+        assert [tool_call.state for tool_call in calls_of(result)] == ["completed"]
         assert ["tools" in seen.body for seen in provider.seen] == [False, False, True]
 
 
@@ -96,16 +96,16 @@ async def test_a_call_may_be_indented_by_three_blanks(indent: str, is_call: bool
 async def test_of_a_list_that_was_not_closed_no_call_runs_and_the_model_is_told() -> None:
     model = ScriptedModel(say(LOOK.removesuffix("]}")), say("I see."))
     async with Chat(PromptedModel(model), tools=[look]) as chat:
-        (made,) = calls_of(await (await chat.send("Look")))
-    assert (made.state, made.used) == ("failed", "")
-    told = model.requests[-1].messages[-1].text
-    assert "not one complete JSON object" in told
-    assert '"error"' in told
+        (tool_call,) = calls_of(await (await chat.send("Look")))
+    assert (tool_call.state, tool_call.used) == ("failed", "")
+    feedback = model.requests[-1].messages[-1].text
+    assert "not one complete JSON object" in feedback
+    assert '"error"' in feedback
 
 
 async def test_calls_that_a_model_makes_natively_all_the_same_run_too() -> None:
     async with Chat(PromptedModel(ScriptedModel(calls(call("smell")), say("Nice."))), tools=[smell]) as chat:
-        assert [made.state for made in calls_of(await (await chat.send("Smell")))] == ["completed"]
+        assert [tool_call.state for tool_call in calls_of(await (await chat.send("Smell")))] == ["completed"]
 
 
 async def test_gates_are_the_same_and_a_denial_is_reported_as_rejected() -> None:
@@ -120,9 +120,9 @@ async def test_gates_are_the_same_and_a_denial_is_reported_as_rejected() -> None
         async for event in turn:
             if isinstance(event, TurnSuspended):
                 await turn.answer((await chat.gates())[0], deny="not today")
-    told = model.requests[-1].messages[-1].text
-    assert '"rejected":"' in told
-    assert "not today" in told
+    feedback = model.requests[-1].messages[-1].text
+    assert '"rejected":"' in feedback
+    assert "not today" in feedback
 
 
 # Binding -----------------------------------------------------------------------------------------------------------
@@ -135,13 +135,15 @@ def test_the_table_of_what_servers_bind_is_the_one_in_the_code() -> None:
 
 
 async def test_what_is_bound_is_sent_as_a_schema_or_a_grammar_and_a_turn_may_say_no() -> None:
-    assert [list((await asked(way, "grammar")).params) for way in TOOL_FORMATS] == [
+    assert [list((await capture_request(way, "grammar")).params) for way in TOOL_FORMATS] == [
         ["grammar"],
         ["grammar"],
         ["grammar"],
     ]
-    assert [list((await asked(way, "schema")).params) for way in TOOL_FORMATS] == [["output_schema"], [], []]
-    assert [list((await asked(way, "grammar", constrained_decoding=False)).params) for way in TOOL_FORMATS] == [
+    assert [list((await capture_request(way, "schema")).params) for way in TOOL_FORMATS] == [["output_schema"], [], []]
+    assert [
+        list((await capture_request(way, "grammar", constrained_decoding=False)).params) for way in TOOL_FORMATS
+    ] == [
         [],
         [],
         [],
@@ -150,25 +152,25 @@ async def test_what_is_bound_is_sent_as_a_schema_or_a_grammar_and_a_turn_may_say
 
 async def test_the_most_calls_of_a_bound_answer_are_those_on_the_page() -> None:
     assert f"at most {MAX_CALLS} calls" in " ".join(GUIDE.split())
-    bound = (await asked("json", "schema")).params["output_schema"]
+    bound = (await capture_request("json", "schema")).params["output_schema"]
     assert f"'maxItems': {MAX_CALLS}" in repr(bound)
-    single = (await asked("json", "schema", parallel_tool_calls=False)).params["output_schema"]
+    single = (await capture_request("json", "schema", parallel_tool_calls=False)).params["output_schema"]
     assert "'maxItems': 1}" in repr(single)
 
 
 async def test_a_choice_is_put_into_words_and_where_it_is_bound_it_holds() -> None:
-    assert "you must call the tool smell" in (await asked("xml", tool_choice="smell")).system
-    schema = (await asked("json", "schema", tool_choice="smell")).params["output_schema"]
+    assert "you must call the tool smell" in (await capture_request("xml", tool_choice="smell")).system
+    schema = (await capture_request("json", "schema", tool_choice="smell")).params["output_schema"]
     assert ("'smell'" in repr(schema), "'look'" in repr(schema), "answer" in repr(schema)) == (True, False, False)
 
 
 async def test_a_schema_for_the_answer_is_held_to_in_json_and_told_where_nothing_is_bound() -> None:
     wanted = {"type": "object", "title": "Invoice"}
-    bound = await asked("json", "schema", output_schema=wanted)
+    bound = await capture_request("json", "schema", output_schema=wanted)
     assert ("Invoice" in repr(bound.params), "Invoice" in bound.system) == (True, False)
     for way in TOOL_FORMATS:
-        told = await asked(way, output_schema=wanted)
-        assert ("Invoice" in repr(told.params), "Invoice" in told.system) == (False, True)
+        unbound = await capture_request(way, output_schema=wanted)
+        assert ("Invoice" in repr(unbound.params), "Invoice" in unbound.system) == (False, True)
 
 
 # By hand -----------------------------------------------------------------------------------------------------------
@@ -193,9 +195,9 @@ async def test_a_result_is_taken_by_another_process_once_and_only_with_the_hash_
         await chat.answer(gate, result="lilies")
         with pytest.raises(GateClosed):
             await chat.answer(gate, result="tulips")
-        (made,) = calls_of(await chat.turn(turn.id))
-    assert made.output is not None
-    assert (made.state, made.output.text, made.output.title) == ("completed", "lilies", "done by hand")
+        (tool_call,) = calls_of(await chat.turn(turn.id))
+    assert tool_call.output is not None
+    assert (tool_call.state, tool_call.output.text, tool_call.output.title) == ("completed", "lilies", "done by hand")
 
 
 async def test_whoever_allows_what_is_done_manual_has_not_done_it() -> None:
@@ -204,10 +206,10 @@ async def test_whoever_allows_what_is_done_manual_has_not_done_it() -> None:
         async for event in turn:
             if isinstance(event, TurnSuspended):
                 await chat.answer((await chat.gates())[0], allow="once")
-        (made,) = calls_of(await turn)
-    assert made.state == "failed"
-    assert made.output is not None
-    assert "run by a person" in made.output.text
+        (tool_call,) = calls_of(await turn)
+    assert tool_call.state == "failed"
+    assert tool_call.output is not None
+    assert "run by a person" in tool_call.output.text
 
 
 async def test_any_gate_takes_a_result_and_then_the_tool_does_not_run() -> None:
@@ -228,8 +230,8 @@ async def test_any_gate_takes_a_result_and_then_the_tool_does_not_run() -> None:
                     with pytest.raises(ConfigError):
                         await turn.answer(gate, result="lilies", **wrong)
                 await turn.answer(gate, result="lilies")
-        (made,) = calls_of(await turn)
-    assert (made.state, ran) == ("completed", [])
+        (tool_call,) = calls_of(await turn)
+    assert (tool_call.state, ran) == ("completed", [])
 
 
 async def test_the_question_of_a_plugin_is_answered_in_words() -> None:

@@ -73,14 +73,14 @@ def last_result(request: ModelRequest) -> RequestResult:
 
 async def play(chat: Chat, answer: Callable[[Gate], Awaitable[object]] | None = None) -> tuple[RunResult, list[Gate]]:
     """Run one turn, answer whatever waits, and say what was asked."""
-    asked: list[Gate] = []
+    gates: list[Gate] = []
     turn = await chat.send("Go")
     async for event in turn:
         if isinstance(event, TurnSuspended):
             for gate in await chat.gates():
-                asked.append(gate)
+                gates.append(gate)
                 await (answer(gate) if answer is not None else chat.answer(gate, allow="once"))
-    return await turn, asked
+    return await turn, gates
 
 
 # Permissions -------------------------------------------------------------------------------------------------------
@@ -150,9 +150,9 @@ async def test_the_table_of_execute_says_who_is_asked_and_what_is_offered() -> N
 
         model = ScriptedModel(calls(call("it")), say("Done."))
         async with Chat(model, tools=[it]) as chat:
-            result, asked = await play(chat)
-        assert bool(asked) is (approval in ("always", "ask"))
-        assert any(gate.offers for gate in asked) is (offered == "yes")
+            result, gates = await play(chat)
+        assert bool(gates) is (approval in ("always", "ask"))
+        assert any(gate.offers for gate in gates) is (offered == "yes")
         assert [part.state for part in parts_of(result)] == ["denied" if approval == "deny" else "completed"]
         assert [spec.name for spec in model.requests[0].tools] == ([] if approval == "deny" else ["it"])
 
@@ -161,8 +161,8 @@ async def test_a_rule_that_allows_does_not_silence_a_tool_that_asks_every_time()
     async with Chat(
         ScriptedModel(calls(call("pay", amount=1)), say("Done.")), tools=[pay], rules=[Rule("pay", "allow")]
     ) as chat:
-        _, asked = await play(chat)
-    assert [gate.offers for gate in asked] == [()]
+        _, gates = await play(chat)
+    assert [gate.offers for gate in gates] == [()]
 
 
 async def test_a_grant_does_not_beat_a_rule_that_asks_and_is_revoked_once() -> None:
@@ -173,8 +173,8 @@ async def test_a_grant_does_not_beat_a_rule_that_asks_and_is_revoked_once() -> N
         assert (grant.session, grant.by, grant.rule.match) == (chat.session, "person", {"path": "a/b"})
         options = TurnOptions(rules=(Rule("save", "ask", layer="session"),))
         strict = Chat(model, app=chat.app, session=chat.session, options=options)
-        _, asked = await play(strict)
-        assert [gate.offers for gate in asked] == [()]
+        _, gates = await play(strict)
+        assert [gate.offers for gate in gates] == [()]
         await chat.revoke(grant)
         with pytest.raises(UnknownGrant):
             await chat.revoke(grant)
@@ -215,8 +215,8 @@ def test_the_errors_on_arrival_are_as_related_as_the_page_says() -> None:
 async def test_edited_arguments_are_no_way_around_a_rule() -> None:
     model = ScriptedModel(calls(call("save", path="a")), say("Oh."))
     async with Chat(model, tools=[save], rules=[Rule("save", "deny", {"path": "b"})]) as chat:
-        result, asked = await play(chat, lambda gate: chat.answer(gate, allow="once", arguments={"path": "b"}))
-    assert len(asked) == 1
+        result, gates = await play(chat, lambda gate: chat.answer(gate, allow="once", arguments={"path": "b"}))
+    assert len(gates) == 1
     assert [part.state for part in parts_of(result)] == ["denied"]
 
 
@@ -242,11 +242,11 @@ async def test_on_error_lets_a_person_read_only_what_failed_and_the_stricter_cou
 
     model = ScriptedModel(calls(call("half", number=1), call("half", number=0)), say("Oh."))
     async with Chat(model, tools=[half]) as chat:
-        _, asked = await play(chat)
-    assert [(gate.kind, gate.failed) for gate in asked] == [("result", True)]
+        _, gates = await play(chat)
+    assert [(gate.kind, gate.failed) for gate in gates] == [("result", True)]
     async with Chat(model, tools=[half], options=TurnOptions(review="always")) as chat:
-        _, asked = await play(chat)
-    assert [gate.failed for gate in asked] == [False, True]
+        _, gates = await play(chat)
+    assert [gate.failed for gate in gates] == [False, True]
 
 
 async def test_a_plugin_that_allows_every_gate_also_sends_results() -> None:
@@ -260,8 +260,8 @@ async def test_a_plugin_that_allows_every_gate_also_sends_results() -> None:
 
     model = ScriptedModel(calls(call("secret")), say("Oh."))
     async with Chat(model, tools=[secret], plugins=[Yes()]) as chat:
-        _, asked = await play(chat)
-    assert asked == []
+        _, gates = await play(chat)
+    assert gates == []
     assert last_result(model.requests[-1]).text == "4711"
 
 
@@ -273,14 +273,14 @@ async def test_the_terminal_asks_as_the_page_shows() -> None:
     model = ScriptedModel(calls(call("send_mail", to="ada@example.org", text="Lunch?")), say("Done."))
     async with Chat(model, tools=[send_mail]) as chat:
         _, (gate,) = await play(chat)
-    out, asked = io.StringIO(), GatePanel(gate, send_mail)
-    draw_gate(LineScreen(out, gutter=0, width=80), asked)
-    shown = out.getvalue() + "   ".join(available_keys(asked).values()) + "\n"
+    out, panel = io.StringIO(), GatePanel(gate, send_mail)
+    draw_gate(LineScreen(out, gutter=0, width=80), panel)
+    shown = out.getvalue() + "   ".join(available_keys(panel).values()) + "\n"
     assert f"```text\n{shown}```" in page("guides/human-in-the-loop")
     review = available_keys(GatePanel(replace(gate, kind="result", output=Output("x")), send_mail))
     for row in rows("guides/human-in-the-loop", "Approvals in the terminal"):
         key = words(row[0])[0]
-        assert key in available_keys(asked)
+        assert key in available_keys(panel)
         assert (key in review) is bool(row[-1].strip("| "))
 
 
@@ -296,14 +296,14 @@ def test_the_numbers_of_the_loop_guard_are_those_in_the_code() -> None:
 async def test_a_pattern_asks_at_its_end_and_a_rule_may_deny_it_without_asking() -> None:
     steps = [calls(call("look", place=place)) for place in "ababab"]
     async with Chat(ScriptedModel(*steps, say("Oh.")), tools=[look]) as chat:
-        result, asked = await play(chat)
-    assert [gate.kind for gate in asked] == ["loop"]
-    assert parts_of(result)[-1].call == asked[0].call
+        result, gates = await play(chat)
+    assert [gate.kind for gate in gates] == ["loop"]
+    assert parts_of(result)[-1].call == gates[0].call
     async with Chat(
         ScriptedModel(*steps, say("Oh.")), tools=[look], rules=[Rule("doom_loop", "deny", {"tool": "look"})]
     ) as chat:
-        result, asked = await play(chat)
-    assert asked == []
+        result, gates = await play(chat)
+    assert gates == []
     assert [part.state for part in parts_of(result)] == ["completed"] * 5 + ["denied"]
 
 
@@ -315,13 +315,13 @@ def test_the_guide_has_a_row_for_everything_a_budget_counts() -> None:
 
 
 def test_a_selection_chooses_what_the_table_says() -> None:
-    def made(name: str) -> Tool:
+    def make_tool(name: str) -> Tool:
         async def it() -> None: ...
 
         return tool(name=name)(it)
 
-    files = ToolGroup("files", [made("read_file"), made("write_file")])
-    registry = ToolRegistry([made("clock"), made("read_mail"), files])
+    files = ToolGroup("files", [make_tool("read_file"), make_tool("write_file")])
+    registry = ToolRegistry([make_tool("clock"), make_tool("read_mail"), files])
     chosen = {
         words(row[0])[0]: [*registry.enabled((words(row[0])[0],))]
         for row in rows("guides/tool-groups", "Select tools for a turn")
@@ -361,8 +361,8 @@ async def test_what_before_makes_of_the_arguments_is_what_is_judged_and_asked_ab
         return place
 
     async with Chat(ScriptedModel(calls(call("go", place="a")), say("Oh.")), tools=[go]) as chat:
-        _, asked = await play(chat)
-    assert [gate.arguments for gate in asked] == ['{"place":"B"}']
+        _, gates = await play(chat)
+    assert [gate.arguments for gate in gates] == ['{"place":"B"}']
 
 
 # Results -----------------------------------------------------------------------------------------------------------
@@ -388,8 +388,8 @@ async def read_by(target: Tool, brought: str, **arguments: Any) -> str:
 
     def second(request: ModelRequest) -> Any:
         at = last_result(request).call
-        given = {name: value.replace("CALL", at) for name, value in arguments.items()}
-        return calls(call(target.spec.name, **given))
+        filled = {name: value.replace("CALL", at) for name, value in arguments.items()}
+        return calls(call(target.spec.name, **filled))
 
     model = ScriptedModel(calls(call("bring")), second, say("Done."))
     async with Chat(model, tools=[bring, target]) as chat:
@@ -448,8 +448,8 @@ async def test_what_is_private_or_untrusted_alone_asks_nobody() -> None:
     for first, count in ((["web"], 0), (["contact"], 0), (["web", "contact"], 1)):
         model = ScriptedModel(calls(*map(call, first)), calls(call("post", text="x")), say("Done."))
         async with Chat(model, tools=[web, contact, post]) as chat:
-            _, asked = await play(chat)
-        assert [gate.kind for gate in asked] == ["egress"] * count
+            _, gates = await play(chat)
+        assert [gate.kind for gate in gates] == ["egress"] * count
 
 
 # Sub-agent runs ---------------------------------------------------------------------------------------------------------
@@ -463,8 +463,8 @@ def test_the_numbers_on_the_page_of_sub_turns_are_those_in_the_code() -> None:
 
 def by_first_word(**scripts: Any) -> ScriptedModel:
     def step(request: ModelRequest) -> Any:
-        made = sum(message.role == "assistant" for message in request.messages)
-        return scripts[request.messages[0].text][made]
+        answer_count = sum(message.role == "assistant" for message in request.messages)
+        return scripts[request.messages[0].text][answer_count]
 
     return ScriptedModel(*[step] * 3)
 

@@ -21,11 +21,11 @@ def test_the_policy_that_is_shown_is_the_one_that_is_sent() -> None:
 
 def test_every_key_that_the_settings_list_is_in_the_table() -> None:
     (table,) = re.findall(r"^## Keyboard shortcuts\n\n(.*?)\n\n", GUIDE, re.DOTALL | re.MULTILINE)
-    told = set(re.findall(r"`([^`]+)`", table))
+    documented = set(re.findall(r"`([^`]+)`", table))
     (listed,) = re.findall(r"const all: .*?= \[(.*?)\n  \];", source("pages", "settings.tsx"), re.DOTALL)
     keys = set(re.findall(r'"([^"]+)"', listed))
     assert len(keys) > 8
-    assert keys <= told
+    assert keys <= documented
 
 
 def test_the_words_on_the_buttons_are_those_that_the_guide_uses() -> None:

@@ -57,7 +57,9 @@ def opened(text: str) -> set[str]:
 @cache
 def clients() -> dict[str, set[str]]:
     texts = {str(file.relative_to(SOURCE)): file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py")}
-    named = {name: text for name, text in texts.items() if any(one in text for one in OPENS)}  # most are not parsed
+    named = {
+        name: text for name, text in texts.items() if any(opener in text for opener in OPENS)
+    }  # most are not parsed
     found = {name: opened(text) for name, text in named.items() if not name.startswith(TESTING)}
     return {name: calls for name, calls in found.items() if calls}
 

@@ -103,7 +103,10 @@ async def test_a_redirect_that_is_not_wanted_is_reported_and_not_followed() -> N
     async with listening() as listeners:
         listeners.answers["/"] = moved("https://example.com/")
         page = await fetch(
-            guard_of(listeners), f"http://127.0.0.1:{listeners.port}/", limits=SHORT, follows=lambda here, there: False
+            guard_of(listeners),
+            f"http://127.0.0.1:{listeners.port}/",
+            limits=SHORT,
+            follows=lambda source, target: False,
         )
         assert (page.status, page.redirect, page.body) == (302, "https://example.com/", b"")
 
@@ -275,11 +278,11 @@ async def test_a_server_that_sends_too_much_is_left_and_memory_is_bounded(name: 
         await fetch(guard_of(listeners), f"http://127.0.0.1:{listeners.port}/warm", limits=SHORT)
         tracemalloc.start()
         try:
-            got = await failure(listeners, "/", FetchLimits(size=MIB, total=3 if kind else 0.8, idle=2))
+            outcome = await failure(listeners, "/", FetchLimits(size=MIB, total=3 if kind else 0.8, idle=2))
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert got == kind or kind is None
+    assert outcome == kind or kind is None
     assert peak < 12 * MIB, f"{peak:,} bytes"
 
 

@@ -38,14 +38,14 @@ async def test_the_certificate_is_that_of_the_name_at_the_address_that_was_judge
     contexts: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     server, client = contexts
-    asked: list[str | None] = []
-    server.sni_callback = lambda _, name, __: asked.append(name)
+    sni_names: list[str | None] = []
+    server.sni_callback = lambda _, name, __: sni_names.append(name)
     async with listening(server) as listeners:
         port = listeners.port
         names = Names(site_example_com=[["127.0.0.1"]], other_example_com=[["127.0.0.1"]])
         guard = EgressPolicy(allow=[f"site.example.com:{port}", f"other.example.com:{port}"], resolve=names)
         page = await fetch(guard, f"https://site.example.com:{port}/", limits=SHORT, tls=client)
-        assert (page.body, asked) == (b"here is 127.0.0.1", ["site.example.com"])
+        assert (page.body, sni_names) == (b"here is 127.0.0.1", ["site.example.com"])
         for name, context in (("other", client), ("site", None)):
             with pytest.raises(FetchFailed, match="has no valid TLS certificate") as caught:
                 await fetch(guard, f"https://{name}.example.com:{port}/", limits=SHORT, tls=context)

@@ -19,8 +19,8 @@ async def main() -> None:
     ingress, admin, inherited, notes, seconds = sys.argv[1:]
     engine = RestateEngine(ingress, admin, listen=socket.socket(fileno=int(inherited)))
 
-    def note(what: str, session: str) -> None:
-        line = f"{what} {session} {os.getpid()} {time.monotonic()}\n"
+    def note(kind: str, session: str) -> None:
+        line = f"{kind} {session} {os.getpid()} {time.monotonic()}\n"
         file = os.open(Path(notes, "notes"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(file, line.encode())  # one write, so that two processes never mix their lines
         os.close(file)

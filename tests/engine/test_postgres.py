@@ -94,8 +94,8 @@ class TestAnotherWorkerDrives(TestPostgresEngine):
     """The same promises when a process that drives nothing wakes, and another one drives."""
 
     async def make(self, clock: FakeClock) -> Engine:
-        here, there = self.database.engine(drives=False), self.database.engine()
-        self.hurried = HurriedEngine(here, clock, drives=there)
+        waker, driver = self.database.engine(drives=False), self.database.engine()
+        self.hurried = HurriedEngine(waker, clock, drives=driver)
         return self.hurried
 
 
@@ -204,20 +204,20 @@ async def test_a_take_whose_answer_was_lost_is_taken_again(database: EngineDatab
 
 
 async def two(database: EngineDatabase) -> tuple[PostgresEngine, Driving, PostgresEngine, Driving]:
-    here, there = database.engine(), database.engine()
+    local, remote = database.engine(), database.engine()
     driving_here, driving_there = Driving(), Driving()
-    await here.serve(driving_here)
-    await there.serve(driving_there)
-    return here, driving_here, there, driving_there
+    await local.serve(driving_here)
+    await remote.serve(driving_there)
+    return local, driving_here, remote, driving_there
 
 
 async def test_a_session_that_one_worker_drives_is_not_driven_by_another(database: EngineDatabase) -> None:
-    here, driving_here, there, driving_there = await two(database)
-    await here.wake("held")
+    local, driving_here, remote, driving_there = await two(database)
+    await local.wake("held")
     await wait_until(lambda: driving_here.begun["held"] == 1)
 
     for _ in range(5):
-        await there.wake("held")
+        await remote.wake("held")
     await asyncio.sleep(0.5)
     assert driving_there.begun == {}
     driving_here.hold.set()
@@ -229,33 +229,33 @@ async def test_a_session_that_one_worker_drives_is_not_driven_by_another(databas
 
 
 async def test_a_worker_that_closes_hands_its_sessions_over_at_once(database: EngineDatabase) -> None:
-    here, driving_here, _, driving_there = await two(database)
+    local, driving_here, _, driving_there = await two(database)
     for number in range(20):
-        await here.wake(f"held{number}")
+        await local.wake(f"held{number}")
     await wait_until(lambda: len(driving_here.begun) == 20)
     driving_there.hold.set()
 
-    await here.aclose()
+    await local.aclose()
 
     await wait_until(lambda: len(driving_there.ended) == 20, 2.0)  # not the two and a half of the next look
     assert len(driving_here.cancelled) == 20
 
 
 async def test_a_worker_that_leaves_takes_nothing_new_and_others_do(database: EngineDatabase) -> None:
-    here, driving_here, _, driving_there = await two(database)
-    await here.stop_accepting()
+    local, driving_here, _, driving_there = await two(database)
+    await local.stop_accepting()
     for number in range(5):
-        await here.wake(f"s{number}")
+        await local.wake(f"s{number}")
 
     await wait_until(lambda: len(driving_there.ended) == 5)
     assert driving_here.begun == {}
 
 
 async def test_a_worker_whose_connections_are_cut_keeps_its_sessions(database: EngineDatabase) -> None:
-    here, driving_here, _, driving_there = await two(database)
-    await here.wake("held")
+    local, driving_here, _, driving_there = await two(database)
+    await local.wake("held")
     await wait_until(lambda: driving_here.begun["held"] == 1)
-    backend = (await database.sql("SELECT backend FROM engine_workers WHERE id = $1", here._lease.worker))[0][0]
+    backend = (await database.sql("SELECT backend FROM engine_workers WHERE id = $1", local._lease.worker))[0][0]
     for _ in range(3):
         await database.sql("SELECT pg_terminate_backend($1)", backend)
         await asyncio.sleep(1.2)
@@ -269,25 +269,25 @@ async def test_a_worker_whose_connections_are_cut_keeps_its_sessions(database: E
 async def test_a_worker_that_was_taken_for_dead_is_overtaken_cancels_its_drives_and_ends_nothing(
     database: EngineDatabase,
 ) -> None:
-    here, driving_here, _, driving_there = await two(database)
-    await here.wake("held")
+    local, driving_here, _, driving_there = await two(database)
+    await local.wake("held")
     await wait_until(lambda: driving_here.begun["held"] == 1)
-    await here.stop_accepting()  # or it might take its own session back
-    dead = here._lease.worker
+    await local.stop_accepting()  # or it might take its own session back
+    dead = local._lease.worker
     # As if it had been silent, and another worker had taken over.
     await database.sql("UPDATE wakes SET worker = NULL, due = now() WHERE worker = $1", dead)
     await database.sql("DELETE FROM engine_workers WHERE id = $1", dead)
 
     await wait_until(lambda: driving_there.begun["held"] == 1)
     await wait_until(lambda: driving_here.cancelled["held"] == 1)
-    here._ended[dead or 0] = ["held"]  # what it would have written, had it not been cancelled
-    here._has_ended.set()
-    await wait_until(lambda: not here._ended)
+    local._ended[dead or 0] = ["held"]  # what it would have written, had it not been cancelled
+    local._has_ended.set()
+    await wait_until(lambda: not local._ended)
 
     found = await rows(database)
     assert [row["session"] for row in found] == ["held"]
     assert found[0]["worker"] not in (None, dead)
-    assert here._lease.worker != dead
+    assert local._lease.worker != dead
 
 
 async def test_a_worker_that_was_too_slow_to_renew_its_lease_takes_fewer_sessions_until_it_renews_in_time(
@@ -316,11 +316,11 @@ async def test_a_worker_that_was_too_slow_to_renew_its_lease_takes_fewer_session
 
 
 async def test_a_worker_that_is_silent_loses_its_sessions_within_five_seconds(database: EngineDatabase) -> None:
-    here, driving_here, _, driving_there = await two(database)
-    await here.wake("held")
+    local, driving_here, _, driving_there = await two(database)
+    await local.wake("held")
     await wait_until(lambda: driving_here.begun["held"] == 1)
     began = time.monotonic()
-    here._tasks[2].cancel()  # its lease is not renewed any more
+    local._tasks[2].cancel()  # its lease is not renewed any more
 
     await wait_until(lambda: driving_there.begun["held"] == 1, 20)
 
@@ -328,9 +328,9 @@ async def test_a_worker_that_is_silent_loses_its_sessions_within_five_seconds(da
 
 
 async def test_delayed_wakes_outlive_the_worker_that_asked_for_them(database: EngineDatabase) -> None:
-    here, _, _, driving_there = await two(database)
-    await here.wake("later", time.time() + 1.5)
-    await here.aclose()
+    local, _, _, driving_there = await two(database)
+    await local.wake("later", time.time() + 1.5)
+    await local.aclose()
 
     await wait_until(lambda: driving_there.ended["later"] == 1)
 

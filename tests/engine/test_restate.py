@@ -329,11 +329,11 @@ class Workers:
         await wait_until(lambda: any(note.pid == process.pid for note in self.notes("serving")))
         return process.pid
 
-    def notes(self, what: str, session: str = "") -> list[Note]:
+    def notes(self, kind: str, session: str = "") -> list[Note]:
         path = self.directory / "notes"
         lines = path.read_text().splitlines() if path.exists() else []
         notes = [Note(line[0], line[1], int(line[2]), float(line[3])) for line in map(str.split, lines)]
-        return [note for note in notes if note.what == what and session in ("", note.session)]
+        return [note for note in notes if note.what == kind and session in ("", note.session)]
 
     def close(self) -> None:
         self.sock.close()

@@ -221,23 +221,26 @@ async def test_a_drive_that_takes_longer_than_the_heartbeat_timeout_is_driven_on
 
 
 async def test_a_worker_that_closes_gives_its_drive_to_another_and_takes_no_new_one(server: TemporalServer):
-    name, here, there = next(names), Driving(), Driving()
+    name, leaving_drives, staying_drives = next(names), Driving(), Driving()
     leaving, staying = (TemporalEngine(server.url, name=name) for _ in range(2))
-    await leaving.serve(here)
+    await leaving.serve(leaving_drives)
     await leaving.wake("held")
-    await wait_until(lambda: here.begun["held"] == 1)
+    await wait_until(lambda: leaving_drives.begun["held"] == 1)
     await leaving.stop_accepting()
-    await staying.serve(there)
+    await staying.serve(staying_drives)
     for number in range(20):
         await leaving.wake(f"s{number}")
-    await wait_until(lambda: there.ended.total() == 20)
-    assert (here.begun, here.cancelled.total()) == ({"held": 1}, 0)  # what it drives, it goes on driving
+    await wait_until(lambda: staying_drives.ended.total() == 20)
+    assert (leaving_drives.begun, leaving_drives.cancelled.total()) == (
+        {"held": 1},
+        0,
+    )  # what it drives, it goes on driving
 
     await leaving.aclose()
-    await wait_until(lambda: there.begun["held"] == 1)
-    there.hold.set()
-    await wait_until(lambda: there.ended["held"] == 1)
-    assert here.cancelled == {"held": 1}
+    await wait_until(lambda: staying_drives.begun["held"] == 1)
+    staying_drives.hold.set()
+    await wait_until(lambda: staying_drives.ended["held"] == 1)
+    assert leaving_drives.cancelled == {"held": 1}
     await staying.aclose()
 
 
@@ -267,12 +270,12 @@ async def test_when_temporal_dies_drives_go_on_and_every_wake_is_kept(tmp_path: 
 
 
 async def test_health_says_whether_temporal_answers(server: TemporalServer):
-    here = TemporalEngine(server.url, drives=False)
+    reachable = TemporalEngine(server.url, drives=False)
     nowhere = TemporalEngine(f"temporal://127.0.0.1:{free_port()}", drives=False)
 
-    assert await here.health() == TemporalHealth(is_up=True)
+    assert await reachable.health() == TemporalHealth(is_up=True)
     assert await nowhere.health() == TemporalHealth(is_up=False)
-    await here.aclose()
+    await reachable.aclose()
     await nowhere.aclose()
 
 

@@ -31,8 +31,8 @@ async def recording(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("depth", ["pure", "turn"])
 def test_the_examples_pass(depth: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", str(ROOT / "examples"), "--depth", depth]) == 0
-    said = capsys.readouterr().out
-    assert f"7 cases at depth {depth}: 7 passed" in said
+    output = capsys.readouterr().out
+    assert f"7 cases at depth {depth}: 7 passed" in output
 
 
 def test_the_dataset_of_the_guide_passes_on_the_support_bot(tmp_path: Path) -> None:

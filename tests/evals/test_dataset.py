@@ -15,7 +15,7 @@ from everturn.testing import ScriptedModel, call, calls, say
 from tests.evals.shop import Shop, record_refund, refund_script
 
 
-async def made(folder: Path, sessions: int = 1) -> Dataset:
+async def new_dataset(folder: Path, sessions: int = 1) -> Dataset:
     from everturn.stores.memory import MemoryStore
 
     store = MemoryStore()
@@ -27,7 +27,7 @@ async def made(folder: Path, sessions: int = 1) -> Dataset:
 
 
 async def test_a_session_becomes_a_case_that_says_what_was_done(tmp_path: Path) -> None:
-    data = await made(tmp_path / "refunds")
+    data = await new_dataset(tmp_path / "refunds")
     text = (tmp_path / "refunds" / "dataset.toml").read_text()
     assert "# I want my money back for order 4512" in text
     assert [case.name for case in data.cases] == ["session-0"]
@@ -38,9 +38,9 @@ async def test_a_session_becomes_a_case_that_says_what_was_done(tmp_path: Path) 
 
 
 async def test_more_sessions_are_added_and_none_is_overwritten(tmp_path: Path) -> None:
-    assert len((await made(tmp_path / "d", 2)).cases) == 2
+    assert len((await new_dataset(tmp_path / "d", 2)).cases) == 2
     with pytest.raises(ConfigError, match="exists"):
-        await made(tmp_path / "d")
+        await new_dataset(tmp_path / "d")
 
 
 async def test_a_turn_that_is_not_over_makes_no_case(tmp_path: Path) -> None:

@@ -48,21 +48,21 @@ async def test_a_judge_decides_by_the_rubric(passed: bool) -> None:
     [("first", "second", False), ("first", "first", True), ("second", "second", True), ("equal", "second", True)],
 )
 async def test_the_recorded_answer_must_be_better_in_both_orders(first: str, second: str, passed: bool) -> None:
-    asked: list[str] = []
+    prompts: list[str] = []
 
     class Judge:
         name = "judge"
 
         async def stream(self, request: Any) -> Any:
-            asked.append(request.messages[0].text)
-            better = first if len(asked) == 1 else second
+            prompts.append(request.messages[0].text)
+            better = first if len(prompts) == 1 else second
             async for chunks in ScriptedModel(say(encode_canonical({"reason": "r", "better": better}))).stream(request):
                 yield chunks
 
     report = await report_of(Judge(), compare=True)  # pyright: ignore[reportArgumentType]
     assert report.cases[0].samples[0].checks[0].passed is passed
     # The recorded answer is the first of the first question, and the second of the second.
-    assert [text.index("You get 40 back.") < text.index("40 are yours.") for text in asked] == [True, False]
+    assert [text.index("You get 40 back.") < text.index("40 are yours.") for text in prompts] == [True, False]
 
 
 async def test_the_requests_of_a_judge_are_recorded_and_not_repeated(tmp_path: Path) -> None:

@@ -31,11 +31,11 @@ PATIENCE: Final = 60.0  # seconds for a program to say what is waited for; a loa
 
 def copied(name: str, place: Path) -> Path:
     """The example where it may leave files behind."""
-    there = place / name
+    folder = place / name
     shutil.copytree(
-        EXAMPLES / name, there, ignore=shutil.ignore_patterns("recorded", "__pycache__", "*.db", "kitchen*")
+        EXAMPLES / name, folder, ignore=shutil.ignore_patterns("recorded", "__pycache__", "*.db", "kitchen*")
     )
-    return there
+    return folder
 
 
 def commands(name: str, block: int = 0) -> list[list[str]]:
@@ -60,12 +60,12 @@ def run(words: list[str], cwd: Path, seconds: float = PATIENCE, **more: str) -> 
         words, cwd=cwd, env=environment(cwd, **more), stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as program:
         try:
-            said, wrong = program.communicate(timeout=seconds)
+            output, wrong = program.communicate(timeout=seconds)
         finally:
             if program.poll() is None:
                 os.killpg(program.pid, signal.SIGKILL)
-    assert program.returncode == 0, f"{words}: {program.returncode}\n{said}\n{wrong}"
-    return said
+    assert program.returncode == 0, f"{words}: {program.returncode}\n{output}\n{wrong}"
+    return output
 
 
 @contextmanager
@@ -89,16 +89,16 @@ def started(words: list[str], cwd: Path, **more: str) -> Generator[subprocess.Po
         program.stdout.close()
 
 
-def says(program: subprocess.Popen[str], what: str) -> re.Match[str]:
+def says(program: subprocess.Popen[str], pattern: str) -> re.Match[str]:
     """Wait until it says this."""
     out: IO[str] | None = program.stdout
     assert out is not None
-    said: list[str] = []
+    lines: list[str] = []
     while line := out.readline():
-        said.append(line)
-        if found := re.search(what, line):
+        lines.append(line)
+        if found := re.search(pattern, line):
             return found
-    raise AssertionError(f"it ended without {what!r}: {''.join(said)}")
+    raise AssertionError(f"it ended without {pattern!r}: {''.join(lines)}")
 
 
 def is_there(url: str) -> bool:
@@ -130,11 +130,11 @@ def check_recorded(fresh: Recording, name: str, file: str, places: Mapping[str, 
     Two things do not count: the folder, which is part of what tools for files are, and what a tab of a browser calls itself.
     """
     fresh = fresh.with_paths_replaced(places or {})
-    kept = EXAMPLES / name / "recorded" / file
+    path = EXAMPLES / name / "recorded" / file
     if os.environ.get("EVERTURN_RECORD"):
-        kept.parent.mkdir(exist_ok=True)
-        fresh.write(kept)
-    recorded = Recording.read(kept)
+        path.parent.mkdir(exist_ok=True)
+        fresh.write(path)
+    recorded = Recording.read(path)
     found = differences(recorded, fresh, OWN)
-    assert not found, "\n".join(str(one) for one in found)
+    assert not found, "\n".join(str(difference) for difference in found)
     assert normalize_recording(fresh, OWN) == normalize_recording(recorded, OWN)

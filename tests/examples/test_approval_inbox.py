@@ -35,37 +35,37 @@ def phase(url: str, request: str) -> str:
     return ask(f"{url}/requests/{request}")[1]["phase"]
 
 
-def paid(there: Path) -> list[tuple[str, float]]:
-    ledger = sqlite3.connect(there / "inbox-data" / "ledger.db")
+def paid(folder: Path) -> list[tuple[str, float]]:
+    ledger = sqlite3.connect(folder / "inbox-data" / "ledger.db")
     try:
         return ledger.execute("SELECT recipient, amount FROM paid").fetchall()
     finally:
         ledger.close()
 
 
-def curl(words: list[str], url: str, there: Path) -> Any:
+def curl(words: list[str], url: str, folder: Path) -> Any:
     """A line of the README, at the port that this service has."""
     assert words[0] == "curl"
-    return json.loads(run([word.replace("http://127.0.0.1:8010", url) for word in words], there))
+    return json.loads(run([word.replace("http://127.0.0.1:8010", url) for word in words], folder))
 
 
 async def test_a_request_outlives_the_process_and_is_paid_once(tmp_path: Path) -> None:
-    there, port = copied(NAME, tmp_path), free_port()
+    folder, port = copied(NAME, tmp_path), free_port()
     service, send, look = commands(NAME)
     url = f"http://127.0.0.1:{port}"
-    with started(service, there, PORT=str(port)) as first:
+    with started(service, folder, PORT=str(port)) as first:
         wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve")
-        assert curl(send, url, there) == {"id": "may-1", "is_new": True}
+        assert curl(send, url, folder) == {"id": "may-1", "is_new": True}
         wait_until_sync(lambda: phase(url, "may-1") == "waiting", why="nothing is asked")
-        (before,) = curl(look, url, there)
+        (before,) = curl(look, url, folder)
         first.kill()  # SIGKILL: nothing can be put in order
         first.wait()
-    assert not (there / "inbox-data" / "ledger.db").exists()
+    assert not (folder / "inbox-data" / "ledger.db").exists()
 
-    with started(service, there, PORT=str(port)):
+    with started(service, folder, PORT=str(port)):
         wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve again")
-        assert curl(look, url, there) == [before]
-        assert curl(send, url, there) == {"id": "may-1", "is_new": False}  # sent again, it is the same
+        assert curl(look, url, folder) == [before]
+        assert curl(send, url, folder) == {"id": "may-1", "is_new": False}  # sent again, it is the same
         answer = f"{url}/inbox/{before['gate']}"
         assert ask(answer, {"hash": "another", "allow": True})[0] == 409
         assert ask(answer, {"hash": before["hash"], "allow": True, "by": "the till"}) == (200, {"taken": True})
@@ -73,35 +73,35 @@ async def test_a_request_outlives_the_process_and_is_paid_once(tmp_path: Path) -
         assert ask(f"{url}/requests/may-1")[1]["answer"] == "Done: paid 40.00 to Ada."
         assert ask(answer, {"hash": before["hash"], "allow": True})[0] == 409
         assert ask(f"{url}/inbox")[1] == []
-        assert paid(there) == [("Ada", 40.0)]
+        assert paid(folder) == [("Ada", 40.0)]
         refuse_on_the_page(url)
-        assert paid(there) == [("Ada", 40.0)]
-    check_recorded(await recording_of(there / "inbox-data" / "talks.db", "may-1"), NAME, "payment.jsonl")
+        assert paid(folder) == [("Ada", 40.0)]
+    check_recorded(await recording_of(folder / "inbox-data" / "talks.db", "may-1"), NAME, "payment.jsonl")
 
 
 def test_a_process_that_dies_over_the_answer_pays_once(tmp_path: Path) -> None:
-    there, port = copied(NAME, tmp_path), free_port()
+    folder, port = copied(NAME, tmp_path), free_port()
     service, send, look = commands(NAME)
     url = f"http://127.0.0.1:{port}"
-    with started(service, there, PORT=str(port)) as first:
+    with started(service, folder, PORT=str(port)) as first:
         wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve")
-        curl(send, url, there)
+        curl(send, url, folder)
         wait_until_sync(lambda: phase(url, "may-1") == "waiting", why="nothing is asked")
-        (asked,) = curl(look, url, there)
-        assert ask(f"{url}/inbox/{asked['gate']}", {"hash": asked["hash"], "allow": True})[0] == 200
+        (item,) = curl(look, url, folder)
+        assert ask(f"{url}/inbox/{item['gate']}", {"hash": item["hash"], "allow": True})[0] == 200
         first.kill()  # before it has paid, after it, or in the middle: the answer is safe, and the key is the same
         first.wait()
-    with started(service, there, PORT=str(port)):
+    with started(service, folder, PORT=str(port)):
         wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve again")
         wait_until_sync(lambda: phase(url, "may-1") == "completed", why="it is not done")
-    assert paid(there) == [("Ada", 40.0)]
+    assert paid(folder) == [("Ada", 40.0)]
 
 
 def refuse_on_the_page(url: str) -> None:
     """A person says no, and why; whatever a colleague wrote is text on the page."""
     assert ask(f"{url}/requests", {"id": "may-2", "text": "pay Bob 7 <b>now</b>"})[0] == 202
     wait_until_sync(lambda: phase(url, "may-2") == "waiting", why="nothing is asked")
-    ((gate, hash),) = [(one["gate"], one["hash"]) for one in ask(f"{url}/inbox")[1]]
+    ((gate, hash),) = [(item["gate"], item["hash"]) for item in ask(f"{url}/inbox")[1]]
     assert f'action="/inbox/{gate}"' in ask(url)[1]
     assert ask(f"{url}/inbox/{gate}", form=f"hash={hash}&button=deny&why=paid+in+April")[0] == 200
     wait_until_sync(lambda: phase(url, "may-2") == "completed", why="it is not done")
@@ -109,9 +109,9 @@ def refuse_on_the_page(url: str) -> None:
 
 
 def test_what_makes_no_sense_is_refused_in_one_line(tmp_path: Path) -> None:
-    there, port = copied(NAME, tmp_path), free_port()
+    folder, port = copied(NAME, tmp_path), free_port()
     url = f"http://127.0.0.1:{port}"
-    with started(commands(NAME)[0], there, PORT=str(port)) as service:
+    with started(commands(NAME)[0], folder, PORT=str(port)) as service:
         wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve")
         assert ask(f"{url}/requests", {"id": "a/b", "text": "x"})[0] == 400
         assert ask(f"{url}/requests", ["not", "an", "object"]) == (
@@ -123,4 +123,4 @@ def test_what_makes_no_sense_is_refused_in_one_line(tmp_path: Path) -> None:
         assert ask(f"{url}/inbox", host="evil.test")[0] == 400  # a name that was bent to our address
         service.terminate()
         assert service.wait(30) in (0, -15)
-    assert "Traceback" not in (there / "programs.log").read_text(encoding="utf-8")
+    assert "Traceback" not in (folder / "programs.log").read_text(encoding="utf-8")

@@ -27,11 +27,11 @@ TABLE = "what,sold\nbread,12\nsoup,30"
 class Notebook(Rig):
     """The server of the example, as the drivers of the page's own tests know one."""
 
-    def __init__(self, there: Path, port: int, model: int) -> None:
-        self.home, self.port = there, port  # and no model of the rig's
+    def __init__(self, folder: Path, port: int, model: int) -> None:
+        self.home, self.port = folder, port  # and no model of the rig's
         self._variables = {
             "EVERTURN_SERVER__PORT": str(port),
-            "EVERTURN_SERVER__TOKEN_FILE": str(there / "token"),
+            "EVERTURN_SERVER__TOKEN_FILE": str(folder / "token"),
             "EVERTURN_MODELS__OFFLINE__BASE_URL": f"http://127.0.0.1:{model}/v1",
         }
 
@@ -42,10 +42,10 @@ class Notebook(Rig):
     def exported(self, session: str) -> Recording:
         """What the server gives of a session, as a file."""
         token = (self.home / "token").read_text(encoding="utf-8").strip()
-        asked = urllib.request.Request(
+        request = urllib.request.Request(
             f"{self.url}/api/sessions/{session}/export", headers={"authorization": f"Bearer {token}"}
         )
-        with urllib.request.urlopen(asked, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             (self.home / "exported.zip").write_bytes(answer.read())
         return Recording.read(self.home / "exported.zip")
 
@@ -61,20 +61,20 @@ def browser() -> Iterator[Browser]:
     if BUILD_VARIABLE not in environment(Path()) and not (BUILD_DIRECTORY / "index.html").is_file():
         missing("the page is not built; run scripts/web")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield made
-        made.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
 def notebook(tmp_path: Path) -> Iterator[Notebook]:
-    there, (port, model) = copied(NAME, tmp_path), (free_port(), free_port())
+    folder, (port, model) = copied(NAME, tmp_path), (free_port(), free_port())
     offline, serve = commands(NAME)
-    made = Notebook(there, port, model)
+    server = Notebook(folder, port, model)
     with ExitStack() as stack:
-        says(stack.enter_context(started([*offline, str(model)], there)), "offline model is at")
-        says(stack.enter_context(started(serve, there, **made.variables)), "serves at")
-        yield made
+        says(stack.enter_context(started([*offline, str(model)], folder)), "offline model is at")
+        says(stack.enter_context(started(serve, folder, **server.variables)), "serves at")
+        yield server
 
 
 def test_a_table_is_added_up_in_the_browser(notebook: Notebook, browser: Browser) -> None:
@@ -89,7 +89,7 @@ def test_a_table_is_added_up_in_the_browser(notebook: Notebook, browser: Browser
     screen.wait_idle()
     session = screen.session
     assert notebook.stored_text(session).endswith("It is kept in `total.json`.")
-    kept = screen.page.evaluate(
+    content = screen.page.evaluate(
         """async (session) => {
             const all = await (await navigator.storage.getDirectory()).getDirectoryHandle('everturn-files');
             const file = await (await all.getDirectoryHandle(session)).getFileHandle('total.json');
@@ -97,7 +97,7 @@ def test_a_table_is_added_up_in_the_browser(notebook: Notebook, browser: Browser
         }""",
         session,
     )
-    assert kept == '{"total":42}'
+    assert content == '{"total":42}'
     somebody.context.close()
     somebody.check()
     check_recorded(notebook.exported(session), NAME, "total.jsonl")

@@ -55,20 +55,20 @@ async def test_a_result_that_was_changed_is_reported(path: Path) -> None:
     other = replace(settled, output=replace(settled.output, text=f"{settled.output.text}!"))
     changed = replace(recording, events=(*recording.events[:at], other, *recording.events[at + 1 :]))
     assert normalize_recording(changed) != normalize_recording(recording)
-    told = differences(recording, changed)
-    assert any("output.text" in line for line in told), told
+    lines = differences(recording, changed)
+    assert any("output.text" in line for line in lines), lines
 
 
 def test_the_command_replays_all_of_them(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "everturn", "replay", *map(str, RECORDED)]
-    said = run(words, tmp_path)
-    assert said.count("the same, event for event") == len(RECORDED)
+    output = run(words, tmp_path)
+    assert output.count("the same, event for event") == len(RECORDED)
 
 
 def test_the_command_tells_a_result_that_was_changed(tmp_path: Path) -> None:
-    (kept,) = [path for path in RECORDED if path.name == "payment.jsonl"]
+    (original,) = [path for path in RECORDED if path.name == "payment.jsonl"]
     changed = tmp_path / "payment.jsonl"
-    changed.write_text(kept.read_text(encoding="utf-8").replace("paid 40.00", "paid 41.00", 1), encoding="utf-8")
+    changed.write_text(original.read_text(encoding="utf-8").replace("paid 40.00", "paid 41.00", 1), encoding="utf-8")
     words = [sys.executable, "-m", "everturn", "replay", str(changed)]
     done = subprocess.run(words, env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -38,7 +38,7 @@ class ScriptedSlack:
 
     def press(self, url: str, button: str, *, user: str = "U0001", secret: str = SECRET, age: int = 0) -> int:
         [actions] = [block for block in self.messages()[0]["blocks"] if block["type"] == "actions"]
-        [pressed] = [one for one in actions["elements"] if one["action_id"] == button]
+        [pressed] = [element for element in actions["elements"] if element["action_id"] == button]
         payload = {"type": "block_actions", "user": {"id": user}, "actions": [pressed]}
         body = urlencode({"payload": json.dumps(payload)}).encode()
         at = int(time.time()) - age
@@ -94,7 +94,7 @@ async def is_done(store: Path) -> bool:
 
 
 async def test_a_click_in_slack_answers_after_a_restart_once(tmp_path: Path) -> None:
-    there, port = copied(NAME, tmp_path), free_port()
+    folder, port = copied(NAME, tmp_path), free_port()
     service, send = commands(NAME)
     url = f"http://127.0.0.1:{port}"
     with scripted_slack() as slack:
@@ -105,17 +105,17 @@ async def test_a_click_in_slack_answers_after_a_restart_once(tmp_path: Path) -> 
             "SLACK_BOT_TOKEN": "xoxb-1",
             "SLACK_SIGNING_SECRET": SECRET,
         }
-        with started(service, there, **more) as first:
+        with started(service, folder, **more) as first:
             wait_until_sync(lambda: is_there(f"{url}/requests"), why="it does not serve")
             words = [word.replace("http://127.0.0.1:8020", url) for word in send]
-            assert json.loads(run(words, there)) == {"id": "may-1", "is_new": True}
-            data = there / "approvals-data"
+            assert json.loads(run(words, folder)) == {"id": "may-1", "is_new": True}
+            data = folder / "approvals-data"
             wait_until_sync(lambda: list(data.glob("gate*.json")), why="Slack is told nothing")
             first.kill()
             first.wait()
         assert slack.tokens == {"Bearer xoxb-1"}
         assert '"amount": 40' in slack.messages()[0]["blocks"][0]["text"]["text"]
-        with started(service, there, **more):
+        with started(service, folder, **more):
             wait_until_sync(lambda: is_there(f"{url}/requests"), why="it does not serve again")
             assert slack.press(url, "approve", secret="0" * 32) == 401  # forged
             assert slack.press(url, "approve", age=400) == 401  # too old
@@ -125,7 +125,7 @@ async def test_a_click_in_slack_answers_after_a_restart_once(tmp_path: Path) -> 
             assert slack.press(url, "deny") == 409
             wait_until_sync(lambda: bool(slack.messages("chat.update")), why="the buttons stay")
             assert slack.messages("chat.update")[0]["blocks"] == []
-            store = there / "approvals-data" / "talks.db"
+            store = folder / "approvals-data" / "talks.db"
             await asyncio.to_thread(wait_until_sync, lambda: asyncio.run(is_done(store)), why="it is not done")
     recording = await recording_of(store, "may-1")
     check_recorded(recording, NAME, "approval.jsonl")

@@ -18,13 +18,13 @@ NAME = "support-bot"
 
 
 def test_the_story_goes_as_the_readme_says(tmp_path: Path) -> None:
-    there, (story,) = copied(NAME, tmp_path), commands(NAME)
+    folder, (story,) = copied(NAME, tmp_path), commands(NAME)
     # The copy is outside of the repository, and starts servers with its `tools`.
-    said = run(
-        [*story, "--export", "refund.zip"], there, 200.0, PYTHONPATH=child_environment()["PYTHONPATH"]
+    lines = run(
+        [*story, "--export", "refund.zip"], folder, 200.0, PYTHONPATH=child_environment()["PYTHONPATH"]
     ).splitlines()
-    assert said[0].startswith("ready at http://127.0.0.1:")
-    assert said[1:] == [
+    assert lines[0].startswith("ready at http://127.0.0.1:")
+    assert lines[1:] == [
         "north: I looked it up: order 1001: a lamp for 40.",
         "south: I looked it up: order 1001: a soap for 4.",
         "south looks into north's conversation: there is no such session",
@@ -40,7 +40,7 @@ def test_the_story_goes_as_the_readme_says(tmp_path: Path) -> None:
         "  north, order 1001: 40",
         "  south, order 1001: 4",
     ]
-    fresh = Recording.read(there / "refund.zip")
+    fresh = Recording.read(folder / "refund.zip")
     assert sum(isinstance(event, CallFinished) for event in fresh.events) == 2
     if os.environ.get("EVERTURN_RECORD"):  # not compared yet: it differs from run to run, and it is not known in what
         fresh.write(EXAMPLES / NAME / "recorded" / "refund.jsonl")

@@ -27,15 +27,15 @@ class Talk(Terminal):
         self.read = at + len(text)
 
 
-def start(there: Path) -> Talk:
+def start(folder: Path) -> Talk:
     (words,) = commands(NAME)
-    return Talk(words, environment(there), there)
+    return Talk(words, environment(folder), folder)
 
 
 async def test_it_shows_a_diff_writes_and_takes_it_back(tmp_path: Path) -> None:
-    there = copied(NAME, tmp_path)
-    menu = there / "kitchen" / "menu.md"
-    terminal = start(there)
+    folder = copied(NAME, tmp_path)
+    menu = folder / "kitchen" / "menu.md"
+    terminal = start(folder)
     try:
         terminal.until("> ")
         terminal.type("The soup should cost 7\n")
@@ -55,13 +55,13 @@ async def test_it_shows_a_diff_writes_and_takes_it_back(tmp_path: Path) -> None:
         assert terminal.end() == 0
     finally:
         terminal.close()
-    fresh = await recording_of(there / "kitchen.assistant" / "talks.db", "assistant")
-    check_recorded(fresh, NAME, "soup.jsonl", {str(there): f"/examples/{NAME}"})
+    fresh = await recording_of(folder / "kitchen.assistant" / "talks.db", "assistant")
+    check_recorded(fresh, NAME, "soup.jsonl", {str(folder): f"/examples/{NAME}"})
 
 
 def test_a_question_that_was_left_open_is_asked_again_by_the_next_process(tmp_path: Path) -> None:
-    there = copied(NAME, tmp_path)
-    first = start(there)
+    folder = copied(NAME, tmp_path)
+    first = start(folder)
     try:
         first.until("> ")
         first.type("The soup should cost 7\n")
@@ -70,7 +70,7 @@ def test_a_question_that_was_left_open_is_asked_again_by_the_next_process(tmp_pa
         assert first.end() == 0
     finally:
         first.close()
-    second = start(there)
+    second = start(folder)
     try:
         second.until(ASKED)
         second.type("no, it is cheap soup\n")
@@ -80,4 +80,4 @@ def test_a_question_that_was_left_open_is_asked_again_by_the_next_process(tmp_pa
         assert second.end() == 0
     finally:
         second.close()
-    assert "soup 6" in (there / "kitchen" / "menu.md").read_text(encoding="utf-8")
+    assert "soup 6" in (folder / "kitchen" / "menu.md").read_text(encoding="utf-8")

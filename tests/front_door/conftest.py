@@ -19,13 +19,13 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     thread.start()
     provider = Provider()
     asyncio.run_coroutine_threadsafe(provider.__aenter__(), loop).result()
-    here = {
+    profiles = {
         vendor: replace(profile, base_url=f"{provider.url}/v1")
         for vendor, profile in registry.VENDORS.items()
         if vendor in ("openai", "anthropic")
     }
-    monkeypatch.setattr(registry, "VENDORS", {**registry.VENDORS, **here})
-    for vendor in here:
+    monkeypatch.setattr(registry, "VENDORS", {**registry.VENDORS, **profiles})
+    for vendor in profiles:
         monkeypatch.setenv(f"{vendor.upper()}_API_KEY", "key")
     yield provider
     asyncio.run_coroutine_threadsafe(provider.__aexit__(None, None, None), loop).result()

@@ -50,7 +50,7 @@ def payer(*answers: Any) -> Agent[str]:
 
 def outputs(result: RunResult[Any]) -> list[str]:
     assert result.state is not None
-    return [made.output.text for made in result.state.calls.values() if made.output]
+    return [tool_call.output.text for tool_call in result.state.calls.values() if tool_call.output]
 
 
 # A result that may wait for somebody -------------------------------------------------------------------------------
@@ -128,9 +128,9 @@ def payer_of(app: App) -> Agent[Any]:
 async def test_another_process_has_the_result_by_its_id() -> None:
     store = MemoryStore()
     async with App(agents=[payer()], store=store) as app:
-        asked = await app.run("payer", "Pay.")
+        pending = await app.run("payer", "Pay.")
     async with App(agents=[payer()], store=store) as app:
-        result = await app.turn(asked.id).result()
+        result = await app.turn(pending.id).result()
         await result.gates[0].approve()
         assert (await result.resume()).output == "Done."
 

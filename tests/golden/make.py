@@ -89,8 +89,8 @@ async def reasoning() -> bytes:
 
 
 async def gate_edited() -> bytes:
-    made = calls(call("look", at="the clock"), call("mail", to="Bob", text="Lunch?"), call("nothing"))
-    async with chatting([say("One moment."), made], say("Ada knows."), tools=(look, mail)) as chat:
+    tool_calls = calls(call("look", at="the clock"), call("mail", to="Bob", text="Lunch?"), call("nothing"))
+    async with chatting([say("One moment."), tool_calls], say("Ada knows."), tools=(look, mail)) as chat:
         turn = await chat.send("Tell Ada that lunch is at noon")
         async for event in turn:
             if isinstance(event, GateOpened):
@@ -108,8 +108,8 @@ async def denied() -> bytes:
 
 
 async def granted() -> bytes:
-    made = calls(call("note", text="Hi"))
-    async with chatting(made, say("Noted."), made, say("Noted again."), tools=(note,)) as chat:
+    tool_calls = calls(call("note", text="Hi"))
+    async with chatting(tool_calls, say("Noted."), tool_calls, say("Noted again."), tools=(note,)) as chat:
         turn = await chat.send("Write that down")
         async for event in turn:
             if isinstance(event, GateOpened):
@@ -255,10 +255,10 @@ async def reached_out() -> bytes:
 async def reviewed() -> bytes:
     """Two results that somebody reads before the model does: from one something is taken out, the other is kept back."""
     used = [UsageChunk(Usage(100, 20, cached=60, cost=0.25))]
-    made = calls(call("look", at="the clock"), call("look", at="the safe"))
+    tool_calls = calls(call("look", at="the clock"), call("look", at="the safe"))
     last = [UsageChunk(Usage(140, 5, reasoning=2, cost=0.5, estimated=True)), FinishChunk("stop")]
     options = TurnOptions(review="always")
-    async with chatting([used, *made], [*say("It is there."), last], tools=(look,), options=options) as chat:
+    async with chatting([used, *tool_calls], [*say("It is there."), last], tools=(look,), options=options) as chat:
         turn = await chat.send("Look")
         async for event in turn:
             if isinstance(event, GateOpened) and event.gate.call.endswith("-1"):
@@ -270,8 +270,8 @@ async def reviewed() -> bytes:
 
 async def steered() -> bytes:
     """A turn that is told more while it waits for somebody: two messages join it, and one that comes too late does not."""
-    made = calls(call("mail", to="Bob", text="Lunch?"))
-    async with chatting(made, say("He knows, and so does Ada."), say("You are welcome."), tools=(mail,)) as chat:
+    tool_calls = calls(call("mail", to="Bob", text="Lunch?"))
+    async with chatting(tool_calls, say("He knows, and so does Ada."), say("You are welcome."), tools=(mail,)) as chat:
         turn = after = await chat.send("Ask Bob to lunch", max_steps=2)
         async for event in turn:
             if isinstance(event, TurnSuspended):
@@ -483,8 +483,8 @@ async def wait_for_turn_event(turn: Turn, is_it: Callable[[object], bool]) -> No
 
 
 LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
-    made.__name__: made
-    for made in (
+    producer.__name__: producer
+    for producer in (
         plain,
         reasoning,
         gate_edited,
@@ -518,8 +518,8 @@ LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
 def make(folder: Path, names: list[str]) -> None:
     """Write these logs, or (one of them is there) none."""
     paths = {name: folder / f"v{VERSION}" / f"{name}.jsonl" for name in names or LOGS}
-    if there := [name for name, path in paths.items() if path.exists()]:
-        raise SystemExit(f"version {VERSION} has {', '.join(there)}: a golden log is never written again")
+    if existing := [name for name, path in paths.items() if path.exists()]:
+        raise SystemExit(f"version {VERSION} has {', '.join(existing)}: a golden log is never written again")
     logs = {name: asyncio.run(LOGS[name]()) for name in paths}
     for name, path in paths.items():
         path.parent.mkdir(parents=True, exist_ok=True)

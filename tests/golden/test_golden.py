@@ -77,11 +77,11 @@ def test_the_golden_logs_of_this_version_hold_every_type_of_event():
 
 def test_golden_logs_can_be_made_and_are_never_written_again(tmp_path: Path):
     make(tmp_path, [])
-    made = sorted(path.name for path in tmp_path.rglob("*.jsonl"))
+    names = sorted(path.name for path in tmp_path.rglob("*.jsonl"))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")}
 
     with pytest.raises(SystemExit, match="never written again"):
         make(tmp_path, [])
 
-    assert made == sorted(f"{name}.jsonl" for name in PHASES)
+    assert names == sorted(f"{name}.jsonl" for name in PHASES)
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")}

@@ -47,7 +47,7 @@ class Visitor:
         Raises:
             AssertionError: something did.
         """
-        wrong = [text for text in self.wrong if not any(one.search(text) for one in self._forgiven)]
+        wrong = [text for text in self.wrong if not any(pattern.search(text) for pattern in self._forgiven)]
         assert not wrong, "\n".join(wrong)
 
     def _said(self, message: ConsoleMessage) -> None:

@@ -83,5 +83,7 @@ def check_log(events: Sequence[Event]) -> Iterable[str]:
                 yield f"{event.call} was started, and the record says {record}"
     last = events[-1] if events else None
     yield from (
-        f"{call} was allowed and never started" for call, one in judged.items() if one.allowed and one is not last
+        f"{call} was allowed and never started"
+        for call, decision in judged.items()
+        if decision.allowed and decision is not last
     )

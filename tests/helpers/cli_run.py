@@ -29,9 +29,9 @@ class Done(Struct, frozen=True):
 
 def plain(home: Path, **more: str) -> dict[str, str]:
     """An environment in which nothing is configured."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     bare = {"HOME": str(home), "PYTHONUTF8": "1", "EVERTURN_DONE": str(home / "done.txt"), "COLUMNS": "100"}
-    return {**kept, **bare, **more}
+    return {**inherited, **bare, **more}
 
 
 async def start(home: Path, *words: str, command: Sequence[str] = RUN, **environment: str) -> Process:

@@ -133,9 +133,9 @@ class Talk:
         for _ in range(SOON):
             gates = await self.look(chat)
             for gate in gates:
-                if (said := reply(gate)) is not None:
+                if (answer := reply(gate)) is not None:
                     with suppress(AnsweredOtherwise, GateClosed):  # by what was said to another
-                        await chat.answer(gate, **said)
+                        await chat.answer(gate, **answer)
             if not gates and await self.is_over(turn):
                 return await turn
             await asyncio.sleep(0.001 if not gates else 0)

@@ -266,7 +266,9 @@ def plain(entries: Sequence[Entry]) -> list[dict[str, Any]]:
             return [strip(item) for item in value]
         return _ID.sub(rename, value) if isinstance(value, str) else value
 
-    return [strip(msgspec.to_builtins(event)) for one in turns.values() for events in one.values() for event in events]
+    return [
+        strip(msgspec.to_builtins(event)) for turn in turns.values() for events in turn.values() for event in events
+    ]
 
 
 def unknown_calls(log: list[dict[str, Any]]) -> set[str]:
@@ -284,20 +286,20 @@ def unknown_calls(log: list[dict[str, Any]]) -> set[str]:
 
 def without_results(log: list[dict[str, Any]], calls: set[str]) -> list[dict[str, Any]]:
     """The log with the results of these calls left out, to compare the rest."""
-    kept = [
+    remaining = [
         event
         for event in log
         if event["type"] not in ("CallFinished", "LateResultReceived") or event["call"] not in calls
     ]
-    return [_untold(event, calls) for event in kept]
+    return [_untold(event, calls) for event in remaining]
 
 
 def _untold(event: dict[str, Any], calls: set[str]) -> dict[str, Any]:
     """An event with what a notice tells of these calls left out."""
     if event["type"] != "MessageAdded":
         return event
-    told = {f"late_result:{call}" for call in calls}
-    parts = [part if part.get("kind") not in told else {"kind": part["kind"]} for part in event["message"]["parts"]]
+    kinds = {f"late_result:{call}" for call in calls}
+    parts = [part if part.get("kind") not in kinds else {"kind": part["kind"]} for part in event["message"]["parts"]]
     return {**event, "message": {**event["message"], "parts": parts}}
 
 

@@ -33,7 +33,7 @@ def model(*script: Any) -> Callable[[World], Model]:
     return lambda _: ScriptedModel(*script)
 
 
-def one(**how: Any) -> Any:
+def send_message(**how: Any) -> Any:
     """The person sends one message and watches."""
 
     async def play(chat: Chat, world: World) -> None:
@@ -151,7 +151,7 @@ def prompted(tool_format: str) -> Callable[[World], Model]:
     # Counted by hand: otherwise it is the text that counts, and what a call came to is text here.
     end = [[UsageChunk(Usage(10, 5)), FinishChunk("stop")]]
     script = [say(first, size=7), say(written("put", path="b", text="x\ny"), size=5), say("Done.")]
-    return lambda _: PromptedModel(ScriptedModel(*([said, end] for said in script)), tool_format)
+    return lambda _: PromptedModel(ScriptedModel(*([reply, end] for reply in script)), tool_format)
 
 
 PNG = draw_png(b"red")
@@ -204,9 +204,9 @@ PAUSES = model(
 )
 
 STORIES = [
-    Story("a provider's tools, with pauses", PAUSES, one()),
-    Story("plain", model(say("Hello, how are you?")), one()),
-    Story("reasoning", model([think("let me see"), say("It is four.")]), one()),
+    Story("a provider's tools, with pauses", PAUSES, send_message()),
+    Story("plain", model(say("Hello, how are you?")), send_message()),
+    Story("reasoning", model([think("let me see"), say("It is four.")]), send_message()),
     Story(
         "parallel calls",
         model(
@@ -214,91 +214,95 @@ STORIES = [
             calls(call("look", path="c")),
             say("Done."),
         ),
-        one(),
+        send_message(),
     ),
     Story(
-        "a broken stream", model([say("I was about to"), [ScriptedFailure(ModelError("boom", kind="server"))]]), one()
+        "a broken stream",
+        model([say("I was about to"), [ScriptedFailure(ModelError("boom", kind="server"))]]),
+        send_message(),
     ),
     Story(
         "calls that fail",
         model(calls(call("look"), call("nope", x=1), call("fall"), call("LOOK", path="a")), say("Oh.")),
-        one(),
+        send_message(),
     ),
-    Story("a cut-off call", model(calls(call("pay", amount=1), finish="length"), say("Again?")), one()),
+    Story("a cut-off call", model(calls(call("pay", amount=1), finish="length"), say("Again?")), send_message()),
     Story(
         "denied",
         model(calls(call("mail", to="ada"), call("look", path="a")), say("Then not.")),
-        one(resolution={"deny": "not today"}),
+        send_message(resolution={"deny": "not today"}),
     ),
     Story(
         "edited",
         model(calls(call("mail", to="ada")), say("Sent.")),
-        one(resolution={"allow": "once", "arguments": {"to": "bob"}}),
+        send_message(resolution={"allow": "once", "arguments": {"to": "bob"}}),
     ),
     Story(
         "two gates",
         model(calls(call("mail", to="ada"), call("mail", to="eve"), call("pay", amount=1)), say("Sent.")),
-        one(resolution={"allow": "once"}),
+        send_message(resolution={"allow": "once"}),
     ),
     Story(
         "cancel while preparing",
         model(say("never")),
-        one(cancel_at=lambda e: isinstance(e, TurnStarted)),
+        send_message(cancel_at=lambda e: isinstance(e, TurnStarted)),
         plugins=lambda _: [Stuck()],
     ),
-    Story("cancel while streaming", model([say("as far as here"), [ScriptedHang()]]), one(cancel_at=saw("here"))),
+    Story(
+        "cancel while streaming", model([say("as far as here"), [ScriptedHang()]]), send_message(cancel_at=saw("here"))
+    ),
     Story(
         "cancel in the middle of a call",
         model([*calls(call("pay", amount=1), call("pay", amount=2))[:3], ScriptedHang()]),
-        one(cancel_at=lambda e: type(e).__name__ == "CallDelta" and e.call.endswith("-2")),
+        send_message(cancel_at=lambda e: type(e).__name__ == "CallDelta" and e.call.endswith("-2")),
     ),
     Story(
         "cancel while a tool runs",
         model(calls(call("linger"), call("mail", to="ada"))),
-        one(cancel_at=lambda e: isinstance(e, GateOpened)),
+        send_message(cancel_at=lambda e: isinstance(e, GateOpened)),
     ),
     Story(
         "cancel while waiting",
         model(calls(call("mail", to="ada"))),
-        one(cancel_at=lambda e: isinstance(e, TurnSuspended)),
+        send_message(cancel_at=lambda e: isinstance(e, TurnSuspended)),
     ),
     Story(
         "max_steps",
         model(*[calls(call("look", path=str(n))) for n in range(3)], say("That is all I know.")),
-        one(),
+        send_message(),
         options=TurnOptions(max_steps=3),
     ),
     Story(
         "continued at the step limit",
         model(*[calls(call("look", path=str(n))) for n in range(3)], say("That is all.")),
-        one(resolution={"allow": "once"}),
+        send_message(resolution={"allow": "once"}),
         options=TurnOptions(max_steps=2, at_step_limit="ask"),
     ),
     Story(
         "denied at the step limit",
         model(calls(call("look", path="a")), calls(call("pay", amount=1)), say("That is all I know.")),
-        one(resolution={"deny": "it is enough"}),
+        send_message(resolution={"deny": "it is enough"}),
         options=TurnOptions(max_steps=2, at_step_limit="ask"),
     ),
     Story(
         "plugins append",
         model(say("First."), say("Second.")),
-        one(),
+        send_message(),
         plugins=lambda _: [Noisy("low", 1), Noisy("high", 5)],
     ),
     Story(
         "a plugin asks",
         model(say("First."), say("Second.")),
-        one(resolution={"deny": "stop"}),
+        send_message(resolution={"deny": "stop"}),
         plugins=lambda _: [Questioner()],
     ),
     Story(
         "denied and stopped",
         model(calls(call("look", path="a"), call("mail", to="ada"), call("mail", to="bob")), say("never")),
-        one(resolution={"deny": "not now", "stop": True}),
+        send_message(resolution={"deny": "not now", "stop": True}),
     ),
-    Story("requests that are retried", unsteady, one()),
-    Story("a hook fails", model(say("never")), one(), plugins=lambda _: [Broken()]),
+    Story("requests that are retried", unsteady, send_message()),
+    Story("a hook fails", model(say("never")), send_message(), plugins=lambda _: [Broken()]),
     Story("a tree", model(say("Answer."), say("Answer two."), say("Three.")), tree_play),
     Story("two branches at once", model([calls(call("wait"))], say("Done.")), two_branches),
     Story("a queue", model(calls(call("mail", to="ada")), say("Sent."), say("Also fine.")), queued),
@@ -311,14 +315,17 @@ STORIES = [
     Story(
         "digested history",
         model(calls(call("look", path="a")), say("Looked."), say("As I said.")),
-        one(),
+        send_message(),
         options=TurnOptions(tool_history="digest"),
     ),
-    *[Story(f"prompted in {name}", prompted(name), one(resolution={"allow": "once"})) for name in TOOL_FORMATS],
+    *[
+        Story(f"prompted in {name}", prompted(name), send_message(resolution={"allow": "once"}))
+        for name in TOOL_FORMATS
+    ],
     Story(
         "done by hand",
         model(calls(call("mail", to="ada"), call("look", path="a")), say("Good.")),
-        one(resolution={"result": "I went there and told her"}),
+        send_message(resolution={"result": "I went there and told her"}),
     ),
     *[Story(modality, studio(modality), with_files) for modality in STUDIO],
 ]

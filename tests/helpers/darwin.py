@@ -73,14 +73,14 @@ def failed_imports() -> list[str]:
     return failed
 
 
-def main(what: str, *words: str) -> int:
+def main(command: str, *words: str) -> int:
     """Run what is named."""
     pretend_darwin()
-    if what == "import":
+    if command == "import":
         failed = failed_imports()
         print("\n".join(failed))
         return len(failed) > 0
-    if what == "everturn":
+    if command == "everturn":
         from everturn.cli import main as run_everturn
 
         return run_everturn(list(words))

@@ -68,11 +68,11 @@ def folder_model() -> Generator[FolderModel]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            made.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            model.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
-            for choice in made.chunks():
+            for choice in model.chunks():
                 data = {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, **choice}]}
                 self.wfile.write(f"data: {json.dumps(data)}\n\n".encode())
             self.wfile.write(b"data: [DONE]\n\n")
@@ -81,11 +81,11 @@ def folder_model() -> Generator[FolderModel]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        made = FolderModel(server.server_port)
+        model = FolderModel(server.server_port)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield made
+            yield model
         finally:
             server.shutdown()
             thread.join()

@@ -41,8 +41,8 @@ class Stand(App[int]):
         self.told: list[str] = []
         self.opened: list[str] = []
         self.answers: list[bool | None] = []
-        for one in THEMES:
-            self.register_theme(one)
+        for known_theme in THEMES:
+            self.register_theme(known_theme)
         self.theme = theme
 
     async def open_session(self, session: str, leaf: str | None = None) -> None:
@@ -62,8 +62,8 @@ class Stand(App[int]):
         """See what waits, as the stream of the inbox would tell."""
         self.inbox_gates = await self.server.gates()
 
-    def ask(self, asked: api.GateView) -> GateScreen:
-        screen = GateScreen(asked)
+    def ask(self, view: api.GateView) -> GateScreen:
+        screen = GateScreen(view)
         self.push_screen(screen, self.answers.append)
         return screen
 
@@ -74,11 +74,11 @@ class Desk:
     def __init__(self, app: Stand, pilot: Pilot[int], rig: Rig) -> None:
         self.app, self.pilot, self.rig = app, pilot, rig
 
-    async def until(self, is_so: Callable[[], Any], what: str = "") -> None:
+    async def until(self, is_so: Callable[[], Any], awaited: str = "") -> None:
         """Wait for something to be so."""
         end = time.monotonic() + PATIENCE
         while not is_so():
-            assert time.monotonic() < end, f"{what or 'it'} did not come; on the screen: {self.text}"
+            assert time.monotonic() < end, f"{awaited or 'it'} did not come; on the screen: {self.text}"
             await asyncio.sleep(0.02)
             await self.pilot.pause()
 
@@ -86,7 +86,7 @@ class Desk:
         """The first gate of a session, or of a sub-agent run of it."""
         end = time.monotonic() + PATIENCE
         while True:
-            found = [one for one in await self.app.server.session(session).gates() if tool in ("", one.gate.tool)]
+            found = [gate for gate in await self.app.server.session(session).gates() if tool in ("", gate.gate.tool)]
             if found:
                 await self.app.look()
                 return found[0]

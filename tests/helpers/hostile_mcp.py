@@ -27,10 +27,10 @@ def hostile(ledger: Path, mode: str = "plain", name: str = "h", **more: Any) -> 
     return ServerSpec(name, command=sys.executable, args=("-S", str(HOSTILE), str(ledger), mode), **more)
 
 
-def noted(ledger: Path, what: str = "call") -> list[Any]:
+def noted(ledger: Path, key: str = "call") -> list[Any]:
     """What reached the server."""
     rows = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()] if ledger.exists() else []
-    return [row[what] for row in rows if what in row]
+    return [row[key] for row in rows if key in row]
 
 
 class MemoryBlobs:

@@ -94,18 +94,20 @@ PROMPT = {"messages": [{"role": "user", "content": {"type": "text", "text": "say
 
 def modern_round(name: str, params: dict[str, Any]) -> dict[str, Any] | str:
     """What is still to be known; a text once all is."""
-    given, state = params.get("inputResponses"), params.get("requestState")
+    responses, state = params.get("inputResponses"), params.get("requestState")
     if name == "ask_often":
         rounds = int(state or 0)
         requests = {f"k{at}": {"method": "elicitation/create", "params": form(f"{rounds}.{at}?")} for at in range(5)}
         return {"resultType": "input_required", "inputRequests": requests, "requestState": str(rounds + 1)}
-    if given is None:
-        method, asked = ("sampling/createMessage", PROMPT) if name == "sample" else ("elicitation/create", form("who?"))
+    if responses is None:
+        method, question = (
+            ("sampling/createMessage", PROMPT) if name == "sample" else ("elicitation/create", form("who?"))
+        )
         if name == "ask_url":
-            asked = {"mode": "url", "message": "log in", "url": "https://example.org/login"}
-        requests = {"who": {"method": method, "params": asked}}
+            question = {"mode": "url", "message": "log in", "url": "https://example.org/login"}
+        requests = {"who": {"method": method, "params": question}}
         return {"resultType": "input_required", "inputRequests": requests, "requestState": "sealed"}
-    return json.dumps({"given": given, "state": state})
+    return json.dumps({"given": responses, "state": state})
 
 
 def answer(id: Any, name: str, arguments: dict[str, Any], params: dict[str, Any]) -> None:  # noqa: C901
@@ -162,8 +164,8 @@ def answer(id: Any, name: str, arguments: dict[str, Any], params: dict[str, Any]
         case "ask":
             text = json.dumps(ask("elicitation/create", form("who?")))
         case "ask_url":
-            asked = {"mode": "url", "message": "log in", "url": "https://example.org/login", "elicitationId": "1"}
-            text = json.dumps(ask("elicitation/create", asked))
+            question = {"mode": "url", "message": "log in", "url": "https://example.org/login", "elicitationId": "1"}
+            text = json.dumps(ask("elicitation/create", question))
         case "ask_often":
             text = json.dumps([ask("elicitation/create", form(f"{at}?")) for at in range(arguments.get("n", 100))])
         case "sample":

@@ -83,18 +83,18 @@ class Listeners:
 def _sockets(hosts: Sequence[str]) -> list[socket.socket]:
     """One port that is free at all of them."""
     for _ in range(50):
-        made: list[socket.socket] = []
+        sockets: list[socket.socket] = []
         port = 0
         try:
             for host in hosts:
-                one = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-                made.append(one)
-                one.bind((host, port))
-                port = one.getsockname()[1]
-            return made
+                sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+                sockets.append(sock)
+                sock.bind((host, port))
+                port = sock.getsockname()[1]
+            return sockets
         except OSError:
-            for one in made:
-                one.close()
+            for sock in sockets:
+                sock.close()
     raise AssertionError("no port is free at all addresses")
 
 
@@ -115,7 +115,8 @@ async def listening(tls: ssl.SSLContext | None = None) -> AsyncGenerator[Listene
         return lambda reader, writer: tasks.add(asyncio.ensure_future(serve(reader, writer)))
 
     servers = [
-        await asyncio.start_server(start(host), sock=one, ssl=tls) for host, one in zip(HOSTS, sockets, strict=True)
+        await asyncio.start_server(start(host), sock=socket, ssl=tls)
+        for host, socket in zip(HOSTS, sockets, strict=True)
     ]
     try:
         yield listeners

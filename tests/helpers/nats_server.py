@@ -55,11 +55,11 @@ class NatsServer:
             self._process.wait(10)
             self._process = None
 
-    async def ask(self, what: str) -> Any:
+    async def ask(self, path: str) -> Any:
         """What the monitoring page says."""
 
         def get() -> Any:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.monitoring}/{what}", timeout=5) as page:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.monitoring}/{path}", timeout=5) as page:
                 return json.load(page)
 
         return await asyncio.to_thread(get)

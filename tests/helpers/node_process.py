@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 class WorldNode:
     """A node that runs: its address, the keys of everybody, and the ids of what `ours` has."""
 
-    def __init__(self, process: subprocess.Popen[str], said: dict[str, Any]) -> None:
+    def __init__(self, process: subprocess.Popen[str], announcement: dict[str, Any]) -> None:
         self.process = process
-        self.url: str = said["url"]
-        self.keys: dict[str, str] = said["keys"]
-        self.things: dict[str, str] = said["things"]
+        self.url: str = announcement["url"]
+        self.keys: dict[str, str] = announcement["keys"]
+        self.things: dict[str, str] = announcement["things"]
 
 
 @contextmanager

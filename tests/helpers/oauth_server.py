@@ -46,45 +46,47 @@ class Authority:
 
     async def register(self, request: web.Request) -> web.Response:
         self.seen["register"] += 1
-        given = await request.json()
+        registration = await request.json()
         client = f"client-{len(self.clients)}"
-        self.clients[client] = given["redirect_uris"]
-        return web.json_response({**given, "client_id": client, "token_endpoint_auth_method": "none"}, status=201)
+        self.clients[client] = registration["redirect_uris"]
+        return web.json_response(
+            {**registration, "client_id": client, "token_endpoint_auth_method": "none"}, status=201
+        )
 
     async def authorize(self, request: web.Request) -> web.Response:
         self.seen["authorize"] += 1
-        asked = dict(request.query)
-        if asked["redirect_uri"] not in self.clients[asked["client_id"]] or asked["code_challenge_method"] != "S256":
+        query = dict(request.query)
+        if query["redirect_uri"] not in self.clients[query["client_id"]] or query["code_challenge_method"] != "S256":
             return web.Response(status=400)
         if self.refuses:
-            back = {"error": "access_denied", "state": asked["state"]}
+            back = {"error": "access_denied", "state": query["state"]}
         else:
             code = secrets.token_hex(16)
             self.secrets.add(code)
             # The account that this browser is logged in to there.
-            self.codes[code] = {**asked, "account": request.headers.get("x-account", "")}
-            back = {"code": code, "state": asked["state"]}
-        raise web.HTTPFound(f"{asked['redirect_uri']}?{urlencode(back)}")
+            self.codes[code] = {**query, "account": request.headers.get("x-account", "")}
+            back = {"code": code, "state": query["state"]}
+        raise web.HTTPFound(f"{query['redirect_uri']}?{urlencode(back)}")
 
     async def token(self, request: web.Request) -> web.Response:
-        given: Any = await request.post()
-        self.seen[given["grant_type"]] += 1
+        form: Any = await request.post()
+        self.seen[form["grant_type"]] += 1
         if self.is_down:
             return web.Response(status=503)
-        if given["grant_type"] == "authorization_code":
-            asked = self.codes.pop(given["code"], None)
-            digest = hashlib.sha256(given["code_verifier"].encode()).digest()
+        if form["grant_type"] == "authorization_code":
+            authorization = self.codes.pop(form["code"], None)
+            digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-            is_right = asked is not None and asked["code_challenge"] == proof
-            if not is_right or asked is None or asked["redirect_uri"] != given["redirect_uri"]:
+            is_right = authorization is not None and authorization["code_challenge"] == proof
+            if not is_right or authorization is None or authorization["redirect_uri"] != form["redirect_uri"]:
                 return web.json_response({"error": "invalid_grant"}, status=400)
             self.seen["proven"] += 1
-            account = asked["account"]
-        elif given["refresh_token"] not in self.refresh:
+            account = authorization["account"]
+        elif form["refresh_token"] not in self.refresh:
             return web.json_response({"error": "invalid_grant"}, status=400)
         else:
-            self.refresh.discard(given["refresh_token"])
-            account = self.accounts[given["refresh_token"]]
+            self.refresh.discard(form["refresh_token"])
+            account = self.accounts[form["refresh_token"]]
         return web.json_response(self._tokens(account))
 
     async def revoke(self, request: web.Request) -> web.Response:
@@ -119,15 +121,15 @@ class Authority:
 @asynccontextmanager
 async def authority() -> AsyncGenerator[Authority]:
     """Both servers, on ports of their own."""
-    one = Authority()
+    oauth_server = Authority()
     giving, serving = web.Application(), web.Application()
-    giving.router.add_get("/.well-known/oauth-authorization-server", one.metadata)
-    giving.router.add_post("/away/register", one.register)
-    giving.router.add_get("/away/authorize", one.authorize)
-    giving.router.add_post("/away/token", one.token)
-    giving.router.add_post("/away/revoke", one.revoke)
-    serving.router.add_post("/mcp", one.serve)
-    serving.router.add_get("/.well-known/oauth-protected-resource/mcp", one.about)
+    giving.router.add_get("/.well-known/oauth-authorization-server", oauth_server.metadata)
+    giving.router.add_post("/away/register", oauth_server.register)
+    giving.router.add_get("/away/authorize", oauth_server.authorize)
+    giving.router.add_post("/away/token", oauth_server.token)
+    giving.router.add_post("/away/revoke", oauth_server.revoke)
+    serving.router.add_post("/mcp", oauth_server.serve)
+    serving.router.add_get("/.well-known/oauth-protected-resource/mcp", oauth_server.about)
     runners = [web.AppRunner(app, access_log=None) for app in (giving, serving)]
     try:
         places: list[str] = []
@@ -135,8 +137,8 @@ async def authority() -> AsyncGenerator[Authority]:
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             places.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
-        one.base, one.resource = places
-        yield one
+        oauth_server.base, oauth_server.resource = places
+        yield oauth_server
     finally:
         for runner in runners:
             await runner.cleanup()

@@ -151,7 +151,7 @@ async def _conversation(world: World) -> Things:
     second = await author.sessions.send(session, api.NewMessage(text=f"pay {SECRET}"))
     gate = (await wait_until(gates))[0].gate
     share, now = author.sharing.share, world.house.app.clock.now()
-    kept = await share(session, api.NewShare(user="friend"))
+    friend_share = await share(session, api.NewShare(user="friend"))
     await share(session, api.NewShare(user="writer", level="write"))
     revoked = await share(session, api.NewShare(user="former_friend", level="write"))
     await author.sharing.revoke(session, revoked.id)
@@ -179,7 +179,7 @@ async def _conversation(world: World) -> Things:
         blob=file.part.blob,
         file=file.file,
         response=ResponseId(session, sent.turn).id,
-        share=kept.id,
+        share=friend_share.id,
         notice=notice.id,
     )
 

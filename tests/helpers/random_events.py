@@ -70,8 +70,8 @@ def _call(state: TurnState, dice: Dice) -> str:
 
 def _parts(state: TurnState, dice: Dice) -> tuple[StreamedPart, ...]:
     names = (f"wild{len(state.calls)}", f"wild{len(state.calls)}b", *state.calls)
-    made = [ToolPart(dice.pick(*names), "look", "{}") for _ in range(dice.pick(0, 1, 2))]
-    return (TextPart("wild"), *made)
+    tool_parts = [ToolPart(dice.pick(*names), "look", "{}") for _ in range(dice.pick(0, 1, 2))]
+    return (TextPart("wild"), *tool_parts)
 
 
 def _gate(state: TurnState, dice: Dice) -> Gate:

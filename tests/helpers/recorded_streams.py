@@ -76,8 +76,8 @@ def _turn(entries: Sequence[Entry]) -> str:
 def encoded(encoder: Encoder, seen: Iterator[TurnItem]) -> bytes:
     """A whole stream, as the server would send it."""
     sent = encoder.begin()
-    for one in seen:
-        sent += encoder.feed(one)
+    for item in seen:
+        sent += encoder.feed(item)
         if encoder.is_done:
             break
     return sent + encoder.end("over")
@@ -89,13 +89,13 @@ def values(stream: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line != "[DONE]"]
 
 
-def play(script: str, asked: Any, folder: Path) -> Any:
+def play(script: str, payload: Any, folder: Path) -> Any:
     """Let a real client read streams; `folder` is for the script, which finds the clients beside it."""
     (folder / "node_modules").symlink_to(CLIENTS / "node_modules")
     shutil.copy(HERE / script, folder / script)
     node = ["node", str(folder / script)]
     env = {**os.environ, "NODE_ENV": "production"}
-    told = json.dumps(asked)
-    done = subprocess.run(node, input=told, capture_output=True, text=True, timeout=50, check=False, env=env)
+    stdin = json.dumps(payload)
+    done = subprocess.run(node, input=stdin, capture_output=True, text=True, timeout=50, check=False, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

@@ -97,7 +97,7 @@ class World:
     def routes(self) -> list[Route]:
         return self.app.table.routes
 
-    async def ask(self, route: Route, who: str, ids: dict[str, str], body: Any = None) -> Answer:
+    async def ask(self, route: Route, bearer: str, ids: dict[str, str], body: Any = None) -> Answer:
         """Ask a route with ids, and a body that fits it."""
         path = "/".join(ids[part[1:-1]] if part.startswith("{") else part for part in route.path.split("/"))
         query = "&".join(f"{param.name}=canary" for param in route.query if param.is_needed)
@@ -107,7 +107,7 @@ class World:
             more = {"body": b"data", "headers": {"content-type": kind}}
         elif route.body is not None:
             more = {"json": fitting(route, ids) if body is None else body}
-        return await ask(self.app, route.method, f"{path}?{query}" if query else path, who, **more)
+        return await ask(self.app, route.method, f"{path}?{query}" if query else path, bearer, **more)
 
 
 def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:

@@ -96,16 +96,16 @@ def read(text: str) -> list[Any]:
         elif char == ";":
             at = (text + "\n").index("\n", at)
         elif char == '"':
-            said = ""
+            literal = ""
             while text[at] != '"':  # a string without an end is an IndexError
                 if text[at] == "\\":
                     at += 1
-                    said += ESCAPES[text[at]]
+                    literal += ESCAPES[text[at]]
                 else:
-                    said += text[at]
+                    literal += text[at]
                 at += 1
             at += 1
-            stack[-1].append(Text(said))
+            stack[-1].append(Text(literal))
         elif not char.isspace():
             start = at - 1
             while at < len(text) and not text[at].isspace() and text[at] not in '()";':

@@ -125,9 +125,9 @@ class NoStreams:
     ) -> Any:
         await access.follow(session)
         await access.sessions.turn(session, turn)
-        there: Any = Response(encoder.begin(), media_type="text/event-stream")
-        there.end_reason = "over"
-        return there
+        response: Any = Response(encoder.begin(), media_type="text/event-stream")
+        response.end_reason = "over"
+        return response
 
     async def start(self) -> None: ...
 
@@ -157,8 +157,8 @@ def make(
     **more: Any,
 ) -> Application:
     entrance: Any = door or PlainDoor()
-    there: Any = streams or NoStreams()
-    return make_app(house, entrance, there, options or ServerOptions(), extra, **more)
+    event_streams: Any = streams or NoStreams()
+    return make_app(house, entrance, event_streams, options or ServerOptions(), extra, **more)
 
 
 def word(role: str, tenant: str = "ours", user: str = "") -> str:
@@ -169,7 +169,7 @@ async def ask(
     app: Callable[..., Awaitable[None]],
     method: str,
     path: str,
-    who: str = "",
+    bearer: str = "",
     *,
     body: bytes | None = None,
     json: Any = None,
@@ -179,23 +179,25 @@ async def ask(
     cookie: str = "",
 ) -> Answer:
     """Ask an application something; `who` is a bearer word, `cookie` a login."""
-    given = [(name.lower(), value) for name, value in (headers.items() if isinstance(headers, Mapping) else headers)]
-    names = {name for name, _ in given}
+    header_fields = [
+        (name.lower(), value) for name, value in (headers.items() if isinstance(headers, Mapping) else headers)
+    ]
+    names = {name for name, _ in header_fields}
     if json is not None:
         body = msgspec.json.encode(json)
         if "content-type" not in names:
-            given.append(("content-type", "application/json"))
+            header_fields.append(("content-type", "application/json"))
     if host:
-        given.append(("host", host))
-    if who:
-        given.append(("authorization", f"Bearer {who}"))
+        header_fields.append(("host", host))
+    if bearer:
+        header_fields.append(("authorization", f"Bearer {bearer}"))
     if cookie:
-        given.append(("cookie", f"everturn-{PORT}={cookie}"))
+        header_fields.append(("cookie", f"everturn-{PORT}={cookie}"))
     parts = list(pieces) if pieces is not None else [body or b""]
     if pieces is not None:
-        given.append(("transfer-encoding", "chunked"))
+        header_fields.append(("transfer-encoding", "chunked"))
     elif body is not None and "content-length" not in names:
-        given.append(("content-length", str(len(body))))
+        header_fields.append(("content-length", str(len(body))))
     raw, _, query = path.partition("?")
     scope = {
         "type": "http",
@@ -203,7 +205,7 @@ async def ask(
         "path": raw,
         "raw_path": raw.encode("utf-8", "surrogatepass"),
         "query_string": query.encode(),
-        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given],
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in header_fields],
         "server": ("127.0.0.1", PORT),
         "client": ("127.0.0.1", 5),
         "scheme": "http",

@@ -83,9 +83,9 @@ class Losing:
         self._left = 0
         self._what = ""
 
-    def lose(self, what: str, times: int = 1) -> None:
+    def lose(self, prefix: str, times: int = 1) -> None:
         """Lose the answers to the next requests whose first line begins so."""
-        self._what, self._left = what, times
+        self._what, self._left = prefix, times
 
     def takes(self, line: str) -> bool:
         """Whether the answer to this request is to be lost."""
@@ -103,17 +103,19 @@ async def losing(address: str) -> AsyncGenerator[Losing, None]:
     to, proxy, tasks = urlsplit(address), Losing(), set[asyncio.Task[None]]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there: asyncio.StreamWriter | None = None
+        upstream: asyncio.StreamWriter | None = None
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             line = head.split(b"\r\n", 1)[0].decode()
             # The Host has to be the server's own; and `close`, for then the end of an answer is the end of the stream.
-            lines = [one for one in head.split(b"\r\n") if not one.lower().startswith((b"host:", b"connection:"))]
+            lines = [
+                header for header in head.split(b"\r\n") if not header.lower().startswith((b"host:", b"connection:"))
+            ]
             lines[1:1] = [f"Host: {to.netloc}".encode(), b"Connection: close"]
-            length = next((int(one[15:]) for one in lines if one.lower().startswith(b"content-length:")), 0)
+            length = next((int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")), 0)
             body = await reader.readexactly(length)
-            answers, there = await asyncio.open_connection(to.hostname, to.port)
-            there.write(b"\r\n".join(lines) + body)
+            answers, upstream = await asyncio.open_connection(to.hostname, to.port)
+            upstream.write(b"\r\n".join(lines) + body)
             is_lost = proxy.takes(line)
             while data := await answers.read(65_536):
                 if not is_lost:
@@ -122,12 +124,12 @@ async def losing(address: str) -> AsyncGenerator[Losing, None]:
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
-            both = [one for one in (writer, there) if one is not None]
-            for one in both:  # first, for what follows may be cancelled
-                one.close()
-            for one in both:
+            both = [stream for stream in (writer, upstream) if stream is not None]
+            for stream in both:  # first, for what follows may be cancelled
+                stream.close()
+            for stream in both:
                 with suppress(OSError):
-                    await one.wait_closed()
+                    await stream.wait_closed()
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -40,14 +40,14 @@ class Taps:
     def __init__(self) -> None:
         self._taps: dict[str, asyncio.Queue[str]] = {}
 
-    def tap(self, asked: str) -> asyncio.Queue[str]:
+    def tap(self, prompt: str) -> asyncio.Queue[str]:
         """What is put in here is said in answer to this; "" ends the answer."""
-        return self._taps.setdefault(asked, asyncio.Queue())
+        return self._taps.setdefault(prompt, asyncio.Queue())
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[list[TextChunk | FinishChunk]]:
         """Say it."""
-        [asked] = [part.text for part in request.messages[-1].parts if isinstance(part, TextPart)]
-        while text := await self.tap(asked).get():
+        [prompt] = [part.text for part in request.messages[-1].parts if isinstance(part, TextPart)]
+        while text := await self.tap(prompt).get():
             yield [TextChunk(text)]
         yield [FinishChunk("stop")]
 
@@ -98,16 +98,16 @@ async def serving(
     """Serve the streams of a house; `?role=` and `?key=` say who asks, and `gone` which keys hold no more."""
 
     async def standing(principals: Collection[Principal]) -> set[str]:
-        return {one.credential for one in principals} & set(gone)
+        return {principal.credential for principal in principals} & set(gone)
 
     streams = StreamEndpoints(house, options or ServerOptions(merge=0.01), standing)
 
     async def app(scope: Scope, receive: Receive, send: AsgiSend) -> None:
         request = Request(scope, receive)
         query = request.query_params
-        who = somebody(query.get("role", "owner"), query.get("key", "key"))  # type: ignore[arg-type]
+        principal = somebody(query.get("role", "owner"), query.get("key", "key"))  # type: ignore[arg-type]
         try:
-            response = await answer(Access(house, who), streams, request)
+            response = await answer(Access(house, principal), streams, request)
         except EverturnError as error:
             await send({"type": "http.response.start", "status": 499, "headers": []})
             await send({"type": "http.response.body", "body": type(error).__name__.encode()})

@@ -260,8 +260,10 @@ def stream_end(turn: str, step: int, dice: Dice) -> TurnEvent:
     whole = tuple(parts)
     match dice.pick("well", "well", "well", "well", "broken", "cancelled", "refused", "cut"):
         case "cut":
-            said = (TextPart("cut in the mi"),)
-            return StepFinished(turn=turn, step=step, parts=said, finish="length", usage=Usage(1, 1), continues=True)
+            fragment = (TextPart("cut in the mi"),)
+            return StepFinished(
+                turn=turn, step=step, parts=fragment, finish="length", usage=Usage(1, 1), continues=True
+            )
         case "refused":
             return StepFinished(
                 turn=turn, step=step, parts=(TextPart("no"),), finish="stop", usage=Usage(1, 1), refused="guard"
@@ -336,9 +338,9 @@ def reach(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]
         yield CallResumed(turn=turn, call=call.id)
     if call.state != "running" or dice.pick(True, False):
         return
-    made, form = f"{call.id}.1", f"{call.id}.ask.1"
-    if not call.parent and made not in state.calls and dice.pick(False, True):
-        yield NestedCallRequested(turn=turn, call=made, parent=call.id, name="look", arguments="{}", identity="id")
+    nested, form = f"{call.id}.1", f"{call.id}.ask.1"
+    if not call.parent and nested not in state.calls and dice.pick(False, True):
+        yield NestedCallRequested(turn=turn, call=nested, parent=call.id, name="look", arguments="{}", identity="id")
     if form not in state.gates and dice.pick(False, True):
         gate = Gate(form, turn, call.id, "look", "{}", "hash", kind=dice.pick("form", "client"))
         yield GateOpened(turn=turn, gate=gate)
@@ -355,7 +357,7 @@ def reach(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]
         assert state.step is not None
         yield filed(state, state.step.number, call.id)
     if dice.pick(False, True):
-        yield paused(state, call, made)
+        yield paused(state, call, nested)
         if dice.pick(False, True):  # what it did at the same time is still written
             second = f"{call.id}.ask.2"
             if second not in state.gates:
@@ -363,7 +365,7 @@ def reach(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]
             if not call.children:
                 yield SubagentStarted(turn=turn, call=call.id, session=f"s-{call.id}", child=f"{call.id}.below")
             yield from stepped(state, call, dice)
-            yield paused(state, call, made)
+            yield paused(state, call, nested)
 
 
 def stepped(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]:
@@ -384,11 +386,11 @@ def waited(state: TurnState, wait: str) -> WaitFinished:
     return WaitFinished(turn=state.id, call=state.waits[wait].call, wait=wait, value="1")
 
 
-def paused(state: TurnState, call: CallRecord, made: str) -> CallSuspended:
+def paused(state: TurnState, call: CallRecord, nested: str) -> CallSuspended:
     """A tool is suspended until everything has come that has not come yet."""
     own = (f"{call.id}.ask.{number}" for number in (1, 2))
     gates = tuple(name for name in own if name in state.gates and state.gates[name] is None)
-    calls = (made,) if made in state.calls and not state.calls[made].is_finished else ()
+    calls = (nested,) if nested in state.calls and not state.calls[nested].is_finished else ()
     return CallSuspended(
         turn=state.id,
         call=call.id,

@@ -110,9 +110,9 @@ async def a_house(
 ) -> AsyncGenerator[ServerContext]:
     """A house that is lived in, until the end."""
     store = store or MemoryStore()
-    kept: Store = store
+    app_store: Store = store
     tools = [look, pay, peek, whois, quiz, SubagentTool("clerk", "Pays.", tools=["pay"])]
-    app = App(model(), tools=tools, store=kept, clock=clock, rules=rules, bus=bus)
+    app = App(model(), tools=tools, store=app_store, clock=clock, rules=rules, bus=bus)
     app.add_model(model("other"))
     house = ServerContext(app, store.accounts, Agents(agents, default_limits=limits or TenantLimits(requests=0)))
     await settle(house.accounts)
@@ -123,7 +123,7 @@ async def a_house(
         await app.aclose()
 
 
-async def said(access: Access, text: str, private: bool = False, **how: Any) -> api.MessageReceipt:
+async def start_session(access: Access, text: str, private: bool = False, **how: Any) -> api.MessageReceipt:
     """Begin a session and, unless it is to be private, share it with everybody in the tenant."""
     sent = await access.sessions.start(api.NewSession(text=text, **how))
     if not private:

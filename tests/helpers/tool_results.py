@@ -93,7 +93,7 @@ class Peek:
 READ = Declared(ReadResultTool(), name="read_back")  # whoever else offers the tool, this one is offered here
 
 
-def made(request: ModelRequest) -> list[str]:
+def call_ids(request: ModelRequest) -> list[str]:
     """The calls a model made before."""
     return [part.call for message in request.messages for part in message.parts if isinstance(part, RequestCall)]
 
@@ -102,7 +102,7 @@ def then(name: str, **arguments: Any) -> Callable[[ModelRequest], Answer]:
     """A call that is made once there is a result: `CALL` in its arguments is the first call of the conversation."""
 
     def answer(request: ModelRequest) -> Answer:
-        text = call(name, **arguments).arguments.replace("CALL", made(request)[0])
+        text = call(name, **arguments).arguments.replace("CALL", call_ids(request)[0])
         return calls(ScriptedCall(name, text))
 
     return answer
@@ -113,7 +113,7 @@ def talk(*then: Any) -> ScriptedModel:
     return ScriptedModel(calls(call("look")), *then, say("Done."))
 
 
-def told(model: ScriptedModel) -> list[str]:
+def results_of(model: ScriptedModel) -> list[str]:
     """The results the model was shown in the end."""
     messages = model.requests[-1].messages
     return [part.text for message in messages for part in message.parts if isinstance(part, RequestResult)]
@@ -137,5 +137,5 @@ async def everything(chat: Chat, model: ScriptedModel) -> str:
     """All that was written down, asked of people or sent to the model."""
     store = chat.app.store
     written = dump_log(await store.events(chat.session))
-    asked = msgspec.json.encode([await store.gates(), model.requests, await chat.messages()])
-    return written.decode() + asked.decode()
+    state = msgspec.json.encode([await store.gates(), model.requests, await chat.messages()])
+    return written.decode() + state.decode()

@@ -32,8 +32,8 @@ class Stage(App[None]):
 
     def __init__(self, state: SessionState | None = None, language: Language = "en", theme: str = "") -> None:
         super().__init__()
-        for one in THEMES:
-            self.register_theme(one)
+        for known_theme in THEMES:
+            self.register_theme(known_theme)
         self.theme = theme or THEMES[0].name
         self.state, self.language = state or SessionState(), language
         self.inbox_gates: list[api.GateView] = []
@@ -70,9 +70,9 @@ class Stage(App[None]):
 class Writing:
     """Writes a session, event by event, into a state."""
 
-    def __init__(self, told: Callable[[set[str]], None] | None = None) -> None:
+    def __init__(self, on_change: Callable[[set[str]], None] | None = None) -> None:
         self.state, self.seq = SessionState(), 0
-        self.told = told
+        self.told = on_change
 
     def event(self, event: Event) -> None:
         self.seq += 1

@@ -79,8 +79,8 @@ class Site:
     ) -> Answer:
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         signed = sign_delivery(scheme, secret, id, int(self.clock.now() - age), body)
-        given = {"content-type": "application/json", **signed, **(headers or {})}
-        return await ask(self.site, "POST", f"/api/hooks/{hook}", body=body, headers=given)
+        merged = {"content-type": "application/json", **signed, **(headers or {})}
+        return await ask(self.site, "POST", f"/api/hooks/{hook}", body=body, headers=merged)
 
     async def turns(self) -> list[TurnStarted]:
         found = [info.id for info in await self.app.store.sessions()]
@@ -91,10 +91,10 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     tokens.clear()
-    made = Site()
-    await made.start()
-    yield made
-    await made.app.aclose()
+    new_site = Site()
+    await new_site.start()
+    yield new_site
+    await new_site.app.aclose()
 
 
 async def done(site: Site, answer: Answer) -> None:
@@ -137,17 +137,17 @@ async def test_a_delivery_that_comes_again_after_the_hook_was_changed_is_the_sam
 
 
 async def test_one_conversation_per_key_and_after_its_erasure_another_one(site: Site) -> None:
-    one = await site.deliver(ISSUE, "d1")
+    first = await site.deliver(ISSUE, "d1")
     two = await site.deliver({**ISSUE, "action": "edited"}, "d2")
     other = await site.deliver({**ISSUE, "issue": {"number": 8}}, "d3")
-    assert one.json["session"] == two.json["session"] != other.json["session"]
-    assert one.json["turn"] != two.json["turn"]
-    for answer in (one, two, other):
+    assert first.json["session"] == two.json["session"] != other.json["session"]
+    assert first.json["turn"] != two.json["turn"]
+    for answer in (first, two, other):
         await done(site, answer)
-    await site.app.store.erase(one.json["session"])
+    await site.app.store.erase(first.json["session"])
     new = await site.deliver(ISSUE, "d4")
     assert new.status == 202
-    assert new.json["session"] not in (one.json["session"], other.json["session"])
+    assert new.json["session"] not in (first.json["session"], other.json["session"])
 
 
 async def test_what_the_filter_leaves_out_does_nothing(site: Site) -> None:
@@ -344,7 +344,7 @@ async def test_a_denial_has_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"name": "a b"}, "letters"),
         ({"scheme": "gitlab"}, "standard, github, slack"),
@@ -358,8 +358,8 @@ async def test_a_denial_has_its_reason() -> None:
         ({"agent": "nobody"}, "nobody"),
     ],
 )
-async def test_a_wrong_definition_says_what_is_right(site: Site, changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+async def test_a_wrong_definition_says_what_is_right(site: Site, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         site.app.inbound_hooks.add(replace(TRIAGE, **changed))
 
 

@@ -89,7 +89,7 @@ def test_an_old_delivery_and_one_of_the_future_are_refused(scheme: Scheme, secre
 def test_the_id_of_a_delivery_is_one_that_was_signed() -> None:
     headers = sign_delivery("github", "a" * 32, "d1", 0, b"{}")
     renamed = {**headers, "x-github-delivery": "d2"}
-    ids = {verify_delivery("github", ["a" * 32], given, b"{}", NOW) for given in (headers, renamed)}
+    ids = {verify_delivery("github", ["a" * 32], variant, b"{}", NOW) for variant in (headers, renamed)}
     assert len(ids) == 1  # a replay under another id is the same delivery
     headers = sign_delivery("standard", KEY, "d1", int(NOW), b"{}")
     with pytest.raises(HookRefused):

@@ -69,7 +69,7 @@ def test_the_whole_limit_can_be_used_over_time() -> None:
 
 
 def test_tenants_share_what_there_is_and_a_flood_does_not_delay_the_other() -> None:
-    bucket, got = Bucket(), Counter[str]()
+    bucket, grants = Bucket(), Counter[str]()
     last = 0
     for _ in range(150):
         bucket.now += 0.1
@@ -79,17 +79,17 @@ def test_tenants_share_what_there_is_and_a_flood_does_not_delay_the_other() -> N
             if process == "p":
                 queue.append(head(last + 50, "small"))
             names = {each.id: each.tenant for each in queue}
-            got.update(names[id] for id in bucket.report(process, heads=queue).granted if id in names)
-    assert got["small"] >= 0.45 * got.total()
+            grants.update(names[id] for id in bucket.report(process, heads=queue).granted if id in names)
+    assert grants["small"] >= 0.45 * grants.total()
 
 
 def test_weights_divide_the_limit() -> None:
-    bucket, got = Bucket(), Counter[str]()
+    bucket, grants = Bucket(), Counter[str]()
     for at in range(120):
         bucket.now += 1
         queue = [head(at * 10 + 1, "a", weight=3.0), head(at * 10 + 2, "a", weight=3.0), head(at * 10 + 3, "b")]
-        got.update("b" if id % 10 == 3 else "a" for id in bucket.report(heads=queue).granted)
-    assert 2.5 <= got["a"] / got["b"] <= 3.5
+        grants.update("b" if id % 10 == 3 else "a" for id in bucket.report(heads=queue).granted)
+    assert 2.5 <= grants["a"] / grants["b"] <= 3.5
 
 
 def test_a_tenant_that_was_idle_gets_no_arrears() -> None:
@@ -179,11 +179,11 @@ def test_what_is_given_back_can_be_used_and_never_exceeds_the_capacity() -> None
 
 def test_limits_are_learned_and_the_lower_one_counts() -> None:
     bucket = Bucket(None)
-    told = ProviderLimits((50.0, 0.0, 0.0, 0.0), (7.0, -1.0, -1.0, -1.0))
-    bucket.report(provider=told)
+    limits = ProviderLimits((50.0, 0.0, 0.0, 0.0), (7.0, -1.0, -1.0, -1.0))
+    bucket.report(provider=limits)
     assert len(bucket.report(heads=heads(20)).granted) == 7  # as many as are left there
     configured = Bucket(RateLimit(requests_per_minute=1000))
-    configured.report(provider=told)
+    configured.report(provider=limits)
     assert len(configured.report(heads=heads(20)).granted) == 7
     bucket.now += 700  # nothing was told for long
     assert len(bucket.report(heads=heads(200, start=100)).granted) == 200

@@ -27,8 +27,8 @@ TAPS = 16  # samples on either side that a new one is made from
 def speak(text: str, speed: float) -> bytes:
     """A text as WAV. The program writes a header before it knows the length, so it gets another one."""
     command = ["espeak-ng", "--stdin", "--stdout", "-v", VOICE, "-s", str(round(WORDS_PER_MINUTE * speed))]
-    said = subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout
-    with wave.open(io.BytesIO(said)) as sound:
+    audio = subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout
+    with wave.open(io.BytesIO(audio)) as sound:
         rate, samples = sound.getframerate(), sound.readframes(sound.getnframes())
     out = io.BytesIO()
     with wave.open(out, "wb") as sound:
@@ -47,8 +47,8 @@ def listen(data: bytes) -> str:
     ear.start_utt()
     ear.process_raw(resampled(samples, rate).tobytes(), full_utt=True)
     ear.end_utt()
-    heard = ear.hyp()
-    return heard.hypstr if heard else ""
+    hypothesis = ear.hyp()
+    return hypothesis.hypstr if hypothesis else ""
 
 
 def resampled(samples: array.array, rate: int) -> array.array:
@@ -98,10 +98,10 @@ class Desk(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         try:
             if self.path == "/v1/audio/speech":
-                asked = json.loads(body)
-                if asked.get("response_format") != "wav":
+                parameters = json.loads(body)
+                if parameters.get("response_format") != "wav":
                     raise ValueError("this voice speaks wav: ask for it with response_format")
-                self._answer(200, "audio/wav", speak(asked["input"], float(asked.get("speed") or 1)))
+                self._answer(200, "audio/wav", speak(parameters["input"], float(parameters.get("speed") or 1)))
             elif self.path == "/v1/audio/transcriptions":
                 form = fields_of(self.headers.get("content-type", ""), body)
                 text = listen(form["file"])

@@ -26,7 +26,7 @@ async def test_a_bridge_keeps_the_contract_of_a_model(library: str) -> None:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await tests.communicate()
+    output, _ = await tests.communicate()
 
-    assert tests.returncode == 0, said.decode("utf-8", "replace")[-20_000:]
-    assert b" passed" in said
+    assert tests.returncode == 0, output.decode("utf-8", "replace")[-20_000:]
+    assert b" passed" in output

@@ -27,7 +27,7 @@ async def test_what_is_spoken_is_heard() -> None:
             with wave.open(BytesIO(data)) as recording:
                 assert recording.getnframes() > recording.getframerate() / 2
 
-            heard = await (await chat.send([sound], model=ear))
+            transcript = await (await chat.send([sound], model=ear))
 
-            assert heard.text.lower().strip(" .") == SENTENCE
+            assert transcript.text.lower().strip(" .") == SENTENCE
             assert [message.role for message in await chat.messages()] == ["user", "assistant"] * 2

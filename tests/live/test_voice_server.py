@@ -33,9 +33,9 @@ class Client:
     async def said_and_heard(self, text: str, speed: float = 1) -> str:
         status, sound = await self.speech(input=text, voice="any", response_format="wav", speed=speed)
         assert status == 200
-        status, heard = await self.transcription(sound, response_format="text")
+        status, transcript = await self.transcription(sound, response_format="text")
         assert status == 200
-        return heard.strip()
+        return transcript.strip()
 
 
 @pytest.fixture

@@ -109,9 +109,9 @@ class Server:
             return self._said(id, result=result)
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
-        said = {"progressToken": params["_meta"]["progressToken"], "progress": 1, "total": 2}
+        progress = {"progressToken": params["_meta"]["progressToken"], "progress": 1, "total": 2}
         for message in (
-            {"method": "notifications/progress", "params": said},
+            {"method": "notifications/progress", "params": progress},
             {"id": id, "result": result},
         ):
             text = json.dumps({"jsonrpc": "2.0", **message}).replace("CUT", r"\ud83d")

@@ -89,8 +89,8 @@ async def test_a_call_ends_at_its_limit_and_the_server_is_told(ledger: Path, mod
         assert home.status().connects == 1
 
 
-@pytest.mark.parametrize(("cancel", "told"), [("tell", 1), ("leave", 0)])
-async def test_a_server_is_told_of_a_cancelled_call_only_by_policy(ledger: Path, cancel: Any, told: int):
+@pytest.mark.parametrize(("cancel", "notifications"), [("tell", 1), ("leave", 0)])
+async def test_a_server_is_told_of_a_cancelled_call_only_by_policy(ledger: Path, cancel: Any, notifications: int):
     async with house(hostile(ledger, cancel=cancel)) as home:
         call = asyncio.create_task(home.call("slow", seconds=5))
         await home.until(lambda: bool(noted(ledger)))
@@ -98,7 +98,7 @@ async def test_a_server_is_told_of_a_cancelled_call_only_by_policy(ledger: Path,
         with pytest.raises(asyncio.CancelledError):
             await call
         await home.call("echo")  # in line behind whatever was sent before
-        assert len(noted(ledger, "cancelled")) == told
+        assert len(noted(ledger, "cancelled")) == notifications
 
 
 async def test_two_hundred_calls_at_once_each_have_their_own_answer(ledger: Path):

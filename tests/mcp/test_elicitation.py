@@ -25,7 +25,7 @@ from tests.helpers.hostile_mcp import Person, hostile, house, noted
 both = pytest.mark.parametrize("mode", ["plain", "modern"])
 
 
-def given(mode: str, text: str) -> Any:
+def received_answer(mode: str, text: str) -> Any:
     """What the server was told."""
     came = json.loads(text)
     return came["given"]["who"] if mode == "modern" else came
@@ -39,7 +39,7 @@ async def test_an_elicitation_is_a_form_for_a_person(ledger: Path, mode: str):
     [question] = person.questions
     assert question.text == "Server h asks: who?"
     assert question.schema["required"] == ["name"]
-    assert given(mode, output.text) == {"action": "accept", "content": {"name": "Ada"}}
+    assert received_answer(mode, output.text) == {"action": "accept", "content": {"name": "Ada"}}
 
 
 @both
@@ -47,7 +47,7 @@ async def test_a_person_may_decline(ledger: Path, mode: str):
     person = Person(lambda question: GateResolution(False, reason="not today"))
     async with house(hostile(ledger, mode)) as home:
         output = await home.call("ask", person)
-    assert given(mode, output.text) == {"action": "decline", "_meta": {"reason": "not today"}}
+    assert received_answer(mode, output.text) == {"action": "decline", "_meta": {"reason": "not today"}}
 
 
 @both
@@ -57,7 +57,7 @@ async def test_an_address_is_shown_and_not_opened(ledger: Path, mode: str):
         output = await home.call("ask_url", person)
     assert "https://example.org/login" in person.questions[0].text
     assert person.questions[0].schema == {}
-    assert given(mode, output.text) == {"action": "accept"}
+    assert received_answer(mode, output.text) == {"action": "accept"}
 
 
 @both
@@ -68,7 +68,7 @@ async def test_a_model_is_asked_for_a_server_only_once_a_person_has_seen_the_pro
     assert "say hi" in person.questions[0].text
     [turn] = person.turns
     assert (turn.prompt, turn.tools, turn.max_steps) == ("say hi", (), 1)
-    assert given(mode, output.text)["content"] == {"type": "text", "text": "hi"}
+    assert received_answer(mode, output.text)["content"] == {"type": "text", "text": "hi"}
 
 
 @both
@@ -88,7 +88,7 @@ async def test_a_flood_of_questions_is_stopped_after_eight(ledger: Path):
     async with house(hostile(ledger)) as home:
         came = json.loads((await home.call("ask_often", person, n=100)).text)
     assert len(person.questions) == 8
-    assert [one["action"] for one in came] == ["accept"] * 8 + ["decline"] * 92
+    assert [answer["action"] for answer in came] == ["accept"] * 8 + ["decline"] * 92
 
 
 async def test_a_flood_of_rounds_is_stopped_after_eight_questions_and_ten_rounds(ledger: Path):

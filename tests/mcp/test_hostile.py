@@ -232,9 +232,9 @@ async def test_a_result_of_100_megabytes_costs_little_and_is_reported(ledger: Pa
         sys.executable, "-c", SIZES, str(ledger), stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
     )
     out, _ = await process.communicate()
-    told, huge, cut, large, numbers, last = out.decode().splitlines()
+    message, huge, cut, large, numbers, last = out.decode().splitlines()
     assert (
-        told
+        message
         == "server h could not do big: its answer was larger than 16 MiB and was dropped; ask it for less at a time"
     )
     assert float(huge) < 16 + 64

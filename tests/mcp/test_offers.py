@@ -47,7 +47,7 @@ async def test_prompts_and_resources_of_a_server_are_listed_and_read(tmp_path: P
 async def _check_lists(servers: McpServers) -> None:
     offers = (await servers.offers())["notes"]
     review = next(prompt for prompt in offers.prompts if prompt.name == "review")
-    assert [(one.name, one.required) for one in review.arguments] == [("path", True), ("focus", False)]
+    assert [(argument.name, argument.required) for argument in review.arguments] == [("path", True), ("focus", False)]
     assert review.description == "Review code with care"
     assert {resource.uri for resource in offers.resources} >= {"notes://today", "notes://picture"}
     assert (await servers.get_prompt("notes", "review", {"path": "a.py"})).text == "Review a.py for bugs."

@@ -233,8 +233,8 @@ def test_answers_are_read_as_they_were_meant():
     ],
 )
 def test_an_address_is_shown_only_if_it_can_be_seen_where_it_leads(url: str, is_asked: bool):
-    asked = ElicitationRequest("a", "elicitation/create", {"mode": "url", "url": url, "message": "log in"})
-    assert (make_question("s", asked) is not None) == is_asked
+    request = ElicitationRequest("a", "elicitation/create", {"mode": "url", "url": url, "message": "log in"})
+    assert (make_question("s", request) is not None) == is_asked
 
 
 async def test_what_is_too_deep_to_be_written_is_said_to_be():
@@ -250,10 +250,10 @@ async def test_what_is_too_deep_to_be_written_is_said_to_be():
 def test_the_bounds_of_a_list_are_those_of_all_its_pages():
     few = [ListedTool(f"t{at}", "d", {"type": "object"}, {}) for at in range(500)]
     assert limit_tools(few) == (few, [])
-    kept, problems = limit_tools([*few, *few])
-    assert (len(kept), len(problems)) == (500, 1)
-    kept, problems = limit_tools([ListedTool(f"t{at}", "d" * 16_000, {"type": "object"}, {}) for at in range(100)])
-    assert len(kept) == 62
+    retained, problems = limit_tools([*few, *few])
+    assert (len(retained), len(problems)) == (500, 1)
+    retained, problems = limit_tools([ListedTool(f"t{at}", "d" * 16_000, {"type": "object"}, {}) for at in range(100)])
+    assert len(retained) == 62
     assert "those behind 62 were left out" in problems[0]
 
 

@@ -81,9 +81,9 @@ async def test_what_a_server_asked_is_answered_after_a_restart_once_its_call_was
         assert (await turn).text == "Done."
         log = await chat.app.store.events("s")
     [came] = [entry.event for entry in log if isinstance(entry.event, CallFinished)]
-    told = json.loads(came.output.text)
-    assert (came.state, told["state"]) == ("completed", "sealed")
-    assert told["given"]["who"]["content"] == {"name": "Ada"}
+    received = json.loads(came.output.text)
+    assert (came.state, received["state"]) == ("completed", "sealed")
+    assert received["given"]["who"]["content"] == {"name": "Ada"}
     assert noted(ledger) == ["ask", "ask"]
 
 

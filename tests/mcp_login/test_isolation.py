@@ -41,9 +41,9 @@ async def test_calls_at_the_same_time_do_not_mix(served: Drive, node: World):
     await node.log_in("ada")
     await node.log_in("bob")
     numbers = ",".join(map(str, range(10)))
-    asked = [("ada", "bob")[at % 2] for at in range(12)]
-    found = await asyncio.gather(*(node.ask(user, f"whose {numbers}") for user in asked))
-    for user, results in zip(asked, found, strict=True):
+    users = [("ada", "bob")[at % 2] for at in range(12)]
+    found = await asyncio.gather(*(node.ask(user, f"whose {numbers}") for user in users))
+    for user, results in zip(users, found, strict=True):
         assert results == [f"{user}@drive:{number}" for number in range(10)]
     assert len(served.calls) == 120
     assert {whose for whose, _ in served.calls} == {"ada@drive", "bob@drive"}
@@ -54,12 +54,12 @@ async def test_in_a_shared_session_the_sender_of_the_message_counts_and_not_its_
     sent = await node.say("ada", "whose 1")
     assert await node.results("ada", sent) == ["ada@drive:1"]
     await node.share(sent.session, "bob")
-    asked = await node.say("bob", "whose 2", sent.session)
+    second = await node.say("bob", "whose 2", sent.session)
     gate = await node.gate("bob", sent.session)
     assert "runs for bob, who is not logged in to server drive" in gate.gate.arguments
     assert served.calls == [("ada@drive", "1")], "the token of the owner of the session is not used"
     await node.log_in("bob")
-    assert await node.results("bob", asked) == ["bob@drive:2"]
+    assert await node.results("bob", second) == ["bob@drive:2"]
 
 
 async def test_a_message_of_another_person_into_a_running_turn_does_not_use_the_login_of_who_began_it(
@@ -135,7 +135,7 @@ async def test_the_browser_of_another_person_cannot_finish_a_login(served: Drive
 
 async def test_prompts_and_resources_come_with_the_login_of_who_reads_them(served: Drive, node: World):
     await node.log_in("root")
-    assert [one.uri for one in (await node.access("root").mcp.list()).resources] == ["drive://mine"]
+    assert [resource.uri for resource in (await node.access("root").mcp.list()).resources] == ["drive://mine"]
     read = await node.access("root").mcp.resource("drive", api.ReadMcpResource(uri="drive://mine"))
     assert "the note of root@drive" in read.contexts[0].text
 

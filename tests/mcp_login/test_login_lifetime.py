@@ -56,11 +56,11 @@ async def test_who_approves_without_a_login_is_asked_again_and_a_denial_ends_the
         first = await node.gate("ada", sent.session)
         await node.access("ada").gates.resolve(sent.session, first.gate.id, _answer(first, allow="once"))
 
-        async def another() -> api.GateView | None:
+        async def next_gate() -> api.GateView | None:
             gates = (await node.access("ada").gates.page(sent.session)).gates
             return next((view for view in gates if view.gate.id != first.gate.id), None)
 
-        second = await wait_until(another)
+        second = await wait_until(next_gate)
         await node.access("ada").gates.resolve(sent.session, second.gate.id, _answer(second, deny="not now"))
         (result,) = await node.results("ada", sent)
         assert "ada has not logged in to server drive: not now" in result
@@ -137,7 +137,7 @@ async def test_a_stored_login_opens_for_its_person_its_server_and_its_key_alone(
         await node.log_in("ada")
     spec = served.spec()
     assert (await PersonTokens(spec, logins, ADA).load()).tokens is not None
-    (info, *_) = [one for one in await store.user_memory.files(LOCAL, "mcp:ada") if one.path.endswith(".json")]
+    (info, *_) = [file for file in await store.user_memory.files(LOCAL, "mcp:ada") if file.path.endswith(".json")]
     file = await store.user_memory.file(LOCAL, "mcp:ada", info.path)
     assert file is not None
     assert not [secret for secret in served.giver.secrets if secret in file.text]

@@ -42,8 +42,10 @@ class Person:
 
 
 @asynccontextmanager
-async def serving(mode: str, person: Person | None = None, **given: Any) -> AsyncGenerator[tuple[Client, AgentServer]]:
-    app = App(served_agent.Obedient(), tools=TOOLS, rules=RULES, **given)
+async def serving(
+    mode: str, person: Person | None = None, **options: Any
+) -> AsyncGenerator[tuple[Client, AgentServer]]:
+    app = App(served_agent.Obedient(), tools=TOOLS, rules=RULES, **options)
     agent = AgentServer(app, model="obedient", rules=RULES)
     try:
         await app.start()
@@ -70,8 +72,8 @@ def _nowhere() -> TextIO:
 
 
 def environment(trace: Path | None = None) -> dict[str, str]:
-    kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH", "HOME") if key in os.environ}
-    return {**kept, **({"TRACE": str(trace)} if trace else {})}
+    inherited = {key: os.environ[key] for key in ("PATH", "PYTHONPATH", "HOME") if key in os.environ}
+    return {**inherited, **({"TRACE": str(trace)} if trace else {})}
 
 
 def text(result: Any) -> str:

@@ -30,8 +30,8 @@ class Obedient:
         if words[0] == "call":
             yield [CallChunk(0, words[2], words[1], "one"), FinishChunk("tool_calls")]
             return
-        said = sum(message.role == "user" for message in request.messages)
-        yield [TextChunk(f"message {said}: ")]
+        count = sum(message.role == "user" for message in request.messages)
+        yield [TextChunk(f"message {count}: ")]
         if words[0] == "hang":
             await asyncio.get_running_loop().create_future()
         await asyncio.sleep(0)

@@ -31,29 +31,29 @@ def _run(*words: str | Path) -> int:
 def test_a_server_is_started_only_once_it_is_trusted_and_again_when_it_has_changed(
     file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
-    kept = ("--trust-file", tmp_path / "trust.json")
-    assert _run("list", file, *kept) == 3
-    said = capsys.readouterr().out
-    assert "house was never trusted; it would run:" in said
-    assert "not trusted, so it was not started" in said
+    options = ("--trust-file", tmp_path / "trust.json")
+    assert _run("list", file, *options) == 3
+    output = capsys.readouterr().out
+    assert "house was never trusted; it would run:" in output
+    assert "not trusted, so it was not started" in output
 
-    assert _run("trust", file, "house", "--yes", *kept) == 0
+    assert _run("trust", file, "house", "--yes", *options) == 0
     assert "house is trusted, with 6 tools" in capsys.readouterr().out
-    assert _run("trust", file, "dead", "--yes", *kept) == 2
+    assert _run("trust", file, "dead", "--yes", *options) == 2
     assert "could not be inspected, so nothing was trusted" in capsys.readouterr().err
 
-    _run("list", file, *kept)
+    _run("list", file, *options)
     assert "ready, 6 tools\n    ask\n    look\n" in capsys.readouterr().out
 
     file = _write(tmp_path, "--name", "other", SECRET="0123-very-secret")
-    assert _run("list", file, *kept) == 3
-    said = capsys.readouterr().out
-    assert "house is not started or reached as it was; different: args, env SECRET" in said
-    assert "--name other" in said
-    assert "0123-very-secret" not in said + (tmp_path / "trust.json").read_text(encoding="utf-8")
+    assert _run("list", file, *options) == 3
+    output = capsys.readouterr().out
+    assert "house is not started or reached as it was; different: args, env SECRET" in output
+    assert "--name other" in output
+    assert "0123-very-secret" not in output + (tmp_path / "trust.json").read_text(encoding="utf-8")
 
-    assert _run("trust", file, "house", "--forget", *kept) == 0
-    assert _run("trust", file, "other", *kept) == 2
+    assert _run("trust", file, "house", "--forget", *options) == 0
+    assert _run("trust", file, "other", *options) == 2
     assert "names no server 'other'; there are: house, dead" in capsys.readouterr().err
 
 
@@ -95,10 +95,10 @@ def test_all_that_a_model_is_told_is_shown_before_it_is_trusted(
     file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     assert _run("trust", file, "house", "--yes", "--trust-file", tmp_path / "trust.json") == 0
-    said = capsys.readouterr().out
-    assert said.count("house was never trusted") == 1
-    assert "new tool burn\n  description:\n    + " in said
-    assert '  schema:\n    + {\n    +  "' in said
+    output = capsys.readouterr().out
+    assert output.count("house was never trusted") == 1
+    assert "new tool burn\n  description:\n    + " in output
+    assert '  schema:\n    + {\n    +  "' in output
 
 
 def test_ctrl_c_at_a_question_ends_it(file: Path, tmp_path: Path):
@@ -115,13 +115,13 @@ def test_one_server_that_makes_no_sense_keeps_nobody_from_the_others(
 ):
     monkeypatch.delenv("NOT_SET", raising=False)
     servers = {"wiki": {"command": "x", "env": {"A": "${NOT_SET}"}}, "other": {"command": "/nowhere/at/all"}}
-    path, kept = tmp_path / "servers.json", ("--trust-file", tmp_path / "trust.json")
+    path, options = tmp_path / "servers.json", ("--trust-file", tmp_path / "trust.json")
     path.write_text(json.dumps({"servers": servers}), "utf-8")
-    assert _run("list", path, *kept) == 3
-    said = capsys.readouterr().out
-    assert "env.A: the variable NOT_SET is not set" in said
-    assert f"not trusted, so it was not started: everturn mcp trust {path} other" in said
-    assert _run("trust", path, "wiki", *kept) == 2
+    assert _run("list", path, *options) == 3
+    output = capsys.readouterr().out
+    assert "env.A: the variable NOT_SET is not set" in output
+    assert f"not trusted, so it was not started: everturn mcp trust {path} other" in output
+    assert _run("trust", path, "wiki", *options) == 2
     assert "the variable NOT_SET is not set" in capsys.readouterr().err
-    assert _run("trust", path, "other", "--yes", *kept) == 2
+    assert _run("trust", path, "other", "--yes", *options) == 2
     assert "was not found; install it" in capsys.readouterr().err

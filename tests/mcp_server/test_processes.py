@@ -27,19 +27,19 @@ TOKEN = "a-token-of-the-tests"
 async def test_fifty_tasks_at_once_have_fifty_answers():
     async with process() as client:
         results = await asyncio.gather(*(client.call_tool("ask", {"task": f"task {n}"}) for n in range(50)))
-    assert [text(one) for one in results] == [f"message 1: task {n}" for n in range(50)]
-    assert len({one.structured_content["session"] for one in results if one.structured_content}) == 50
+    assert [text(result) for result in results] == [f"message 1: task {n}" for n in range(50)]
+    assert len({result.structured_content["session"] for result in results if result.structured_content}) == 50
 
 
 async def test_a_question_is_answered_after_the_server_was_killed(tmp_path: Path):
     words, trace = ("--store", str(tmp_path / "talks.db")), tmp_path / "trace"
     arguments = {"task": 'call burn {"what":"wood"}'}
-    said = tmp_path / "stderr"
-    with said.open("w", encoding="utf-8") as log:
+    log_path = tmp_path / "stderr"
+    with log_path.open("w", encoding="utf-8") as log:
         async with process(*words, person=Person(), trace=trace, log=log) as client:
-            asked: Any = await client.session.call_tool("ask", arguments, allow_input_required=True)
-            assert isinstance(asked, InputRequiredResult)
-            pid = json.loads(said.read_text(encoding="utf-8").splitlines()[0])["pid"]
+            pending: Any = await client.session.call_tool("ask", arguments, allow_input_required=True)
+            assert isinstance(pending, InputRequiredResult)
+            pid = json.loads(log_path.read_text(encoding="utf-8").splitlines()[0])["pid"]
             os.kill(pid, signal.SIGKILL)
     assert ran(trace) == []
     yes = ElicitResult(action="accept", content={"decision": "once"})
@@ -47,8 +47,8 @@ async def test_a_question_is_answered_after_the_server_was_killed(tmp_path: Path
         done: Any = await client.session.call_tool(
             "ask",
             arguments,
-            input_responses=dict.fromkeys(asked.input_requests or {}, yes),
-            request_state=asked.request_state,
+            input_responses=dict.fromkeys(pending.input_requests or {}, yes),
+            request_state=pending.request_state,
             allow_input_required=True,
         )
     assert text(done) == "it came to: wood is ash"
@@ -73,7 +73,7 @@ async def test_nothing_but_protocol_is_on_stdout_and_garbage_on_stdin_ends_nothi
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(b"this is no JSON \xff\xfe\n")
-    child.stdin.write(b"".join(json.dumps(one).encode() + b"\n" for one in sent))
+    child.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in sent))
     await child.stdin.drain()
     lines: list[Any] = []
     async with asyncio.timeout(30):
@@ -110,7 +110,7 @@ async def test_told_to_stop_it_ends_at_once_and_what_hangs_is_left_for_the_next(
     ]
     assert child.stdin is not None
     assert child.stdout is not None
-    child.stdin.write(b"".join(json.dumps(one).encode() + b"\n" for one in sent))
+    child.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in sent))
     await child.stdout.readline()
     assert json.loads(await child.stdout.readline())["method"] == "notifications/progress"
     child.send_signal(number)
@@ -178,7 +178,7 @@ async def test_over_http_it_serves_both_kinds_of_clients_and_nobody_without_the_
             async with connected(address, mode, person) as client:
                 results = await asyncio.gather(*(client.call_tool("ask", {"task": f"{n}"}) for n in range(10)))
                 burnt = await client.call_tool("burn", {"what": mode})
-            assert [text(one) for one in results] == [f"message 1: {n}" for n in range(10)]
+            assert [text(result) for result in results] == [f"message 1: {n}" for n in range(10)]
             assert text(burnt) == f"{mode} is ash"
             assert len(person.shown) == 1
         assert ran(trace) == list(MODES)

@@ -42,7 +42,11 @@ async def test_a_task_is_answered_and_its_session_can_be_gone_on_with(mode: str)
         session = first.structured_content["session"]
         second = await client.call_tool("ask", {"task": "again", "session": session})
         other = await client.call_tool("ask", {"task": "again"})
-    assert [text(one) for one in (first, second, other)] == ["message 1: hello", "message 2: again", "message 1: again"]
+    assert [text(result) for result in (first, second, other)] == [
+        "message 1: hello",
+        "message 2: again",
+        "message 1: again",
+    ]
     assert f"session: {session}" in [block.text for block in first.content]
 
 
@@ -92,14 +96,14 @@ async def test_arguments_that_do_not_fit_are_explained():
 async def test_a_rule_that_denies_holds_for_direct_calls_and_for_tasks(mode: str, trace: Path):
     async with serving(mode, Person(decision="once")) as (client, _):
         denied = await client.call_tool("partly", {"path": "secret.txt"})
-        asked = await client.call_tool("ask", {"task": 'call partly {"path":"secret.txt"}'})
+        task_result = await client.call_tool("ask", {"task": 'call partly {"path":"secret.txt"}'})
         hidden = await client.call_tool("ask", {"task": "call forbidden {}"})
         with pytest.raises(MCPError, match="there is no tool called 'forbidden'"):
             await client.call_tool("forbidden", {})
         allowed = await client.call_tool("partly", {"path": "open.txt"})
     assert denied.is_error
     assert "secret" not in " ".join(ran(trace))
-    assert "did" not in text(asked)
+    assert "did" not in text(task_result)
     assert "done" not in text(hidden)
     assert text(allowed) == "did open.txt"
     assert ran(trace) == ["open.txt"]
@@ -146,10 +150,10 @@ async def test_what_is_not_plainly_a_yes_is_a_no(mode: str, person: Person, trac
 async def test_a_client_that_can_ask_nobody_is_told_which_rule_would_allow_it(mode: str, trace: Path):
     async with serving(mode) as (client, _):
         result = await client.call_tool("burn", {"what": "wood"})
-        asked = await client.call_tool("ask", {"task": 'call burn {"what":"wood"}'})
+        task_result = await client.call_tool("ask", {"task": 'call burn {"what":"wood"}'})
     assert result.is_error
-    for one in (result, asked):
-        assert '[[permissions]] tool = "burn" action = "allow"' in text(one)
+    for response in (result, task_result):
+        assert '[[permissions]] tool = "burn" action = "allow"' in text(response)
     assert ran(trace) == []
 
 
@@ -188,14 +192,14 @@ async def test_a_form_that_nobody_would_read_is_not_put_to_anybody():
 
 @both
 async def test_what_a_turn_says_is_reported_as_progress(mode: str):
-    told: list[Any] = []
+    reports: list[Any] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, message))
+        reports.append((progress, message))
 
     async with serving(mode) as (client, _):
         await client.call_tool("ask", {"task": "hello"}, progress_callback=tell)
-    assert told[0] == (1.0, "message 1: ")
+    assert reports[0] == (1.0, "message 1: ")
 
 
 @both
@@ -225,14 +229,14 @@ async def _asked(client: Any, name: str = "burn", **arguments: Any) -> InputRequ
 ONCE = ElicitResult(action="accept", content={"decision": "once"})
 
 
-async def _again(client: Any, asked: InputRequiredResult, state: str | None = None, responses: Any = None) -> Any:
+async def _again(client: Any, pending: InputRequiredResult, state: str | None = None, responses: Any = None) -> Any:
     if responses is None:
-        responses = dict.fromkeys(asked.input_requests or {}, ONCE)
+        responses = dict.fromkeys(pending.input_requests or {}, ONCE)
     return await client.session.call_tool(
         "burn",
         {"what": "wood"},
         input_responses=responses,
-        request_state=asked.request_state if state is None else state,
+        request_state=pending.request_state if state is None else state,
         allow_input_required=True,
     )
 
@@ -246,9 +250,9 @@ async def test_a_ticket_leads_to_nobody_elses_session(trace: Path):
                 break
         gates = await chat.gates()
         forged = write_ticket(ResumeTicket(chat.session, turn.id, "", {gates[0].id: gates[0].hash}))
-        asked = await _asked(client)
+        pending = await _asked(client)
         for state in (forged, "{}", "garbage", '{"session":3}', write_ticket(ResumeTicket("mcp_" + "0" * 24, "x"))):
-            result = await _again(client, asked, state, {gates[0].id: ONCE})
+            result = await _again(client, pending, state, {gates[0].id: ONCE})
             assert result.is_error
         assert len(await chat.gates()) == 1
     assert ran(trace) == []
@@ -256,30 +260,30 @@ async def test_a_ticket_leads_to_nobody_elses_session(trace: Path):
 
 async def test_an_answer_to_other_bytes_than_were_shown_is_none(trace: Path):
     async with serving("auto", Person()) as (client, _):
-        asked = await _asked(client)
-        ticket = read_ticket(asked.request_state or "")
+        pending = await _asked(client)
+        ticket = read_ticket(pending.request_state or "")
         assert ticket is not None
         other = write_ticket(ResumeTicket(ticket.session, ticket.turn, "", dict.fromkeys(ticket.asked, "0" * 64)))
-        again = await _again(client, asked, other)
+        again = await _again(client, pending, other)
         assert isinstance(again, InputRequiredResult)
         assert ran(trace) == []
 
 
 async def test_what_was_not_answered_is_asked_again_and_an_answer_counts_once(trace: Path):
     async with serving("auto", Person()) as (client, _):
-        asked = await _asked(client)
-        again = await _again(client, asked, responses={})
+        pending = await _asked(client)
+        again = await _again(client, pending, responses={})
         assert isinstance(again, InputRequiredResult)
-        assert list(again.input_requests or {}) == list(asked.input_requests or {})
-        done = [await _again(client, asked) for _ in range(3)]
-    assert [text(one) for one in done] == ["wood is ash"] * 3
+        assert list(again.input_requests or {}) == list(pending.input_requests or {})
+        done = [await _again(client, pending) for _ in range(3)]
+    assert [text(result) for result in done] == ["wood is ash"] * 3
     assert ran(trace) == ["wood"]
 
 
 async def test_an_older_client_that_went_away_goes_on_with_the_session_alone(trace: Path):
     async with serving("auto", Person(decision="once")) as (client, _):
-        asked = await _asked(client, "ask", task='call burn {"what":"wood"}')
-        ticket = read_ticket(asked.request_state or "")
+        pending = await _asked(client, "ask", task='call burn {"what":"wood"}')
+        ticket = read_ticket(pending.request_state or "")
         assert ticket is not None
         result = await client.call_tool("ask", {"session": ticket.session})
         assert text(result) == "it came to: wood is ash"

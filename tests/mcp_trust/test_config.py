@@ -56,13 +56,13 @@ def test_the_json_that_other_programs_have_is_read(tmp_path: Path, key: str):
         "two": {"type": "http", "url": "http://127.0.0.1:8000/mcp"},
         "off": {"command": "x", "disabled": True},
     }
-    one, two = _load(tmp_path, {key: servers, "inputs": []}, WHAT="it")
-    assert (one.args, one.env) == (("it",), {"N": "3"})
+    first, two = _load(tmp_path, {key: servers, "inputs": []}, WHAT="it")
+    assert (first.args, first.env) == (("it",), {"N": "3"})
     assert two.url == "http://127.0.0.1:8000/mcp"
 
 
 @pytest.mark.parametrize(
-    ("server", "said"),
+    ("server", "message"),
     [
         ({"command": "x", "comand": "y"}, "comand.*a server may have: command, args, env"),
         ({"command": "x", "args": "y"}, r"Expected `array`.*args"),
@@ -95,8 +95,8 @@ def test_the_json_that_other_programs_have_is_read(tmp_path: Path, key: str):
         ({"url": "https://a.example", "type": "stdio"}, "stdio needs a command"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_file_and_key(tmp_path: Path, server: Any, said: str):
-    with pytest.raises(ConfigError, match=said) as error:
+def test_what_makes_no_sense_is_refused_with_file_and_key(tmp_path: Path, server: Any, message: str):
+    with pytest.raises(ConfigError, match=message) as error:
         _load(tmp_path, {"mcpServers": {"here": server}})
     assert str(error.value).startswith(f"{tmp_path}/servers.json: mcpServers.here")
     assert "pass@" not in str(error.value)
@@ -169,12 +169,12 @@ def test_what_starts_nothing_else_has_the_same_hash():
 
 
 @given(st.lists(st.text(max_size=4), max_size=4), st.lists(st.text(max_size=4), max_size=4))
-def test_two_command_lines_have_one_hash_only_if_they_are_one(one: list[str], other: list[str]):
+def test_two_command_lines_have_one_hash_only_if_they_are_one(arguments: list[str], other: list[str]):
     try:
-        first, second = ServerSpec("a", "run", tuple(one)), ServerSpec("a", "run", tuple(other))
+        first, second = ServerSpec("a", "run", tuple(arguments)), ServerSpec("a", "run", tuple(other))
     except ConfigError:
         return  # a zero byte
-    assert (first.launch_hash == second.launch_hash) == (one == other)
+    assert (first.launch_hash == second.launch_hash) == (arguments == other)
 
 
 def test_no_secret_is_in_what_is_shown(tmp_path: Path):

@@ -37,13 +37,13 @@ class Hostile:
         return web.json_response({"resource": f"{self.url}/mcp", "authorization_servers": servers})
 
     async def metadata(self, request: web.Request) -> web.Response:
-        said = {name: self.leads.get(name, f"{self.url}/{name}") for name in ("authorize", "token", "register")}
+        endpoints = {name: self.leads.get(name, f"{self.url}/{name}") for name in ("authorize", "token", "register")}
         return web.json_response(
             {
                 "issuer": self.url,
-                **{f"{name}_endpoint": where for name, where in said.items() if name == "token"},
-                "authorization_endpoint": said["authorize"],
-                "registration_endpoint": said["register"],
+                **{f"{name}_endpoint": where for name, where in endpoints.items() if name == "token"},
+                "authorization_endpoint": endpoints["authorize"],
+                "registration_endpoint": endpoints["register"],
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": ["none"],
@@ -61,22 +61,22 @@ class Hostile:
 
 @asynccontextmanager
 async def hostile() -> AsyncGenerator[Hostile]:
-    one = Hostile()
-    here, victim = web.Application(), web.Application()
-    here.router.add_post("/mcp", one.serve)
-    here.router.add_get("/resource", one.resource)
-    here.router.add_get("/.well-known/oauth-authorization-server", one.metadata)
-    here.router.add_post("/register", one.register)
-    victim.router.add_route("*", "/{tail:.*}", one.inside)
-    runners = [web.AppRunner(app, access_log=None) for app in (here, victim)]
+    server = Hostile()
+    attacker, victim = web.Application(), web.Application()
+    attacker.router.add_post("/mcp", server.serve)
+    attacker.router.add_get("/resource", server.resource)
+    attacker.router.add_get("/.well-known/oauth-authorization-server", server.metadata)
+    attacker.router.add_post("/register", server.register)
+    victim.router.add_route("*", "/{tail:.*}", server.inside)
+    runners = [web.AppRunner(app, access_log=None) for app in (attacker, victim)]
     try:
         places: list[str] = []
         for runner in runners:
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             places.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
-        one.url, one.victim = places
-        yield one
+        server.url, server.victim = places
+        yield server
     finally:
         for runner in runners:
             await runner.cleanup()
@@ -86,41 +86,41 @@ async def back(url: str) -> None:
     """A person who logs in at once."""
     from urllib.parse import parse_qs, urlsplit
 
-    asked = parse_qs(urlsplit(url).query)
+    query = parse_qs(urlsplit(url).query)
     async with httpx2.AsyncClient() as browser:
-        await browser.get(asked["redirect_uri"][0], params={"code": "x", "state": asked["state"][0]})
+        await browser.get(query["redirect_uri"][0], params={"code": "x", "state": query["state"][0]})
 
 
 @pytest.mark.parametrize("by", ["resource", "server", "register", "token"])
 async def test_a_login_is_led_nowhere_inside(by: str, tmp_path: Path) -> None:
-    async with hostile() as one:
-        one.leads[by] = f"{one.victim}/latest/meta-data"
-        spec = ServerSpec("far", url=f"{one.url}/mcp", auth="oauth", headers={"X-Key": "secret"})
+    async with hostile() as server:
+        server.leads[by] = f"{server.victim}/latest/meta-data"
+        spec = ServerSpec("far", url=f"{server.url}/mcp", auth="oauth", headers={"X-Key": "secret"})
         shown: list[asyncio.Task[None]] = []
         with pytest.raises((ConfigError, NeedsLogin)):
             await login(spec, tmp_path, lambda url: shown.append(asyncio.ensure_future(back(url))), max_wait=20)
-        assert one.arrived == []
-        inside = ServerSpec("far", url=spec.url, auth="oauth", login_hosts=(one.victim.removeprefix("http://"),))
+        assert server.arrived == []
+        inside = ServerSpec("far", url=spec.url, auth="oauth", login_hosts=(server.victim.removeprefix("http://"),))
         with pytest.raises((ConfigError, NeedsLogin)):
             await login(inside, tmp_path, lambda url: shown.append(asyncio.ensure_future(back(url))), max_wait=20)
-        assert one.arrived, "an operator can say that it is inside"
+        assert server.arrived, "an operator can say that it is inside"
         await asyncio.gather(*shown, return_exceptions=True)
 
 
 async def test_the_refusal_says_what_to_configure(tmp_path: Path) -> None:
-    async with hostile() as one:
-        one.leads["resource"] = f"{one.victim}/x"
+    async with hostile() as server:
+        server.leads["resource"] = f"{server.victim}/x"
         with pytest.raises(ConfigError, match=r"login_hosts = \["):
-            await login(ServerSpec("far", url=f"{one.url}/mcp", auth="oauth"), tmp_path, back)
+            await login(ServerSpec("far", url=f"{server.url}/mcp", auth="oauth"), tmp_path, back)
 
 
 @pytest.mark.parametrize("where", ["https://10.0.0.1/x", "http://example.com/x"])
 async def test_a_person_is_shown_no_address_that_nobody_should_open(where: str, tmp_path: Path) -> None:
     shown: list[str] = []
-    async with hostile() as one:
-        one.leads["authorize"] = where
+    async with hostile() as server:
+        server.leads["authorize"] = where
         with pytest.raises((ConfigError, NeedsLogin)):
-            await login(ServerSpec("far", url=f"{one.url}/mcp", auth="oauth"), tmp_path, shown.append, max_wait=20)
+            await login(ServerSpec("far", url=f"{server.url}/mcp", auth="oauth"), tmp_path, shown.append, max_wait=20)
     assert shown == []
 
 
@@ -131,10 +131,10 @@ async def test_a_token_is_not_renewed_at_an_address_inside(tmp_path: Path) -> No
     from everturn.mcp.http import _GuardedTransport
     from everturn.mcp.oauth import auth_for
 
-    async with hostile() as one:
-        spec = ServerSpec("far", url=f"{one.url}/mcp", auth="oauth")
+    async with hostile() as server:
+        spec = ServerSpec("far", url=f"{server.url}/mcp", auth="oauth")
         metadata: dict[str, Any] = {
-            "issuer": one.url, "authorization_endpoint": f"{one.url}/a", "token_endpoint": f"{one.victim}/token",
+            "issuer": server.url, "authorization_endpoint": f"{server.url}/a", "token_endpoint": f"{server.victim}/token",
             "response_types_supported": ["code"],
         }  # fmt: skip
         tokens = {"access_token": "a", "refresh_token": "r", "token_type": "Bearer"}
@@ -147,21 +147,21 @@ async def test_a_token_is_not_renewed_at_an_address_inside(tmp_path: Path) -> No
             except (NeedsLogin, httpx2.HTTPError):
                 answer = httpx2.Response(503)
         assert answer.status_code == 503
-        assert one.arrived == []
+        assert server.arrived == []
 
 
 async def test_headers_for_the_server_do_not_go_where_it_leads() -> None:
     spec = ServerSpec("far", url="http://127.0.0.1:9/mcp", auth="oauth", headers={"X-Key": "secret"})
-    async with hostile() as one:
-        policy = EgressClient([spec.url], [one.victim.removeprefix("http://")])
+    async with hostile() as server:
+        policy = EgressClient([spec.url], [server.victim.removeprefix("http://")])
         async with httpx2.AsyncClient(transport=BoundedResponse(policy), headers=spec.headers) as client:
-            answer = await client.get(f"{one.victim}/x")
+            answer = await client.get(f"{server.victim}/x")
         assert answer.status_code == 200
-        assert one.arrived == ["GET /x"]
-        assert one.headers[0].get("x-key") is None
+        assert server.arrived == ["GET /x"]
+        assert server.headers[0].get("x-key") is None
         async with httpx2.AsyncClient(transport=BoundedResponse(login_policy(spec))) as client:
             with pytest.raises(RedirectRefused):
-                await client.get(f"{one.victim}/x")
+                await client.get(f"{server.victim}/x")
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from tests.helpers.oauth_server import Authority, authority
 
 @pytest.fixture
 async def giver() -> AsyncGenerator[Authority]:
-    async with authority() as one:
-        yield one
+    async with authority() as server:
+        yield server
 
 
 @pytest.fixture
@@ -131,10 +131,10 @@ async def test_many_requests_renew_a_token_once(giver: Authority, spec: ServerSp
 
 async def test_what_another_process_has_renewed_is_used(giver: Authority, spec: ServerSpec, tmp_path: Path):
     await login(spec, tmp_path, Person())
-    one, other = auth_for(spec, tmp_path), auth_for(spec, tmp_path)
-    assert await _post(one, spec) == await _post(other, spec) == 200
+    first, other = auth_for(spec, tmp_path), auth_for(spec, tmp_path)
+    assert await _post(first, spec) == await _post(other, spec) == 200
     giver.access.clear()
-    assert await _post(one, spec) == 200
+    assert await _post(first, spec) == 200
     assert await _post(other, spec) == 200
     assert giver.seen["refresh_token"] == 1
 
@@ -222,10 +222,10 @@ async def test_no_token_and_no_code_is_in_any_log_or_error(
     giver.is_garbled = True
     with pytest.raises(NeedsLogin) as other:
         await _post(auth_for(spec, tmp_path), spec)
-    said = caplog.text + repr(error.value) + repr(other.value) + repr(spec)
-    assert "OAuth flow error" in said
+    text = caplog.text + repr(error.value) + repr(other.value) + repr(spec)
+    assert "OAuth flow error" in text
     assert len(giver.secrets) > 4
-    assert [secret for secret in giver.secrets if secret in said] == []
+    assert [secret for secret in giver.secrets if secret in text] == []
 
 
 async def test_only_a_server_that_wants_a_login_is_logged_in_to(giver: Authority, spec: ServerSpec, tmp_path: Path):

@@ -99,10 +99,10 @@ async def test_every_shape_becomes_the_same_conversation(shape: str) -> None:
         question, answer = await chat.messages()
         assert (question.role, question.text) == ("user", "Where is order 7?")
         assert answer.text == "Let me see.\n\nIt is on its way."
-        (made,) = calls_of(answer)
-        assert (made.name, json.loads(made.arguments), made.state) == ("look", {"order": 7}, "completed")
-        assert made.output is not None
-        assert made.output.text == "on its way"
+        (tool_call,) = calls_of(answer)
+        assert (tool_call.name, json.loads(tool_call.arguments), tool_call.state) == ("look", {"order": 7}, "completed")
+        assert tool_call.output is not None
+        assert tool_call.output.text == "on its way"
         assert (imported.messages, imported.instructions) == ((question, answer), "Be brief.")
         assert (imported.warnings, imported.is_new) == ((), True)
 
@@ -114,10 +114,10 @@ async def test_an_import_is_marked_and_its_results_are_untrusted() -> None:
         messages = await chat.messages()
         assert [message.imported for message in messages] == [True, True, False, False]
         assert messages[1].by == "import:gpt-5.2"
-        (made,) = calls_of(messages[1])
-        assert made.output is not None
-        assert made.output.untrusted
-        assert made.output.origin == "import"
+        (tool_call,) = calls_of(messages[1])
+        assert tool_call.output is not None
+        assert tool_call.output.untrusted
+        assert tool_call.output.origin == "import"
         (event,) = [
             entry.event for entry in await chat.app.store.events("s") if isinstance(entry.event, MessagesImported)
         ]
@@ -136,8 +136,8 @@ async def test_imported_calls_never_run_and_an_open_one_gets_a_result() -> None:
     async with new_chat(tools=[look]) as chat:
         await chat.import_messages(OPENAI[:3])
         await (await chat.send("Go on."))
-        (made,) = calls_of((await chat.messages())[1])
-        assert (made.state, made.output and made.output.text) == ("cancelled", NO_RESULT_IMPORTED)
+        (tool_call,) = calls_of((await chat.messages())[1])
+        assert (tool_call.state, tool_call.output and tool_call.output.text) == ("cancelled", NO_RESULT_IMPORTED)
         log = [entry.event for entry in await chat.app.store.events(chat.session)]
         assert ran == []
         assert not [event for event in log if isinstance(event, CallStarted)]
@@ -270,9 +270,9 @@ async def test_results_that_come_twice_or_belong_to_nobody_are_reported() -> Non
     result = OPENAI[3]
     builder = read_messages([*OPENAI[:4], result, {**result, "tool_call_id": "c9"}])
     (_, answer) = builder.build("m")
-    (made,) = calls_of(answer)
-    assert made.output is not None
-    assert made.output.text == "on its way"
+    (tool_call,) = calls_of(answer)
+    assert tool_call.output is not None
+    assert tool_call.output.text == "on its way"
     assert [text[:9] for text in builder.warnings] == ["message 4", "message 5"]
 
 

@@ -20,19 +20,19 @@ SHORT = 60
 
 def facts(messages: list[Message], format: MessageFormat) -> list[Any]:
     """What a round trip keeps. Chat Completions cannot say which calls failed, and a file may be described instead."""
-    kept: list[Any] = []
+    entries: list[Any] = []
     for message in messages:
         is_answer = message.role == "assistant"
         texts = "".join(part.text for part in message.parts if isinstance(part, TextPart))
-        made = [
+        tool_calls = [
             (part.name, parse_object(part.arguments), part.output and part.output.text)
             + ((part.state == "completed",) if format != "openai" else ())
             for part in message.parts
             if isinstance(part, ToolPart)
         ]
         files = [part.blob for part in message.parts if isinstance(part, FilePart) and part.media_type == "image/png"]
-        kept.append(("assistant" if is_answer else "user", texts, made, [] if is_answer else files))
-    return kept
+        entries.append(("assistant" if is_answer else "user", texts, tool_calls, [] if is_answer else files))
+    return entries
 
 
 def is_describable(messages: list[Message]) -> bool:
@@ -136,5 +136,5 @@ async def test_objects_of_the_openai_sdk_can_be_imported() -> None:
     async with Chat(ScriptedModel(say("Yes."))) as chat:
         await chat.import_messages([OPENAI[1], answer, OPENAI[3]])
         (_, message) = await chat.messages()
-        (made,) = [part for part in message.parts if isinstance(part, ToolPart)]
-        assert (made.name, made.state, made.provider_id) == ("look", "completed", "c1")
+        (tool_call,) = [part for part in message.parts if isinstance(part, ToolPart)]
+        assert (tool_call.name, tool_call.state, tool_call.provider_id) == ("look", "completed", "c1")

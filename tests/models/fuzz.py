@@ -313,9 +313,9 @@ def _check_error(error: ModelError) -> None:
         raise Broken("an error that cannot be stored")
 
 
-def model_of(format: str, kept: RecordedResponse) -> Model:
+def model_of(format: str, recording: RecordedResponse) -> Model:
     """A model that gets this answer."""
-    transport, facts = ReplayTransport([kept]), ModelFacts(Price(1.0, 2.0))
+    transport, facts = ReplayTransport([recording]), ModelFacts(Price(1.0, 2.0))
     if (modality := MODALITIES.get(format)) is not None:
         return MediaModel("m", COMPATIBLE, transport, modality=modality, facts=facts, limit=LIMITS.stream)
     way = format.removeprefix("told-")
@@ -325,8 +325,8 @@ def model_of(format: str, kept: RecordedResponse) -> Model:
     return PromptedModel(model, way) if format in TOLD else model
 
 
-async def play(format: str, kept: RecordedResponse) -> tuple[list[Chunk], ModelError | None]:
-    model, keep = model_of(format, kept), MemoryStore().put_blob
+async def play(format: str, recording: RecordedResponse) -> tuple[list[Chunk], ModelError | None]:
+    model, keep = model_of(format, recording), MemoryStore().put_blob
     chunks: list[Chunk] = []
     error: ModelError | None = None
     assembly = StepAssembly("t", 1, 1)
@@ -351,9 +351,9 @@ async def play(format: str, kept: RecordedResponse) -> tuple[list[Chunk], ModelE
     return chunks, error
 
 
-async def tell(format: str, kept: RecordedResponse) -> list[str]:
+async def tell(format: str, recording: RecordedResponse) -> list[str]:
     """What somebody saw in the end, however it came: text, reasoning, arguments, and the end itself."""
-    chunks, error = await play(format, kept)
+    chunks, error = await play(format, recording)
     seen: dict[str, str] = {}
     for chunk in chunks:
         match chunk:
@@ -393,9 +393,9 @@ async def fuzz(count: int, seed: int = 0) -> tuple[dict[Finding, list[int]], Cou
     found: dict[Finding, list[int]] = {}
     outcomes: Counter[str] = Counter()
     for number in range(count):
-        format, kept = case(seed, number)
+        format, recording = case(seed, number)
         try:
-            _, error = await play(format, kept)
+            _, error = await play(format, recording)
         except Exception as escaped:
             found.setdefault(Finding.of(escaped), []).append(number)
         else:
@@ -410,9 +410,15 @@ def main() -> int:
     parser.add_argument("--show", type=int, help="the number of one input to show")
     options = parser.parse_args()
     if options.show is not None:
-        format, kept = case(options.seed, options.show)
-        print(format, kept.status, "cut" if kept.is_cut else "", b"".join(kept.pieces), len(kept.pieces))
-        print(asyncio.run(play(format, kept)))
+        format, recording = case(options.seed, options.show)
+        print(
+            format,
+            recording.status,
+            "cut" if recording.is_cut else "",
+            b"".join(recording.pieces),
+            len(recording.pieces),
+        )
+        print(asyncio.run(play(format, recording)))
         return 0
     began = time.perf_counter()
     found, outcomes = asyncio.run(fuzz(options.count, options.seed))

@@ -86,12 +86,12 @@ class WireAnswer:
     def tools(self) -> dict[str, Any]:
         """The tools by name, with their schemas."""
         found: dict[str, Any] = {}
-        for one in self.body.get("tools", ()):
-            for declared in one.get("functionDeclarations", [one.get("function", one)]):
+        for entry in self.body.get("tools", ()):
+            for declared in entry.get("functionDeclarations", [entry.get("function", entry)]):
                 schema = declared.get("parameters", declared.get("input_schema", {}))
                 found[declared["name"]] = schema
-        for one in self.body.get("toolConfig", {}).get("tools", ()):
-            if (spec := one.get("toolSpec")) is not None:
+        for entry in self.body.get("toolConfig", {}).get("tools", ()):
+            if (spec := entry.get("toolSpec")) is not None:
                 found[spec["name"]] = spec["inputSchema"]["json"]
         return found
 
@@ -169,7 +169,7 @@ class OutputStage:
             if answers is None:  # the server is given a grammar
                 value = {WRAPPER_KEY: self._expected} if as_object_text(self._full)[1] else self._expected
             else:
-                branches = [one for one in answers["anyOf"] if "answer" in one["properties"]]
+                branches = [branch for branch in answers["anyOf"] if "answer" in branch["properties"]]
                 value = self._wrapped({**branches[0]["properties"]["answer"], "$defs": answers.get("$defs", {})})
             return [Say(json.dumps({"answer": value}), pieces)]
         if wire.native is not None:

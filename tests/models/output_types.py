@@ -101,10 +101,10 @@ def _deep(levels: int) -> Made:
     kind: Any = int
 
     def value(dice: random.Random) -> Any:
-        made: Any = 1
+        nested: Any = 1
         for _ in range(levels):
-            made = {"inner": made}
-        return made
+            nested = {"inner": nested}
+        return nested
 
     for level in range(levels):
         kind = create_model(f"Level{level}", inner=(kind, ...))
@@ -185,8 +185,8 @@ def random_type(dice: random.Random, depth: int = 3) -> tuple[str, Any, Value]:
         case "optional":
             return f"{inner}?", Optional[kind], lambda dice: None if dice.random() < 0.3 else value(dice)  # noqa: UP045
         case "union":
-            other, another, value_of_other = random_type(dice, depth - 1)
-            either = Union[kind, another]  # noqa: UP007
+            other, other_kind, value_of_other = random_type(dice, depth - 1)
+            either = Union[kind, other_kind]  # noqa: UP007
             return f"{inner} | {other}", either, lambda dice: (value if dice.random() < 0.5 else value_of_other)(dice)
         case "tuple":
             return f"tuple[{inner}, int]", tuple[kind, int], lambda dice: [value(dice), dice.randint(0, 9)]

@@ -238,8 +238,8 @@ def _ending(kind: str, items: list[Item], dice: random.Random, group: str, note:
 def system_of(body: JsonObject) -> str:
     """The system prompt of a request, wherever its format has it."""
     messages: list[JsonObject] = [*body.get("messages", ()), *body.get("input", ())]
-    told = [message.get("content") for message in messages if message.get("role") in ("system", "developer")]
-    return "\n".join(_texts([*told, *(body.get(name) for name in ("system", "instructions", "systemInstruction"))]))
+    prompts = [message.get("content") for message in messages if message.get("role") in ("system", "developer")]
+    return "\n".join(_texts([*prompts, *(body.get(name) for name in ("system", "instructions", "systemInstruction"))]))
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -291,7 +291,7 @@ def _calls(dice: random.Random, sure: str, tools: Sequence[str], note: Note) -> 
     dice.shuffle(names)
     note(f"{len(names)} calls")
     for name in names:
-        arguments, given = ARGUMENTS.get(name, "{}"), ""
+        arguments, call_id = ARGUMENTS.get(name, "{}"), ""
         if name != sure and dice.random() < 0.25:
             note("odd name")
             name = dice.choice(ODD_NAMES)
@@ -300,8 +300,8 @@ def _calls(dice: random.Random, sure: str, tools: Sequence[str], note: Note) -> 
             arguments = dice.choice(ODD_ARGUMENTS)
         if dice.random() < 0.2:
             note("odd id")
-            given = dice.choice(ODD_IDS)
-        yield Call(name, arguments, dice.choice((1, 2, 5)), given)
+            call_id = dice.choice(ODD_IDS)
+        yield Call(name, arguments, dice.choice((1, 2, 5)), call_id)
 
 
 def _server_tools(dice: random.Random, note: Note) -> Iterator[Item]:
@@ -309,10 +309,10 @@ def _server_tools(dice: random.Random, note: Note) -> Iterator[Item]:
     if dice.random() < 0.5:
         return
     for _ in range(dice.choice((1, 1, 2))):
-        made = dice.choice(SEARCHES)
+        search = dice.choice(SEARCHES)
         part = dice.choice(("both", "both", "call", "result"))
         note(f"server tool: {part}")
-        yield replace(made, part=part)
+        yield replace(search, part=part)
         if dice.random() < 0.4:
             note("citation")
             yield Cite("So it says.", pieces=dice.choice((0, 1)))
@@ -359,10 +359,10 @@ def _in_words(items: Sequence[Item], way: str, *, is_loose: bool) -> list[Item]:
     if way == "bound":
         others = [item for item in items if not isinstance(item, Think | Say | Call)]
         return [*map(_clean, bound([item for item in items if item not in others])), *others]
-    told: list[Told] = [
+    converted: list[Told] = [
         Broken(item.name, item.arguments) if isinstance(item, Call) and _is_broken(item) else item for item in items
     ]
-    return [_clean(item) for item in prompted(told, way, is_loose)]
+    return [_clean(item) for item in prompted(converted, way, is_loose)]
 
 
 def _is_broken(call: Call) -> bool:

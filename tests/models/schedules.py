@@ -199,7 +199,7 @@ def all_tools(world: World) -> dict[str, Tool]:
         return Output(dice.choice(("", "a picture")), attachments=(FilePart(blob, kind, len(data), name),))
 
     tools: list[Tool] = [look, put, pay, mail, linger, fall, hush, picture, _Renamed(hush, "files/read it")]
-    return {one.spec.name: one for one in tools}
+    return {tool.spec.name: tool for tool in tools}
 
 
 # One schedule --------------------------------------------------------------------------------------------------------
@@ -266,22 +266,22 @@ class Stage:
         """Play the schedule of a seed, and keep what was found."""
         self.provider.reset()
         schedule = self.schedule = Schedule(seed, self, tally)
-        what = ""
+        problem = ""
         try:
             async with asyncio.timeout(STUCK):
                 await schedule.play()
         except Wrong as wrong:
-            what = str(wrong)
+            problem = str(wrong)
         except TimeoutError:
-            what = "quarantined"
+            problem = "quarantined"
         finally:
             await schedule.close()
             self.schedule = None
         tally.schedules += 1
-        if what:
+        if problem:
             body = next((seen.body for seen in self.provider.seen if seen.status == 400), {})
             is_refusal, trace = bool(self.provider.refusals), tuple(schedule.trace)
-            tally.findings.append(Finding(seed, schedule.operation, schedule.model, what, is_refusal, trace, body))
+            tally.findings.append(Finding(seed, schedule.operation, schedule.model, problem, is_refusal, trace, body))
 
 
 class Schedule:
@@ -413,10 +413,10 @@ class Schedule:
                 await OPERATIONS[self.operation][1](self)
             except EverturnError as error:  # the person may ask for what cannot be had
                 self._note(f"not taken: {type(error).__name__}")
-            asked = self.model
+            model = self.model
             await self._check()
             await self._probe(self._how(max_steps=2))
-            self._tally.operations[self.operation, group_of(asked or self.model)] += 1
+            self._tally.operations[self.operation, group_of(model or self.model)] += 1
         self.operation = "the end"
         for group in map(
             GROUPS.__getitem__, self._stage.groups
@@ -532,8 +532,8 @@ class Schedule:
         """What was told late and where an answer broke off, for the coverage."""
         if any(
             isinstance(part, NoticePart) and part.kind.startswith(LATE_NOTICE_PREFIX)
-            for one in messages
-            for part in one.parts
+            for message in messages
+            for part in message.parts
         ):
             self._note("late result told")
         if not (self._has_failed or self._has_cancelled):

@@ -104,13 +104,15 @@ class TestBedrock(ProviderModelContract):
     ) -> None:
         message = "Too many tokens, please wait." if kind == "rate" else "Not like this."
         body = msgspec.json.encode({"message": message})
-        told = frame({":exception-type": name, ":message-type": "exception"}, body)
-        chat = bench.chat([Raw(HELLO[0] + HELLO[1] + told)])
+        exception_frame = frame({":exception-type": name, ":message-type": "exception"}, body)
+        chat = bench.chat([Raw(HELLO[0] + HELLO[1] + exception_frame)])
 
         assert (await send_expecting_error(chat)).kind == kind
 
     async def test_an_error_without_a_shape_is_an_error_too(self, bench: ModelTestBench) -> None:
-        told = frame({":message-type": "error", ":error-code": "InternalError", ":error-message": "It broke."}, b"")
-        caught = await send_expecting_error(bench.chat([Raw(HELLO[0] + HELLO[1] + told)]))
+        error_frame = frame(
+            {":message-type": "error", ":error-code": "InternalError", ":error-message": "It broke."}, b""
+        )
+        caught = await send_expecting_error(bench.chat([Raw(HELLO[0] + HELLO[1] + error_frame)]))
 
         assert "It broke." in str(caught)

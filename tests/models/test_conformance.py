@@ -212,11 +212,11 @@ class TestOllama(WholeCalls):
         return get_model(f"ollama:{model}", base_url=url, key=key, price=price, retry=retry)
 
     async def test_parameters_pass_as_they_are(self, bench: ModelTestBench) -> None:
-        given = {"temperature": 0.25, "top_p": 0.5, "num_ctx": 8192}
+        options = {"temperature": 0.25, "top_p": 0.5, "num_ctx": 8192}
 
-        await send_and_wait(bench.chat([Say("Fine.")]), params={**given, "keep_alive": "5m"})
+        await send_and_wait(bench.chat([Say("Fine.")]), params={**options, "keep_alive": "5m"})
 
-        assert bench.seen[0].body["options"] == given
+        assert bench.seen[0].body["options"] == options
         assert bench.seen[0].body["keep_alive"] == "5m"
 
     async def test_an_answer_without_end_is_ended(self, bench: ModelTestBench) -> None:
@@ -259,8 +259,8 @@ class TestOllama(WholeCalls):
         assert (await send_and_wait(chat)).text == "Again."
 
     async def test_an_answer_that_ends_without_saying_so_is_cut_off(self, bench: ModelTestBench) -> None:
-        said, _, _ = self.uncounted.partition(b"\n")
-        chat = bench.chat([Raw(b"\n")], [Say("Now.")], [Raw(said + b"\n")], [Say("And now.")])
+        first_line, _, _ = self.uncounted.partition(b"\n")
+        chat = bench.chat([Raw(b"\n")], [Say("Now.")], [Raw(first_line + b"\n")], [Say("And now.")])
 
         assert (await send_and_wait(chat)).text == "Now."  # it had said nothing yet
         assert (await send_expecting_error(chat)).kind == "truncated"
@@ -290,20 +290,20 @@ class TestOllama(WholeCalls):
         await super().test_a_call_of_an_answer_that_was_cut_short_never_runs(bench, reason)
 
     @pytest.mark.parametrize(
-        ("family", "how", "told"),
+        ("family", "how", "capability"),
         [("notools-", {"tools": [RecordingTool()]}, "tools"), ("nothink-", {}, "thinking")],
         ids=["tools", "thinking"],
     )
     async def test_what_a_model_cannot_do_is_told_in_its_words(
-        self, bench: ModelTestBench, family: str, how: dict[str, Any], told: str
+        self, bench: ModelTestBench, family: str, how: dict[str, Any], capability: str
     ) -> None:
         bench.provider.script("model", [[Say("Never.")]])
         chat = bench.open(bench.connect(f"{family}model"), **how)
 
-        caught = await send_expecting_error(chat, params={"think": True} if told == "thinking" else {})
+        caught = await send_expecting_error(chat, params={"think": True} if capability == "thinking" else {})
 
         assert caught.kind == "request"
-        assert f'"{family}model" does not support {told}' in str(caught)
+        assert f'"{family}model" does not support {capability}' in str(caught)
         bench.provider.reset()
 
     async def test_thinking_can_be_turned_off(self, bench: ModelTestBench) -> None:
@@ -379,7 +379,7 @@ class Broken:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         async for batch in self.model.stream(self.ask(request)):
-            yield [heard for chunk in batch for heard in self.hear(chunk)]
+            yield [altered for chunk in batch for altered in self.hear(chunk)]
 
 
 class Mumbles(Broken):
@@ -425,7 +425,7 @@ class SwapsResults(Broken):
 
     def swapped(self, message: RequestMessage) -> RequestMessage:
         results = [part for part in message.parts if isinstance(part, RequestResult)]
-        swapped = (replace(one, text=other.text) for one, other in zip(results, reversed(results), strict=True))
+        swapped = (replace(result, text=other.text) for result, other in zip(results, reversed(results), strict=True))
         return replace(message, parts=tuple(swapped)) if results else message
 
 
@@ -507,10 +507,10 @@ async def test_a_model_that_is_broken_is_caught(
         def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
             return broken(super().connect(url, model, key, price, retry), key)
 
-    given = GIVEN.get(test, {}) | ({"caplog": caplog} if broken is TellsTheKey else {})
+    arguments = GIVEN.get(test, {}) | ({"caplog": caplog} if broken is TellsTheKey else {})
     with pytest.raises((AssertionError, TimeoutError, TurnError, pytest.fail.Exception)):
         async with open_bench(Suite()) as bench:
-            await getattr(Suite(), test)(bench=bench, **given)
+            await getattr(Suite(), test)(bench=bench, **arguments)
 
 
 @pytest.mark.parametrize("test", BROKEN.values())
@@ -519,6 +519,6 @@ async def test_a_model_that_is_not_broken_is_not(test: str, caplog: pytest.LogCa
         def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
             return Broken(super().connect(url, model, key, price, retry), key)
 
-    given = GIVEN.get(test, {}) | ({"caplog": caplog} if test == BROKEN[TellsTheKey] else {})
+    arguments = GIVEN.get(test, {}) | ({"caplog": caplog} if test == BROKEN[TellsTheKey] else {})
     async with open_bench(Suite()) as bench:
-        await getattr(Suite(), test)(bench=bench, **given)
+        await getattr(Suite(), test)(bench=bench, **arguments)

@@ -13,7 +13,7 @@ KEY = "sk-live-0123456789abcdef"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "redacted"),
     [
         (f"wrong key {KEY}.", "wrong key ***."),
         (f"{KEY}{KEY}", "******"),
@@ -24,8 +24,8 @@ KEY = "sk-live-0123456789abcdef"
         ("nothing of it", "nothing of it"),
     ],
 )
-def test_no_part_of_a_key_is_told_that_could_be_one(text: str, told: str) -> None:
-    assert redact_key(text, KEY) == told
+def test_no_part_of_a_key_is_told_that_could_be_one(text: str, redacted: str) -> None:
+    assert redact_key(text, KEY) == redacted
 
 
 @pytest.mark.parametrize("key", ["", "short"])

@@ -139,7 +139,7 @@ def test_a_refusal_says_who_must_act_and_what_to_do(status: int, body: str, kind
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "registry.ollama.ai/library/gemma3:4b does not support tools",
         "This model does not support function calling",
@@ -147,11 +147,11 @@ def test_a_refusal_says_who_must_act_and_what_to_do(status: int, body: str, kind
         "tool use is not supported by this model",
     ],
 )
-def test_a_model_that_cannot_call_tools_can_be_told_of_them_in_words(said: str) -> None:
-    error = response_error(400, {}, json.dumps({"error": said}).encode(), NAMES)
+def test_a_model_that_cannot_call_tools_can_be_told_of_them_in_words(message: str) -> None:
+    error = response_error(400, {}, json.dumps({"error": message}).encode(), NAMES)
 
     assert (error.kind, error.retryable) == ("request", False)
-    assert said in str(error)
+    assert message in str(error)
     assert 'acme-1 has no native tool calls; use prompted tool calling: params={"tool_format": "json"}' in str(error)
 
 
@@ -211,11 +211,11 @@ def test_a_redirect_says_where_to(status: int) -> None:
     ],
 )
 def test_an_error_in_the_middle_is_as_good_as_a_status(error: object, kind: str) -> None:
-    made = stream_error(error, NAMES)
+    model_error = stream_error(error, NAMES)
 
-    assert (made.kind, made.retryable, made.retry_after) == (kind, kind in RETRYABLE, None)
-    assert str(made).startswith("acme: the stream broke off: ")
-    assert TO_DO[kind] in str(made)
+    assert (model_error.kind, model_error.retryable, model_error.retry_after) == (kind, kind in RETRYABLE, None)
+    assert str(model_error).startswith("acme: the stream broke off: ")
+    assert TO_DO[kind] in str(model_error)
 
 
 ANY_JSON = st.recursive(
@@ -288,7 +288,7 @@ async def test_a_call_that_ollama_could_not_read_is_a_call_that_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "written"),
+    ("message", "written"),
     [
         ("error parsing tool call: raw='{', err=unexpected end of JSON input", "{"),
         ("error parsing tool call: raw='', err=unexpected end of JSON input", ""),
@@ -296,13 +296,13 @@ async def test_a_call_that_ollama_could_not_read_is_a_call_that_fails() -> None:
         ("error parsing tool call", None),
     ],
 )
-def test_what_ollama_could_not_read_is_what_the_model_wrote(said: str, written: str | None) -> None:
-    assert malformed_call(json.dumps({"error": said}).encode()) == written
+def test_what_ollama_could_not_read_is_what_the_model_wrote(message: str, written: str | None) -> None:
+    assert malformed_call(json.dumps({"error": message}).encode()) == written
 
 
 def test_of_a_long_call_that_ollama_could_not_read_the_beginning_is_kept() -> None:
-    said = """error parsing tool call: raw='{"text": \"""" + "x" * 9000
-    found = malformed_call(json.dumps({"error": said}).encode())
+    message = """error parsing tool call: raw='{"text": \"""" + "x" * 9000
+    found = malformed_call(json.dumps({"error": message}).encode())
 
     assert found is not None
     assert found.startswith('{"text": "xxx')

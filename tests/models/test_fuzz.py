@@ -28,9 +28,9 @@ def test_nothing_but_a_model_error_escapes() -> None:
 
 async def test_however_an_input_is_split_it_comes_to_the_same() -> None:
     for number in range(300):
-        format, kept = case(5, number)
-        whole = replace(kept, pieces=[b"".join(kept.pieces)])
-        assert await tell(format, kept) == await tell(format, whole), number
+        format, recording = case(5, number)
+        whole = replace(recording, pieces=[b"".join(recording.pieces)])
+        assert await tell(format, recording) == await tell(format, whole), number
 
 
 def test_the_inputs_are_broken_in_many_ways_and_not_all_beyond_repair() -> None:
@@ -47,8 +47,8 @@ def test_every_format_every_kind_of_file_and_every_paradigm_is_among_them() -> N
 async def test_before_they_are_broken_there_is_something_of_everything_in_them() -> None:
     seen: Counter[tuple[str, str]] = Counter()
     for seed in SEEDS:
-        kept = RecordedResponse(seed.events, seed.status, {"content-type": seed.content_type}, seed.is_cut)
-        for chunk in (await play(seed.format, kept))[0]:
+        recording = RecordedResponse(seed.events, seed.status, {"content-type": seed.content_type}, seed.is_cut)
+        for chunk in (await play(seed.format, recording))[0]:
             seen[seed.format, type(chunk).__name__] += 1
 
     for format in ("chat", "messages", "responses", "gemini", "ollama", *TOLD):

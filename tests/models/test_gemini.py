@@ -59,9 +59,9 @@ PICTURE = FilePart("b1", "image/png", len(PNG), "cat.png")
 
 def built(*messages: RequestMessage, model: str = OLD, system: str = "", **request: Any) -> Json:
     """The body as it goes out, which the strict provider takes."""
-    asked = ModelRequest(model, system, list(messages), request.pop("tools", [LOOK]), request.pop("params", {}))
-    asked.files = request.pop("files", {"b1": PNG})
-    body = json.loads(build(asked, VENDORS["gemini"], Origin("gemini", model)).body)
+    model_request = ModelRequest(model, system, list(messages), request.pop("tools", [LOOK]), request.pop("params", {}))
+    model_request.files = request.pop("files", {"b1": PNG})
+    body = json.loads(build(model_request, VENDORS["gemini"], Origin("gemini", model)).body)
     strict("gemini", {**body, "model": model}, {})
     return body
 
@@ -89,14 +89,14 @@ SIGNED = {"thoughtSignature": signature(NEW, "x")}
     ],
 )
 def test_a_model_is_part_of_the_path(model: str, path: str) -> None:
-    asked = ModelRequest(model, "", [user("hi")], [], {})
-    found = build(asked, VENDORS["gemini"], Origin("gemini", model))
+    request = ModelRequest(model, "", [user("hi")], [], {})
+    found = build(request, VENDORS["gemini"], Origin("gemini", model))
     assert found.path == f"/{path}:streamGenerateContent?alt=sse"
     assert json.loads(found.body) == {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 
 
 async def test_the_key_has_a_header_of_its_own() -> None:
-    replay = ReplayTransport([RecordedResponse([events(said("hi"), ended())])])
+    replay = ReplayTransport([RecordedResponse([events(text_body("hi"), ended())])])
     model = get_model("gemini:m", key="k" * 20, transport=replay)
     _ = [batch async for batch in model.stream(ModelRequest("m", "", [user("hi")], [], {}))]
     assert replay.posts[0].url == (
@@ -228,24 +228,24 @@ def test_what_gemini_3_misses_a_seal_on_gets_a_stand_in() -> None:
     def turn(id: str) -> list[RequestMessage]:
         return [assistant_message(call(id), call(id + "b")), tool_message(result(id), result(id + "b"))]
 
-    asked = [user("a"), *turn("1"), assistant_message("so", PICTURE), user("b"), *turn("2"), *turn("3")]
-    parts = [part for _, parts in contents(*asked, model=NEW) for part in parts]
+    history = [user("a"), *turn("1"), assistant_message("so", PICTURE), user("b"), *turn("2"), *turn("3")]
+    parts = [part for _, parts in contents(*history, model=NEW) for part in parts]
     assert [part.get("thoughtSignature") for part in parts if "functionCall" in part] == [
         *(None, None),
         *(PLACEHOLDER_SIGNATURE, None),
         *(PLACEHOLDER_SIGNATURE, None),
     ]
     assert [part["thoughtSignature"] for part in parts if "inlineData" in part] == [PLACEHOLDER_SIGNATURE]
-    assert PLACEHOLDER_SIGNATURE not in json.dumps(contents(*asked, model=OLD))
+    assert PLACEHOLDER_SIGNATURE not in json.dumps(contents(*history, model=OLD))
 
 
 def test_a_seal_is_not_replaced_by_a_stand_in() -> None:
-    asked = [
+    history = [
         user("a"),
         assistant_message(call("1", opaque=sealed()), call("2")),
         tool_message(result("1"), result("2")),
     ]
-    found = contents(*asked, model=NEW)[1][1]
+    found = contents(*history, model=NEW)[1][1]
     assert [part.get("thoughtSignature") for part in found] == [SIGNED["thoughtSignature"], None]
 
 
@@ -297,10 +297,10 @@ def test_an_answer_may_have_a_schema_which_becomes_no_wider() -> None:
 
 def test_names_begin_with_a_letter_and_come_back_as_ours() -> None:
     tools = [ToolSpec(name, "", {}) for name in ("1.x", "_1_x", "-", "ok")]
-    asked = ModelRequest("m", "", [user("hi")], tools, {})
-    found = build(asked, VENDORS["gemini"], Origin("gemini", "m"))
+    request = ModelRequest("m", "", [user("hi")], tools, {})
+    found = build(request, VENDORS["gemini"], Origin("gemini", "m"))
     declared = json.loads(found.body)["tools"][0]["functionDeclarations"]
-    assert [one["name"] for one in declared] == ["_1_1_x", "_1_x", "_-", "ok"]
+    assert [declaration["name"] for declaration in declared] == ["_1_1_x", "_1_x", "_-", "ok"]
     assert found.names == {"_1_1_x": "1.x", "_-": "-"}
     gone = assistant_message(RequestCall("c", "2 gone", "{}"))
     assert contents(user("a"), gone, tool_message(RequestResult("c", "2 gone", "")))[1][1][0]["functionCall"][
@@ -406,7 +406,7 @@ def test_a_map_keeps_what_its_values_are() -> None:
 
 def test_whatever_may_be_anything_names_every_type() -> None:
     found = rewritten({})
-    assert [one["type"] for one in found["anyOf"]] == ["string", "number", "boolean", "object", "array"]
+    assert [branch["type"] for branch in found["anyOf"]] == ["string", "number", "boolean", "object", "array"]
     assert found["anyOf"][0]["nullable"]
 
 
@@ -445,7 +445,7 @@ def parts(*found: Json) -> Json:
     return {"candidates": [{"content": {"parts": list(found), "role": "model"}, "index": 0}]}
 
 
-def said(text: str) -> Json:
+def text_body(text: str) -> Json:
     return parts({"text": text})
 
 
@@ -458,12 +458,14 @@ def seal_of(chunk: Chunk) -> tuple[str, str, int, str]:
     return json.loads(chunk.opaque.data)["thoughtSignature"], chunk.part, chunk.slot, chunk.opaque.issuer
 
 
-async def heard(data: bytes, *, is_cut: bool = False, limits: StreamLimits | None = None) -> tuple[list[Chunk], str]:
+async def read_stream(
+    data: bytes, *, is_cut: bool = False, limits: StreamLimits | None = None
+) -> tuple[list[Chunk], str]:
     """What comes of a stream, and the kind of its error; the same however it is split."""
     found: list[tuple[list[Chunk], str]] = []
     for size in (len(data), 7, 1) if len(data) < 5_000 else (len(data), 100_001):
-        kept = RecordedResponse([data[at : at + size] for at in range(0, len(data), size)], is_cut=is_cut)
-        model = HttpModel("m", VENDORS["gemini"], ReplayTransport([kept]), limits=limits)
+        recording = RecordedResponse([data[at : at + size] for at in range(0, len(data), size)], is_cut=is_cut)
+        model = HttpModel("m", VENDORS["gemini"], ReplayTransport([recording]), limits=limits)
         chunks: list[Chunk] = []
         kind = ""
         try:
@@ -472,19 +474,19 @@ async def heard(data: bytes, *, is_cut: bool = False, limits: StreamLimits | Non
         except ModelError as error:
             kind = error.kind
         found.append((chunks, kind))
-    assert all(one == found[0] for one in found)
+    assert all(outcome == found[0] for outcome in found)
     return found[0]
 
 
 async def answered(*bodies: object) -> list[Chunk]:
-    chunks, kind = await heard(events(*bodies))
+    chunks, kind = await read_stream(events(*bodies))
     assert kind == ""
     return chunks
 
 
 async def test_text_and_thoughts_are_distinguished() -> None:
     thought = parts({"text": "hm", "thought": True})
-    assert await answered(thought, said("so"), parts({"text": "ä"}, {"text": ""}), ended()) == [
+    assert await answered(thought, text_body("so"), parts({"text": "ä"}, {"text": ""}), ended()) == [
         ReasoningChunk("hm"),
         TextChunk("so"),
         TextChunk("ä"),
@@ -507,7 +509,7 @@ async def test_calls_come_whole_with_or_without_ids_and_arguments() -> None:
 
 @pytest.mark.parametrize("more", [{"willContinue": True}, {"partialArgs": [{"jsonPath": "$.q", "stringValue": "x"}]}])
 async def test_arguments_in_pieces_which_nobody_asked_for_are_an_error(more: Json) -> None:
-    chunks, kind = await heard(events(parts({"functionCall": {"name": "n", **more}}), ended()))
+    chunks, kind = await read_stream(events(parts({"functionCall": {"name": "n", **more}}), ended()))
     assert (chunks, kind) == ([], "response")
 
 
@@ -540,16 +542,16 @@ async def test_a_picture_is_a_file_and_its_seal_says_so() -> None:
 
 async def test_a_picture_may_be_bigger_than_any_line_of_text() -> None:
     data = {"mimeType": "image/png", "data": base64.b64encode(bytes(3_000_000)).decode()}
-    chunks, kind = await heard(events(parts({"inlineData": data}), ended()))
+    chunks, kind = await read_stream(events(parts({"inlineData": data}), ended()))
     assert (kind, chunks[0]) == ("", FileChunk(bytes(3_000_000), "image/png"))
-    _, kind = await heard(events(parts({"inlineData": data}), ended()), limits=StreamLimits())
+    _, kind = await read_stream(events(parts({"inlineData": data}), ended()), limits=StreamLimits())
     assert kind == "limit"
 
 
 async def test_code_that_the_server_ran_is_two_parts_with_their_signature() -> None:
     code = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "AA"}
     result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
-    called, found, *rest = await answered(parts(code, result), said("It is 1."), ended())
+    called, found, *rest = await answered(parts(code, result), text_body("It is 1."), ended())
     assert isinstance(called, ProviderToolChunk)
     assert isinstance(found, ProviderToolChunk)
     assert called.part.opaque is not None
@@ -568,7 +570,7 @@ async def test_the_last_count_of_tokens_counts_and_what_it_leaves_out_stays() ->
         "toolUsePromptTokenCount": 2,
         "totalTokenCount": 24,
     }
-    first = {"usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 1}, **said("hi")}
+    first = {"usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 1}, **text_body("hi")}
     chunks = await answered(first, ended(), {"usageMetadata": last}, {"usageMetadata": {"totalTokenCount": 24}})
     assert chunks[1:] == [
         UsageChunk(Usage(input=12, output=12, cached=4, reasoning=7)),
@@ -587,23 +589,23 @@ async def test_the_last_count_of_tokens_counts_and_what_it_leaves_out_stays() ->
     ],
 )
 async def test_how_an_answer_ends(raw: str, reason: Any) -> None:
-    assert await answered(said("hi"), ended(raw)) == [TextChunk("hi"), FinishChunk(reason, raw)]
+    assert await answered(text_body("hi"), ended(raw)) == [TextChunk("hi"), FinishChunk(reason, raw)]
 
 
 async def test_the_last_reason_counts_for_old_models_say_stop_all_along() -> None:
     begun = {"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
     assert (await answered(begun, ended("MAX_TOKENS")))[-1] == FinishChunk("length", "MAX_TOKENS")
     unsaid = ended("FINISH_REASON_UNSPECIFIED")
-    assert (await heard(events(said("hi"), unsaid)))[1] == "truncated"
+    assert (await read_stream(events(text_body("hi"), unsaid)))[1] == "truncated"
 
 
 @pytest.mark.parametrize("raw", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])
 async def test_a_call_that_cannot_be_read_is_a_call_that_fails(raw: str) -> None:
     finish = FinishChunk("tool_calls", raw)
     assert await answered(ended(raw)) == [CallChunk(0, raw, "malformed_call"), finish]
-    told = ended(raw, finishMessage="Malformed function call: print(look(")
+    ending = ended(raw, finishMessage="Malformed function call: print(look(")
     good = parts({"functionCall": {"name": "n"}})
-    assert await answered(good, told) == [
+    assert await answered(good, ending) == [
         CallChunk(0, "{}", "n"),
         CallChunk(1, "Malformed function call: print(look(", "malformed_call"),
         finish,
@@ -625,18 +627,18 @@ async def test_a_candidate_may_have_no_content(empty: Json) -> None:
 
 async def test_of_several_answers_the_first_is_read() -> None:
     other = {"candidates": [{"content": {"parts": [{"text": "no"}]}, "finishReason": "SAFETY", "index": 1}]}
-    assert await answered(said("hi"), other, ended()) == [TextChunk("hi"), FinishChunk("stop", "STOP")]
+    assert await answered(text_body("hi"), other, ended()) == [TextChunk("hi"), FinishChunk("stop", "STOP")]
 
 
 async def test_an_answer_that_does_not_say_why_it_ends_was_cut_off() -> None:
-    assert await heard(events(said("hi"))) == ([TextChunk("hi")], "truncated")
-    assert (await heard(events(said("hi")), is_cut=True))[1] == "truncated"
-    assert (await heard(events(said("hi"), ended()), is_cut=True))[1] == ""
+    assert await read_stream(events(text_body("hi"))) == ([TextChunk("hi")], "truncated")
+    assert (await read_stream(events(text_body("hi")), is_cut=True))[1] == "truncated"
+    assert (await read_stream(events(text_body("hi"), ended()), is_cut=True))[1] == ""
 
 
 async def test_a_proxy_may_say_that_it_is_over() -> None:
-    data = events(said("hi"), ended()) + b"data: [DONE]\n\n" + events(said("more"))
-    assert await heard(data) == ([TextChunk("hi"), FinishChunk("stop", "STOP")], "")
+    data = events(text_body("hi"), ended()) + b"data: [DONE]\n\n" + events(text_body("more"))
+    assert await read_stream(data) == ([TextChunk("hi"), FinishChunk("stop", "STOP")], "")
 
 
 ERROR = {"error": {"code": 429, "message": "Resource has been exhausted.", "status": "RESOURCE_EXHAUSTED"}}
@@ -645,26 +647,26 @@ ERROR = {"error": {"code": 429, "message": "Resource has been exhausted.", "stat
 @pytest.mark.parametrize(
     "data",
     [
-        events(said("hi"), ERROR),
-        events(said("hi"), [ERROR]),
-        events(said("hi")) + json.dumps(ERROR, indent=2).encode(),
-        events(said("hi")) + json.dumps([ERROR], indent=2).encode() + b"\n",
+        events(text_body("hi"), ERROR),
+        events(text_body("hi"), [ERROR]),
+        events(text_body("hi")) + json.dumps(ERROR, indent=2).encode(),
+        events(text_body("hi")) + json.dumps([ERROR], indent=2).encode() + b"\n",
     ],
 )
 async def test_an_error_in_the_middle_is_that_error(data: bytes) -> None:
-    assert await heard(data) == ([TextChunk("hi")], "rate")
+    assert await read_stream(data) == ([TextChunk("hi")], "rate")
 
 
 async def test_an_answer_that_was_not_streamed_is_not_taken_for_one() -> None:
-    assert (await heard(json.dumps({**said("hi"), **ended()}).encode()))[1] == "response"
+    assert (await read_stream(json.dumps({**text_body("hi"), **ended()}).encode()))[1] == "response"
 
 
 async def test_a_seal_that_is_missed_in_the_stream_is_asked_for_once_more_without_any() -> None:
     missed = RecordedResponse([events(ended("MISSING_THOUGHT_SIGNATURE"))])
-    replay = ReplayTransport([missed, RecordedResponse([events(said("hi"), ended())])])
+    replay = ReplayTransport([missed, RecordedResponse([events(text_body("hi"), ended())])])
     model = get_model(f"gemini:{NEW}", key="k" * 20, transport=replay, retry=RetryPolicy(attempts=1))
-    asked = [user("a"), assistant_message(call("1", opaque=sealed())), tool_message(result("1"))]
-    chunks = [chunk async for batch in model.stream(ModelRequest("m", "", asked, [LOOK], {})) for chunk in batch]
+    history = [user("a"), assistant_message(call("1", opaque=sealed())), tool_message(result("1"))]
+    chunks = [chunk async for batch in model.stream(ModelRequest("m", "", history, [LOOK], {})) for chunk in batch]
     assert isinstance(chunks[0], RetryChunk)
     assert chunks[1] == TextChunk("hi")
     assert [PLACEHOLDER_SIGNATURE in post.body.decode() for post in replay.posts] == [False, True]
@@ -705,13 +707,13 @@ def test_what_google_says_when_it_refuses(status: int, text: str, kind: str) -> 
     ],
 )
 async def test_nonsense_is_a_typed_error(odd: bytes) -> None:
-    assert (await heard(b"data: " + odd + b"\n\n" + events(said("hi"), ended())))[1] == "response"
+    assert (await read_stream(b"data: " + odd + b"\n\n" + events(text_body("hi"), ended())))[1] == "response"
 
 
 @pytest.mark.parametrize("args", [b'"x"', b"[1]", b"1", b'{"a":NaN}', b'{"a":"\\ud800"}', b"null", b'"{\\"q\\":1}"'])
 async def test_arguments_may_be_anything(args: bytes) -> None:
     call = b'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"n","args":%b}}]}}]}\n\n' % args
-    chunks, kind = await heard(call + events(ended()))
+    chunks, kind = await read_stream(call + events(ended()))
     assert (kind, len(chunks)) == ("", 2)
     assert isinstance(chunks[0], CallChunk)
     chunks[0].arguments.encode()
@@ -728,7 +730,11 @@ async def test_a_turn_calls_a_tool_and_gives_back_what_was_sealed() -> None:
 
     calling = parts({"functionCall": {"name": "look", "args": {"q": "it"}, "id": "g1"}, **SIGNED})
     broken = ended("MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call: look(")
-    answers = [[calling, ended()], [broken], [said("It is "), said("so."), parts({"text": "", **SIGNED}), ended()]]
+    answers = [
+        [calling, ended()],
+        [broken],
+        [text_body("It is "), text_body("so."), parts({"text": "", **SIGNED}), ended()],
+    ]
     replay = ReplayTransport([RecordedResponse([events(*answer)]) for answer in [*answers, answers[-1]]])
     async with Chat(get_model(f"gemini:{NEW}", key="k" * 20, transport=replay), tools=[look]) as chat:
         assert (await (await chat.send("Is it so?"))).text == "It is so."
@@ -746,7 +752,7 @@ async def test_a_turn_calls_a_tool_and_gives_back_what_was_sealed() -> None:
 
 async def test_a_picture_of_one_turn_is_in_the_next() -> None:
     data = {"mimeType": "image/png", "data": base64.b64encode(PNG).decode()}
-    answer = RecordedResponse([events(said("Here:"), parts({"inlineData": data, **SIGNED}), ended())])
+    answer = RecordedResponse([events(text_body("Here:"), parts({"inlineData": data, **SIGNED}), ended())])
     replay = ReplayTransport([answer, answer])
     async with Chat(get_model(f"gemini:{NEW}", key="k" * 20, transport=replay)) as chat:
         await (await chat.send("Paint."))
@@ -766,6 +772,6 @@ def test_a_schema_beside_tools_is_that_of_a_tool_where_it_would_be_refused(model
     body = json.loads(build(plan_output(request, profile).request, profile, Origin("gemini", model)).body)
 
     strict("gemini", {**body, "model": model}, {})
-    offered = [one["name"] for one in body["tools"][0]["functionDeclarations"]]
+    offered = [functiondeclaration["name"] for functiondeclaration in body["tools"][0]["functionDeclarations"]]
     assert ("responseJsonSchema" in body.get("generationConfig", {})) is is_bound
     assert offered == [LOOK.name] if is_bound else [LOOK.name, OUTPUT_TOOL]

@@ -180,7 +180,7 @@ async def test_a_citation_stays_with_its_text_or_goes(provider: Provider, buffer
     async with Chat(model, tools=TOOLS, plugins=[guardrail]) as chat:
         result = await chat.run("Turtles?")
     texts = [part for part in parts_of(result) if isinstance(part, TextPart)]
-    cited = [part.text[made.start : made.end] for part in texts for made in part.citations]
+    cited = [part.text[citation.start : citation.end] for part in texts for citation in part.citations]
     assert set(cited) <= {CITED.text}
     assert cited or word == "Also"
 

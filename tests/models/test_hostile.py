@@ -116,7 +116,7 @@ def end(format: str) -> bytes:
     return framed(format, SPOKEN[format].finish, SPOKEN[format].done)
 
 
-def said(format: str, *texts: bytes) -> bytes:
+def text_answer(format: str, *texts: bytes) -> bytes:
     """An answer that says these texts, each a JSON value."""
     return framed(format, *(SPOKEN[format].text % text for text in texts)) + end(format)
 
@@ -149,10 +149,10 @@ class Server(Struct):
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                asked = await reader.readuntil(b"\r\n\r\n")
-                size = next(line for line in asked.lower().splitlines() if line.startswith(b"content-length:"))
+                request = await reader.readuntil(b"\r\n\r\n")
+                size = next(line for line in request.lower().splitlines() if line.startswith(b"content-length:"))
                 await reader.readexactly(int(size.partition(b":")[2]))
-                self.heads.append(asked)
+                self.heads.append(request)
                 answer = self.answers[min(len(self.heads), len(self.answers)) - 1]
                 await self.send(writer, answer)
                 if answer.after == "close":
@@ -177,16 +177,16 @@ class Server(Struct):
 
 @asynccontextmanager
 async def serving(*answers: Answer | bytes) -> AsyncGenerator[Server]:
-    told = Server([Answer(answer) if isinstance(answer, bytes) else answer for answer in answers])
+    server = Server([Answer(answer) if isinstance(answer, bytes) else answer for answer in answers])
     tasks: set[asyncio.Task[None]] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.create_task(told.serve(reader, writer)))
+        tasks.add(asyncio.create_task(server.serve(reader, writer)))
 
     listener = await asyncio.start_server(connected, "127.0.0.1", 0)
-    told.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    server.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     try:
-        yield told
+        yield server
     finally:
         listener.close()
         for task in tasks:
@@ -222,15 +222,15 @@ class Heard(Struct):
 async def hear(format: str, *answers: Answer | bytes) -> Heard:
     """Ask the model itself."""
     async with serving(*answers) as server, asyncio.timeout(SOON):
-        heard = Heard([])
+        result = Heard([])
         try:
             async for batch in model_at(format, server.url).stream(ModelRequest("m", "", [], [], {})):
-                heard.chunks += batch
+                result.chunks += batch
         except ModelError as error:
-            heard.error = error
-    finishes = [at for at, chunk in enumerate(heard.chunks) if isinstance(chunk, FinishChunk)]
-    assert finishes == ([] if heard.error is not None else [len(heard.chunks) - 1])
-    return heard
+            result.error = error
+    finishes = [at for at, chunk in enumerate(result.chunks) if isinstance(chunk, FinishChunk)]
+    assert finishes == ([] if result.error is not None else [len(result.chunks) - 1])
+    return result
 
 
 async def talk(format: str, *answers: Answer | bytes, settings: TurnSettings | None = None) -> str:
@@ -251,9 +251,9 @@ async def talk(format: str, *answers: Answer | bytes, settings: TurnSettings | N
 
 async def check(format: str, answer: Answer | bytes, *outcomes: str) -> None:
     """The model and the turn come to the same."""
-    heard = await hear(format, answer)
-    assert heard.outcome in outcomes, heard.error
-    assert await talk(format, answer) == heard.outcome
+    result = await hear(format, answer)
+    assert result.outcome in outcomes, result.error
+    assert await talk(format, answer) == result.outcome
 
 
 # Too much -------------------------------------------------------------------------------------------------------------
@@ -285,10 +285,10 @@ async def test_comments_without_end_are_given_up(format: str) -> None:
 @every_format
 async def test_an_answer_without_end_is_given_up(format: str) -> None:
     text = framed(format, SPOKEN[format].text % (b'"%b"' % (b"x" * 100_000)))
-    heard = await hear(format, Answer(STREAM, forever=text))
-    assert heard.outcome == "limit!"
+    result = await hear(format, Answer(STREAM, forever=text))
+    assert result.outcome == "limit!"
     longest = WHOLE_STREAM.get(format, 32 * MIB)
-    assert longest - 2 * MIB < len(heard.text) < longest
+    assert longest - 2 * MIB < len(result.text) < longest
 
 
 # Bytes and JSON -------------------------------------------------------------------------------------------------------
@@ -313,38 +313,38 @@ BROKEN_JSON: dict[str, tuple[bytes, str]] = {
 
 
 @every_format
-@pytest.mark.parametrize("what", BROKEN_JSON)
-async def test_a_field_nobody_reads_may_hold(format: str, what: str) -> None:
-    odd, outcome = BROKEN_JSON[what]
+@pytest.mark.parametrize("defect", BROKEN_JSON)
+async def test_a_field_nobody_reads_may_hold(format: str, defect: str) -> None:
+    odd, outcome = BROKEN_JSON[defect]
     event = (SPOKEN[format].text % b'"hi"').replace(b"{", b'{"ignored":%b,' % odd.replace(b"%", b"%%"), 1)
-    heard = await hear(format, STREAM + framed(format, event) + end(format))
+    result = await hear(format, STREAM + framed(format, event) + end(format))
 
-    if what in ("a long number", "a deep list", "a deep object"):  # some are skipped unread; either is right
-        assert heard.outcome in ("hi", "response!")
+    if defect in ("a long number", "a deep list", "a deep object"):  # some are skipped unread; either is right
+        assert result.outcome in ("hi", "response!")
     else:
-        assert heard.outcome == outcome
-    assert await talk(format, STREAM + framed(format, event) + end(format)) == heard.outcome
+        assert result.outcome == outcome
+    assert await talk(format, STREAM + framed(format, event) + end(format)) == result.outcome
 
 
 @every_format
-@pytest.mark.parametrize("what", BROKEN_JSON)
-async def test_the_text_itself_may_be(format: str, what: str) -> None:
-    answer = STREAM + said(format, b'"hi"', BROKEN_JSON[what][0])
-    heard = await hear(format, answer)
+@pytest.mark.parametrize("defect", BROKEN_JSON)
+async def test_the_text_itself_may_be(format: str, defect: str) -> None:
+    answer = STREAM + text_answer(format, b'"hi"', BROKEN_JSON[defect][0])
+    result = await hear(format, answer)
 
-    assert heard.outcome == "response!" or heard.text.startswith("hi")
-    told = await talk(format, answer)
-    assert told == heard.outcome.encode("utf-8", "replace").decode()
+    assert result.outcome == "response!" or result.text.startswith("hi")
+    turn_outcome = await talk(format, answer)
+    assert turn_outcome == result.outcome.encode("utf-8", "replace").decode()
 
 
 @every_format
 async def test_bytes_that_are_no_utf8_are_shown_as_such(format: str) -> None:
-    await check(format, STREAM + said(format, b'"a\xffb"', '"ü"'.encode("latin-1")), "a\ufffdb\ufffd")
+    await check(format, STREAM + text_answer(format, b'"a\xffb"', '"ü"'.encode("latin-1")), "a\ufffdb\ufffd")
 
 
 @every_format
 async def test_half_a_character_becomes_a_question_mark(format: str) -> None:
-    answer = STREAM + said(format, b'"a\\ud83db"')
+    answer = STREAM + text_answer(format, b'"a\\ud83db"')
 
     assert (await hear(format, answer)).text in ("a\ud83db", "a?b")
     assert await talk(format, answer) == "a?b"
@@ -352,7 +352,7 @@ async def test_half_a_character_becomes_a_question_mark(format: str) -> None:
 
 @every_format
 async def test_a_character_in_two_halves_is_no_error(format: str) -> None:
-    assert await talk(format, STREAM + said(format, b'"\\ud83d"', b'"\\ude00"')) == "??"  # it was one emoji
+    assert await talk(format, STREAM + text_answer(format, b'"\\ud83d"', b'"\\ude00"')) == "??"  # it was one emoji
 
 
 @every_format
@@ -390,16 +390,16 @@ WRITTEN = {
 
 
 @every_format
-@pytest.mark.parametrize("what", WRITTEN)
-async def test_arguments_may_be_anything_and_the_turn_goes_on(format: str, what: str) -> None:
+@pytest.mark.parametrize("case", WRITTEN)
+async def test_arguments_may_be_anything_and_the_turn_goes_on(format: str, case: str) -> None:
     spoken = SPOKEN[format]
-    written = json.dumps(WRITTEN[what]).encode()
+    written = json.dumps(WRITTEN[case]).encode()
     calling = STREAM + framed(format, spoken.call, spoken.arguments % written) + end(format)
-    heard = await hear(format, calling)
+    result = await hear(format, calling)
 
-    assert heard.error is None
-    assert replace_surrogates(heard.arguments) == replace_surrogates(WRITTEN[what])
-    assert await talk(format, calling, STREAM + said(format, b'"well"')) == "well"
+    assert result.error is None
+    assert replace_surrogates(result.arguments) == replace_surrogates(WRITTEN[case])
+    assert await talk(format, calling, STREAM + text_answer(format, b'"well"')) == "well"
 
 
 # An object in the place of a text: llama.cpp sends `arguments` so, and some proxies the `input`.
@@ -426,23 +426,23 @@ WHOLE = {
 )
 async def test_arguments_may_come_as_an_object(format: str, whole: bytes) -> None:
     answer = STREAM + framed(format, WHOLE[format] % whole) + end(format)
-    heard = await hear(format, answer)
+    result = await hear(format, answer)
 
-    assert heard.error is None or heard.error.kind == "response"
-    assert await talk(format, answer, STREAM + said(format, b'"well"')) == (heard.outcome or "well")
+    assert result.error is None or result.error.kind == "response"
+    assert await talk(format, answer, STREAM + text_answer(format, b'"well"')) == (result.outcome or "well")
 
 
 @every_format
 async def test_arguments_that_come_as_an_object_are_json(format: str) -> None:
-    heard = await hear(format, STREAM + framed(format, WHOLE[format] % b'{"a": "it"}') + end(format))
+    result = await hear(format, STREAM + framed(format, WHOLE[format] % b'{"a": "it"}') + end(format))
 
-    assert json.loads(heard.arguments) == {"a": "it"}
+    assert json.loads(result.arguments) == {"a": "it"}
 
 
 @every_format
 async def test_half_a_character_in_arguments_that_come_as_an_object_is_no_crash(format: str) -> None:
     answer = STREAM + framed(format, WHOLE[format] % b'{"a":"\\ud800"}') + end(format)
-    assert await talk(format, answer, STREAM + said(format, b'"well"')) in ("well", "response!")
+    assert await talk(format, answer, STREAM + text_answer(format, b'"well"')) in ("well", "response!")
 
 
 SEALED = {
@@ -455,12 +455,12 @@ SEALED = {
 
 @pytest.mark.parametrize("format", SEALED)
 async def test_half_a_character_in_a_seal_is_no_crash(format: str) -> None:
-    await check(format, STREAM + framed(format, SEALED[format]) + said(format, b'"hi"'), "hi", "response!")
+    await check(format, STREAM + framed(format, SEALED[format]) + text_answer(format, b'"hi"'), "hi", "response!")
 
 
 async def test_a_sealed_thought_may_hold_anything() -> None:
     odd = b'{"choices":[{"delta":{"reasoning_details":[{"type":"t","text":[1,2]}]}}]}'
-    await check("chat", STREAM + framed("chat", odd) + said("chat", b'"hi"'), "hi", "response!")
+    await check("chat", STREAM + framed("chat", odd) + text_answer("chat", b'"hi"'), "hi", "response!")
 
 
 @every_format
@@ -493,12 +493,12 @@ COMPLETION = {
 
 @every_format
 async def test_a_page_is_no_answer(format: str) -> None:
-    heard = await hear(format, head(content_type="text/html") + HTML)
+    result = await hear(format, head(content_type="text/html") + HTML)
 
-    assert heard.outcome == "response!"
-    assert "sent no stream, but '<!DOCTYPE html>" in str(heard.error)
-    assert "check the base URL" in str(heard.error)
-    assert len(str(heard.error)) < 500
+    assert result.outcome == "response!"
+    assert "sent no stream, but '<!DOCTYPE html>" in str(result.error)
+    assert "check the base URL" in str(result.error)
+    assert len(str(result.error)) < 500
     await check(format, head("502 Bad Gateway", content_type="text/html") + HTML, "server!")
 
 
@@ -533,21 +533,21 @@ async def test_a_stream_that_ends_while_it_waits_was_cut_off(format: str) -> Non
 
 @every_format
 async def test_a_redirect_is_not_followed(format: str) -> None:
-    async with serving(STREAM + said(format, b'"hi"')) as other:
+    async with serving(STREAM + text_answer(format, b'"hi"')) as other:
         moved = head("302 Found", location=f"{other.url}/v1", content_length=0)
-        heard = await hear(format, moved)
+        result = await hear(format, moved)
 
-        assert heard.outcome == "request!"
-        assert other.url in str(heard.error)
-        assert "change base_url" in str(heard.error)
+        assert result.outcome == "request!"
+        assert other.url in str(result.error)
+        assert "change base_url" in str(result.error)
         assert await talk(format, moved) == "request!"
         assert not other.heads  # nobody was asked there, so no key went there
 
 
 async def test_a_redirect_to_nowhere_can_be_stored() -> None:
-    heard = await hear("chat", b"HTTP/1.1 302 Found\r\nlocation: http://\xff\r\ncontent-length: 0\r\n\r\n")
+    result = await hear("chat", b"HTTP/1.1 302 Found\r\nlocation: http://\xff\r\ncontent-length: 0\r\n\r\n")
 
-    str(heard.error).encode()
+    str(result.error).encode()
 
 
 @every_format
@@ -585,15 +585,15 @@ BROKEN_HTTP: dict[str, tuple[Cut, str]] = {
 
 
 @every_format
-@pytest.mark.parametrize("what", BROKEN_HTTP)
-async def test_broken_http(format: str, what: str) -> None:
-    make, outcome = BROKEN_HTTP[what]
-    await check(format, make(said(format, b'"hi"')), outcome)
+@pytest.mark.parametrize("defect", BROKEN_HTTP)
+async def test_broken_http(format: str, defect: str) -> None:
+    make, outcome = BROKEN_HTTP[defect]
+    await check(format, make(text_answer(format, b'"hi"')), outcome)
 
 
 @every_format
 async def test_a_length_that_is_too_short_cuts_the_answer_off(format: str) -> None:
-    body = said(format, b'"hi"')
+    body = text_answer(format, b'"hi"')
     # What is left over is a broken answer to nobody: it may be noticed before, or after.
     await check_either(format, head(content_length=len(body) - len(end(format))) + body, {"network!", "truncated!"})
 
@@ -622,18 +622,18 @@ async def test_a_hundred_times_continue_is_given_up_by_the_turn(format: str) -> 
 @pytest.mark.parametrize("more", [b'"more"', b"nonsense"])
 async def test_what_comes_after_the_end_is_not_read(format: str, more: bytes) -> None:
     text = framed(format, SPOKEN[format].text % more)
-    await check(format, Answer(STREAM + said(format, b'"hi"') + text, forever=text * 100), "hi")
+    await check(format, Answer(STREAM + text_answer(format, b'"hi"') + text, forever=text * 100), "hi")
 
 
 @every_format_with_an_end
 async def test_a_server_may_go_on_for_ever_after_the_end(format: str) -> None:
-    comments = Answer(STREAM + said(format, b'"hi"'), forever=b": still here\n\n" * 100)
+    comments = Answer(STREAM + text_answer(format, b'"hi"'), forever=b": still here\n\n" * 100)
     await check(format, comments, "hi")
 
 
 @every_format_with_an_end
 async def test_a_server_that_never_hangs_up_is_left_at_the_end(format: str) -> None:
-    await check(format, Answer(STREAM + said(format, b'"hi"'), after="stay"), "hi")
+    await check(format, Answer(STREAM + text_answer(format, b'"hi"'), after="stay"), "hi")
 
 
 @pytest.mark.parametrize("format", ["chat", "gemini"])
@@ -643,7 +643,7 @@ async def test_a_finish_without_the_end_is_waited_for_until_the_turn_has_enough(
 
 
 async def test_gemini_has_no_word_for_the_end_so_what_goes_on_for_ever_is_too_much() -> None:
-    whole = STREAM + said("gemini", b'"hi"')
+    whole = STREAM + text_answer("gemini", b'"hi"')
     text = framed("gemini", SPOKEN["gemini"].text % (b'"%b"' % (b"x" * 100_000)))
     for more in (text, (b": still here".ljust(4094, b".") + b"\n\n") * 16):
         assert (await hear("gemini", Answer(whole, forever=more))).outcome == "limit!"
@@ -658,13 +658,13 @@ async def test_a_refusal_that_never_ends_is_given_up(format: str) -> None:
 
 @every_format
 async def test_a_connection_that_breaks_in_the_middle_is_no_answer(format: str) -> None:
-    body = said(format, b'"hi"')
+    body = text_answer(format, b'"hi"')
     chunked = head(transfer_encoding="chunked") + b"%x\r\n%b" % (len(body), body[: len(body) // 3])
-    heard = await hear(format, chunked)
+    result = await hear(format, chunked)
 
-    assert heard.outcome in ("network!", "truncated!")
-    assert heard.error is not None
-    assert heard.error.retryable
+    assert result.outcome in ("network!", "truncated!")
+    assert result.error is not None
+    assert result.error.retryable
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
@@ -682,7 +682,7 @@ class Measured(Struct):
 
 
 async def measure(way: str, format: str, hostile: Answer, stream: int = 0) -> Measured:
-    warm = [Answer(STREAM + said(format, b'"hi"'))] * 20
+    warm = [Answer(STREAM + text_answer(format, b'"hi"'))] * 20
     async with serving(*warm, hostile) as server:
         command = [sys.executable, __file__, way, format, server.url, str(len(warm)), str(stream)]
         root = Path(__file__).parents[2]

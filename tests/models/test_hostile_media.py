@@ -82,33 +82,33 @@ class Heard(Struct):
 
 async def hear(kind: str, answer: Answer | bytes) -> Heard:
     """Ask the model itself."""
-    heard = Heard([])
+    result = Heard([])
     async with serving(answer) as server, asyncio.timeout(SOON):
         try:
             async for batch in model_at(kind, server.url).stream(asking(kind)):
-                heard.chunks += batch
+                result.chunks += batch
         except ModelError as error:
-            heard.error = error
-    assert "sk-secret" not in str(heard.error)
-    str(heard.error).encode()  # whatever a server said can be stored
-    if heard.error is not None:
-        assert heard.chunks == []  # nothing that is only half there is shown
+            result.error = error
+    assert "sk-secret" not in str(result.error)
+    str(result.error).encode()  # whatever a server said can be stored
+    if result.error is not None:
+        assert result.chunks == []  # nothing that is only half there is shown
     else:
-        assert isinstance(heard.chunks[-1], FinishChunk)
-    return heard
+        assert isinstance(result.chunks[-1], FinishChunk)
+    return result
 
 
 async def talk(kind: str, answer: Answer | bytes, settings: TurnSettings | None = None) -> str:
     """Ask through the front door: the kind of the error, or what the answer holds."""
     async with serving(answer) as server, asyncio.timeout(SOON):
         async with Chat(model_at(kind, server.url), settings=settings) as chat:
-            said: list[TextPart | FilePart] = [TextPart("A turtle.")]
+            parts: list[TextPart | FilePart] = [TextPart("A turtle.")]
             if kind == "image-edit":
-                said.append(await chat.attach(PNG, "image/png", "turtle.png"))
+                parts.append(await chat.attach(PNG, "image/png", "turtle.png"))
             elif kind == "audio-stt":
-                said.append(await chat.attach(WAV, "audio/wav", "turtle.wav"))
+                parts.append(await chat.attach(WAV, "audio/wav", "turtle.wav"))
             try:
-                result = await (await chat.send(said))
+                result = await (await chat.send(parts))
             except TurnError as error:
                 return f"{error.kind}!"
             assert result.message is not None
@@ -119,8 +119,8 @@ async def talk(kind: str, answer: Answer | bytes, settings: TurnSettings | None 
 
 async def check(kind: str, answer: Answer | bytes, outcome: str) -> None:
     """The model and the turn come to the same."""
-    heard = await hear(kind, answer)
-    assert heard.outcome == outcome, heard.error
+    result = await hear(kind, answer)
+    assert result.outcome == outcome, result.error
     assert await talk(kind, answer) == outcome
 
 
@@ -146,9 +146,9 @@ async def test_an_answer_without_end_is_given_up(kind: str) -> None:
 @every_kind
 async def test_a_bomb_is_not_unpacked_whole(kind: str) -> None:
     bomb = gzip.compress(b'{"data":[{"b64_json":"' + b"A" * (2 * FILE_LIMIT))
-    heard = await hear(kind, head(content_type="application/json", content_encoding="gzip") + bomb)
+    result = await hear(kind, head(content_type="application/json", content_encoding="gzip") + bomb)
 
-    assert heard.outcome == "limit!"
+    assert result.outcome == "limit!"
 
 
 @every_kind
@@ -164,10 +164,10 @@ async def test_a_server_that_falls_silent_is_given_up_by_the_turn(kind: str) -> 
 
 @of_pictures
 async def test_ten_thousand_pictures_are_ten_thousand_files(kind: str) -> None:
-    heard = await hear(kind, JSON + pictures(*[PNG] * 10_000))
+    result = await hear(kind, JSON + pictures(*[PNG] * 10_000))
 
-    assert heard.error is None
-    assert sum(isinstance(chunk, FileChunk) for chunk in heard.chunks) == 10_000
+    assert result.error is None
+    assert sum(isinstance(chunk, FileChunk) for chunk in result.chunks) == 10_000
 
 
 # Not what was asked for -----------------------------------------------------------------------------------------------
@@ -219,28 +219,32 @@ BROKEN_DATA: dict[str, bytes] = {
 
 
 @of_pictures
-@pytest.mark.parametrize("what", BROKEN_DATA)
-async def test_no_picture_is(kind: str, what: str) -> None:
-    await check(kind, JSON + BROKEN_DATA[what], "response!")
+@pytest.mark.parametrize("defect", BROKEN_DATA)
+async def test_no_picture_is(kind: str, defect: str) -> None:
+    await check(kind, JSON + BROKEN_DATA[defect], "response!")
 
 
 @of_pictures
 async def test_where_a_picture_is_said_to_be_nobody_looks(kind: str) -> None:
     async with serving(head(content_type="image/png") + PNG) as other:
-        heard = await hear(kind, JSON + json.dumps({"data": [{"url": f"{other.url}/a.png"}]}).encode())
+        result = await hear(kind, JSON + json.dumps({"data": [{"url": f"{other.url}/a.png"}]}).encode())
 
-    assert 'send params={"response_format": "b64_json"}' in str(heard.error)
+    assert 'send params={"response_format": "b64_json"}' in str(result.error)
     assert not other.heads
 
 
 @of_pictures
-@pytest.mark.parametrize("said", ["text/html", "text/event-stream", "image/png", "application/octet-stream", ""])
-async def test_a_picture_is_what_its_bytes_are_whatever_the_head_says(kind: str, said: str) -> None:
-    await check(kind, head(content_type=said) + pictures(PNG, b"\xff\xd8\xff\xe0\xff\xd9"), "image/png image/jpeg")
+@pytest.mark.parametrize(
+    "content_type", ["text/html", "text/event-stream", "image/png", "application/octet-stream", ""]
+)
+async def test_a_picture_is_what_its_bytes_are_whatever_the_head_says(kind: str, content_type: str) -> None:
+    await check(
+        kind, head(content_type=content_type) + pictures(PNG, b"\xff\xd8\xff\xe0\xff\xd9"), "image/png image/jpeg"
+    )
 
 
 @pytest.mark.parametrize(
-    ("said", "data", "outcome"),
+    ("content_type", "data", "outcome"),
     [
         ("audio/wav", WAV, "audio/wav"),
         ("audio/mpeg", WAV, "audio/wav"),
@@ -257,12 +261,12 @@ async def test_a_picture_is_what_its_bytes_are_whatever_the_head_says(kind: str,
         ("audio/mpeg", b'{"error":{"message":"no such voice"}}', "request!"),
     ],
 )
-async def test_a_sound_is_what_its_bytes_are(said: str, data: bytes, outcome: str) -> None:
-    await check("audio-tts", head(content_type=said) + data, outcome)
+async def test_a_sound_is_what_its_bytes_are(content_type: str, data: bytes, outcome: str) -> None:
+    await check("audio-tts", head(content_type=content_type) + data, outcome)
 
 
 @pytest.mark.parametrize(
-    ("said", "data", "outcome"),
+    ("content_type", "data", "outcome"),
     [
         ("application/json", b'{"text":"a\xffb"}', "a\ufffdb"),
         ("application/json", b'{"text":"a\\ud800b"}', "a?b"),
@@ -273,8 +277,8 @@ async def test_a_sound_is_what_its_bytes_are(said: str, data: bytes, outcome: st
         ("text/plain; charset=utf-16", b"hi", "hi"),
     ],
 )
-async def test_what_was_heard_may_be_anything(said: str, data: bytes, outcome: str) -> None:
-    await check("audio-stt", head(content_type=said) + data, outcome)
+async def test_what_was_heard_may_be_anything(content_type: str, data: bytes, outcome: str) -> None:
+    await check("audio-stt", head(content_type=content_type) + data, outcome)
 
 
 @pytest.mark.parametrize("kind", ["image-gen", "image-edit", "audio-stt"])  # sounds are not counted
@@ -283,10 +287,10 @@ async def test_what_was_heard_may_be_anything(said: str, data: bytes, outcome: s
 )
 async def test_a_count_of_tokens_may_be_anything(kind: str, usage: bytes) -> None:
     start = b'{"usage":%b,' % usage
-    heard = await hear(kind, WHOLE[kind].replace(b"{", start, 1))
+    result = await hear(kind, WHOLE[kind].replace(b"{", start, 1))
 
-    assert heard.error is None or heard.error.kind == "response"
-    assert await talk(kind, WHOLE[kind].replace(b"{", start, 1)) == heard.outcome
+    assert result.error is None or result.error.kind == "response"
+    assert await talk(kind, WHOLE[kind].replace(b"{", start, 1)) == result.outcome
 
 
 # HTTP -----------------------------------------------------------------------------------------------------------------
@@ -297,11 +301,11 @@ async def test_a_connection_that_breaks_in_the_middle_is_no_answer(kind: str) ->
     top, _, body = WHOLE[kind].partition(b"\r\n\r\n")
     for more in (b"content-length: %d" % (len(body) + 9), b"transfer-encoding: chunked"):
         start = b"%x\r\n" % (len(body) + 9) if b"chunked" in more else b""
-        heard = await hear(kind, top + b"\r\n" + more + b"\r\n\r\n" + start + body)
+        result = await hear(kind, top + b"\r\n" + more + b"\r\n\r\n" + start + body)
 
-        assert heard.error is not None
+        assert result.error is not None
         # It was made, and is paid for: nobody asks again of their own accord.
-        assert (heard.error.kind, heard.error.retryable) == ("network", False)
+        assert (result.error.kind, result.error.retryable) == ("network", False)
 
 
 @every_kind
@@ -321,10 +325,10 @@ async def test_broken_http(kind: str, answer: bytes) -> None:
 @every_kind
 async def test_a_redirect_is_not_followed(kind: str) -> None:
     async with serving(WHOLE[kind]) as other:
-        heard = await hear(kind, head("302 Found", location=f"{other.url}/v1", content_length=0))
+        result = await hear(kind, head("302 Found", location=f"{other.url}/v1", content_length=0))
 
-        assert heard.outcome == "request!"
-        assert "change base_url" in str(heard.error)
+        assert result.outcome == "request!"
+        assert "change base_url" in str(result.error)
         assert not other.heads  # nobody was asked there, so no key went there
 
 
@@ -369,9 +373,9 @@ HOSTILE: dict[str, tuple[str, Callable[[], Answer], str, int]] = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-async def test_what_is_too_much_is_bounded(what: str) -> None:
-    kind, answer, outcome, most = HOSTILE[what]
+@pytest.mark.parametrize("case", HOSTILE)
+async def test_what_is_too_much_is_bounded(case: str) -> None:
+    kind, answer, outcome, most = HOSTILE[case]
     warm = [Answer(WHOLE[kind])] * 5
     async with serving(*warm, answer()) as server:
         command = [sys.executable, __file__, kind, server.url, str(len(warm))]

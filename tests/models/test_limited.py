@@ -72,7 +72,7 @@ def model(wire: Wire, **more: object) -> object:
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "limits"),
     [
         ({}, None),
         ({"x-ratelimit-limit-requests": "often"}, None),
@@ -96,8 +96,8 @@ def model(wire: Wire, **more: object) -> object:
         ),
     ],
 )
-def test_headers(headers: dict[str, str], told: ProviderLimits | None) -> None:
-    assert read_limits(headers) == told
+def test_headers(headers: dict[str, str], limits: ProviderLimits | None) -> None:
+    assert read_limits(headers) == limits
 
 
 def test_refusals() -> None:

@@ -28,7 +28,7 @@ async def provider() -> AsyncIterator[Provider]:
         yield provider
 
 
-def asked(body: JsonObject) -> str:
+def last_message(body: JsonObject) -> str:
     """The last thing that a request says."""
     messages: list[JsonObject] = body.get("messages") or body["input"]
     return json.dumps(messages[-1])
@@ -36,7 +36,7 @@ def asked(body: JsonObject) -> str:
 
 def answer(body: JsonObject) -> list[Item]:
     """What an obedient model says."""
-    last = asked(body)
+    last = last_message(body)
     for sign, items in (
         ("degrees Celsius", [Say("Oslo has 17 and Rome has 31 degrees.")]),
         ("both cities", [Call("temperature", '{"city": "Oslo"}'), Call("temperature", '{"city": "Rome"}')]),
@@ -117,7 +117,7 @@ async def test_an_error_of_a_vendor_is_reported_and_the_next_model_is_asked(prov
 
 
 async def test_a_vendor_that_fails_once_fails_one_chapter(provider: Provider, tmp_path: Path) -> None:
-    script(provider, lambda body: [Status(500)] if "both cities" in asked(body) else answer(body))
+    script(provider, lambda body: [Status(500)] if "both cities" in last_message(body) else answer(body))
     report = await run(plan(provider, tmp_path, models=[OPENAI]), ENVIRON)
     assert [name for name, state in states(report.models[0]).items() if state != "passed"] == ["parallel calls"]
     assert report.models[0].chapters[2].note.startswith("server: ")
@@ -172,8 +172,8 @@ def test_words_stay() -> None:
 
 def test_the_models_are_those_of_the_keys(tmp_path: Path) -> None:
     assert models_of(ENVIRON) == [ANTHROPIC, OPENAI]
-    made = parse(["--cap", "0.5", "--base-url", "openai=http://127.0.0.1:1/v1", "--out", str(tmp_path)], ENVIRON)
-    assert (made.cap, made.addresses) == (0.5, {"openai": "http://127.0.0.1:1/v1"})
+    options = parse(["--cap", "0.5", "--base-url", "openai=http://127.0.0.1:1/v1", "--out", str(tmp_path)], ENVIRON)
+    assert (options.cap, options.addresses) == (0.5, {"openai": "http://127.0.0.1:1/v1"})
     with pytest.raises(SystemExit):
         parse(["--base-url", "nobody=http://127.0.0.1"], ENVIRON)
 

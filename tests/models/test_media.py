@@ -65,8 +65,8 @@ def model(provider: Provider, name: str, **how: Any) -> Model:
     return get_model(name, base_url=f"{provider.url}/v1", key="k", retry=RetryPolicy(attempts=1), **how)
 
 
-async def answer(chat: Chat, *said: Any, **how: Any) -> Message:
-    parts: list[TextPart | FilePart] = [TextPart(one) if isinstance(one, str) else one for one in said]
+async def answer(chat: Chat, *content: Any, **how: Any) -> Message:
+    parts: list[TextPart | FilePart] = [TextPart(item) if isinstance(item, str) else item for item in content]
     result = await (await chat.send(parts, **how))
     assert result.message is not None
     return result.message
@@ -84,12 +84,12 @@ async def test_a_picture_is_made_of_words_kept_and_shown(provider: Provider) -> 
     async with Chat(model(provider, "compatible:artist@image-gen")) as chat:
         turn = await chat.send("a cat", params={"size": "1024x1024"})
         shown = [part for event in [e async for e in turn] if isinstance(event, StepFinished) for part in event.parts]
-        made = (await chat.messages())[-1]
+        message = (await chat.messages())[-1]
 
         file = FilePart(hashlib.sha256(CAT).hexdigest(), "image/png", len(CAT), "image.png")
         assert shown == [file]
-        assert made.parts[0] == file
-        assert made.by == "compatible:artist@image-gen"
+        assert message.parts[0] == file
+        assert message.by == "compatible:artist@image-gen"
         assert await chat.read(file) == CAT
         assert (await turn).usage.output == 34
         assert provider.seen[0].body == {
@@ -102,20 +102,20 @@ async def test_a_picture_is_made_of_words_kept_and_shown(provider: Provider) -> 
 
 async def test_several_pictures_are_several_files(provider: Provider) -> None:
     async with Chat(model(provider, "compatible:picture@image-gen")) as chat:
-        made = await answer(chat, "cats", params={"n": 3})
+        message = await answer(chat, "cats", params={"n": 3})
 
-    assert [file.name for file in files_of(made)] == ["image.png", "image-2.png", "image-3.png"]
+    assert [file.name for file in files_of(message)] == ["image.png", "image-2.png", "image-3.png"]
 
 
 async def test_a_picture_that_is_attached_is_edited(provider: Provider) -> None:
     async with Chat(model(provider, "compatible:picture@image-edit")) as chat:
-        one, two = await chat.attach(CAT, name="cat.png"), await chat.attach(DOG, name="dog.png")
-        await answer(chat, "make it blue", one)
-        await answer(chat, "join them", one, two)
+        first, two = await chat.attach(CAT, name="cat.png"), await chat.attach(DOG, name="dog.png")
+        await answer(chat, "make it blue", first)
+        await answer(chat, "join them", first, two)
 
     sent = [seen.body["image"] for seen in provider.seen]
-    assert sent[0]["sha256"] == one.blob
-    assert [file["sha256"] for file in sent[1]] == [one.blob, two.blob]
+    assert sent[0]["sha256"] == first.blob
+    assert [file["sha256"] for file in sent[1]] == [first.blob, two.blob]
 
 
 async def test_without_one_the_last_picture_of_the_branch_is_edited(provider: Provider) -> None:
@@ -141,16 +141,16 @@ async def test_a_picture_is_made_again_beside_the_first(provider: Provider) -> N
         assert again is not None
         assert tree.versions(first.id) == [first.id, again.id]
         assert tree.get(first.id) == first
-        assert [await chat.read(files_of(one)[0]) for one in (first, again)] == [CAT, DOG]
+        assert [await chat.read(files_of(message)[0]) for message in (first, again)] == [CAT, DOG]
 
 
 async def test_it_is_made_again_by_the_model_that_made_it(provider: Provider) -> None:
     async with Chat(ScriptedModel(say("Hello."))) as chat:
-        made = await answer(chat, "a cat", model=model(provider, "compatible:picture@image-gen"))
-        again = (await (await chat.rerun(made))).message
+        message = await answer(chat, "a cat", model=model(provider, "compatible:picture@image-gen"))
+        again = (await (await chat.rerun(message))).message
 
     assert again is not None
-    assert again.by == made.by
+    assert again.by == message.by
 
 
 class Watched(HttpTransport):
@@ -215,29 +215,29 @@ async def test_words_are_spoken_and_heard_in_one_session(provider: Provider) -> 
     ear = model(provider, "compatible:ear@audio-stt")
     async with Chat(model(provider, "compatible:voice@audio-tts")) as chat:
         spoken = await answer(chat, "Hello there.", params={"response_format": "wav", "voice": "nova"})
-        heard = await answer(chat, "Which language is this?", model=ear, params={"language": "en"})
+        transcript = await answer(chat, "Which language is this?", model=ear, params={"language": "en"})
 
     [sound] = files_of(spoken)
     assert (sound.media_type, sound.name) == ("audio/wav", "speech.wav")
-    assert heard.text == f"I heard {sound.size} bytes of audio/wav."
+    assert transcript.text == f"I heard {sound.size} bytes of audio/wav."
     assert provider.seen[0].body == {
         "voice": "nova",
         "response_format": "wav",
         "model": "voice",
         "input": "Hello there.",
     }
-    asked = provider.seen[1].body
-    assert (asked["language"], asked["prompt"]) == ("en", "Which language is this?")
-    assert asked["file"]["sha256"] == sound.blob
+    body = provider.seen[1].body
+    assert (body["language"], body["prompt"]) == ("en", "Which language is this?")
+    assert body["file"]["sha256"] == sound.blob
 
 
 async def test_several_recordings_are_heard_one_after_the_other(provider: Provider) -> None:
     provider.script("scribe", [[Transcription("First.")], [Transcription("Second.")]], sequence=True)
     async with Chat(model(provider, "compatible:scribe@audio-stt")) as chat:
         recordings = [await chat.attach(TUNE + bytes([n]), "audio/mpeg", f"{n}.mp3") for n in range(2)]
-        heard = await answer(chat, *recordings)
+        transcript = await answer(chat, *recordings)
 
-        assert heard.text == "First.\n\nSecond."
+        assert transcript.text == "First.\n\nSecond."
         assert (await chat.app.store.info(chat.session)).title == "0.mp3, 1.mp3"
 
 
@@ -245,7 +245,7 @@ async def test_several_recordings_are_heard_one_after_the_other(provider: Provid
 
 
 @pytest.mark.parametrize(
-    ("modality", "said", "wants"),
+    ("modality", "parts", "wants"),
     [
         ("image-gen", [FilePart("b", "image/png", 1)], "say what the picture should show"),
         ("image-gen", [TextPart("bluer"), FilePart("b", "image/png", 1)], "vendor:model@image-edit"),
@@ -260,11 +260,11 @@ async def test_several_recordings_are_heard_one_after_the_other(provider: Provid
     ],
 )
 async def test_what_a_model_needs_is_missed_before_anything_is_created(
-    modality: str, said: Sequence[TextPart | FilePart], wants: str
+    modality: str, parts: Sequence[TextPart | FilePart], wants: str
 ) -> None:
     async with Chat(get_model(f"compatible:any@{modality}", base_url="http://127.0.0.1:9/v1")) as chat:
         with pytest.raises(MissingInput, match=wants):
-            await chat.send(said)
+            await chat.send(parts)
 
         assert await chat.app.store.sessions() == []
         assert await chat.messages() == []
@@ -381,7 +381,7 @@ def test_a_name_may_hold_an_at_all_the_same() -> None:
     assert (found.name, modality_of(found)) == ("compatible:acme@2026", "chat")
 
 
-@pytest.mark.parametrize("modality", [one for one in MODALITIES if one != "chat"])
+@pytest.mark.parametrize("modality", [modality for modality in MODALITIES if modality != "chat"])
 def test_a_vendor_without_such_models_says_so(modality: str) -> None:
     with pytest.raises(
         ConfigError, match=rf"anthropic has no supported models of the type .* compatible:model@{modality}"
@@ -411,9 +411,9 @@ async def test_what_openai_wants_is_what_it_gets(provider: Provider) -> None:
                 "image-edit": [await chat.attach(CAT, "image/png", "c.png")],
                 "audio-stt": [await chat.attach(TUNE, "audio/mpeg", "t.mp3")],
             }
-            made = await answer(chat, "a cat", *brought.get(chat.app.modality_of(""), ()))
-            assert isinstance(made.parts[0], FilePart | TextPart)
-            assert isinstance(made.parts[-1], StepPart)
+            message = await answer(chat, "a cat", *brought.get(chat.app.modality_of(""), ()))
+            assert isinstance(message.parts[0], FilePart | TextPart)
+            assert isinstance(message.parts[-1], StepPart)
 
     assert [seen.body.get("response_format") for seen in provider.seen] == ["b64_json", None, None, None, "json"]
 
@@ -480,8 +480,8 @@ async def test_what_no_wait_can_mend_is_refused_while_another_turn_is_under_way(
 async def test_a_field_that_the_message_fills_cannot_be_given_as_well(provider: Provider, name: str) -> None:
     async with Chat(model(provider, f"compatible:{name}")) as chat:
         files = [await chat.attach(CAT, "image/png", "c.png"), await chat.attach(TUNE, "audio/mpeg", "t.mp3")]
-        for field, told in (("model", "choose the model"), ("prompt", "the text of your message")):
-            with pytest.raises(TurnError, match=f"^'{field}' cannot be given in params: .*{told}"):
+        for field, hint in (("model", "choose the model"), ("prompt", "the text of your message")):
+            with pytest.raises(TurnError, match=f"^'{field}' cannot be given in params: .*{hint}"):
                 await answer(chat, "a cat", *files, params={field: "other"})
     assert not provider.seen
 

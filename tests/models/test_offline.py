@@ -36,7 +36,7 @@ async def test_it_says_the_same_every_time():
 
 
 @pytest.mark.parametrize(
-    ("said", "calls"),
+    ("text", "calls"),
     [
         ("What time is it?", ["current_time"]),
         ("please note that it rains", ["take_note"]),
@@ -46,18 +46,18 @@ async def test_it_says_the_same_every_time():
         ("nothing notable, sometimes", []),
     ],
 )
-async def test_it_calls_the_tool_that_a_message_asks_for(said: str, calls: list[str]):
+async def test_it_calls_the_tool_that_a_message_asks_for(text: str, calls: list[str]):
     chat = Chat(OfflineModel(pace=0), tools=demo_tools())
-    turn, settled, asked = await chat.send(said), list[str](), list[str]()
+    turn, settled, gated_tools = await chat.send(text), list[str](), list[str]()
     async for shown in turn.events():
         if isinstance(shown, GateOpened):
-            asked.append(shown.gate.tool)
+            gated_tools.append(shown.gate.tool)
             await turn.answer(shown.gate, allow="once")
         if isinstance(shown, CallFinished):
             settled.append(shown.state)
 
     assert settled == ["completed"] * len(calls)
-    assert asked == [name for name in calls if name == "take_note"]
+    assert gated_tools == [name for name in calls if name == "take_note"]
     messages = await chat.messages()
     assert all(f"{name} says: " in repr(messages[-1]) for name in calls)
 

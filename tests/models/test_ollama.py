@@ -47,11 +47,11 @@ def result(id: str = "c1", text: str = "found", **more: Any) -> RequestResult:
     return RequestResult(id, "look", text, **more)
 
 
-async def asked(*messages: RequestMessage, profile: Profile = OLLAMA, **request: Any) -> Json:
+async def request_body(*messages: RequestMessage, profile: Profile = OLLAMA, **request: Any) -> Json:
     """The body of a request, as it goes out, and as the provider of its format takes it."""
-    given: Json = {"system": "", "tools": [], "params": {}, **request}
+    fields: Json = {"system": "", "tools": [], "params": {}, **request}
     transport = ReplayTransport([RecordedResponse([b'{"done":true}'])])
-    async for _ in HttpModel("m", profile, transport).stream(ModelRequest("m", messages=list(messages), **given)):
+    async for _ in HttpModel("m", profile, transport).stream(ModelRequest("m", messages=list(messages), **fields)):
         pass
     body = json.loads(transport.posts[0].body)
     strict("ollama", body, {})
@@ -59,7 +59,7 @@ async def asked(*messages: RequestMessage, profile: Profile = OLLAMA, **request:
 
 
 async def test_a_request_says_no_more_than_it_must() -> None:
-    assert await asked(user("hi"), system="Be brief.") == {
+    assert await request_body(user("hi"), system="Be brief.") == {
         "model": "m",
         "stream": True,
         "truncate": False,
@@ -70,7 +70,7 @@ async def test_a_request_says_no_more_than_it_must() -> None:
 async def test_44_options_of_the_model_go_where_it_looks_for_them() -> None:
     options = {"num_ctx": 32_768, "temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.05, "seed": 7}
     options |= {"repeat_penalty": 1.1, "num_predict": 9, "stop": ["END"]}
-    body = await asked(user("hi"), params=options)
+    body = await request_body(user("hi"), params=options)
 
     assert body["options"] == options
     assert not options.keys() & body.keys()
@@ -78,7 +78,7 @@ async def test_44_options_of_the_model_go_where_it_looks_for_them() -> None:
 
 async def test_44_what_concerns_the_request_stays_beside_them() -> None:
     params = {"think": "low", "keep_alive": "10m", "format": "json", "truncate": True, "shift": False, "new_field": 1}
-    body = await asked(user("hi"), params=params)
+    body = await request_body(user("hi"), params=params)
 
     assert {name: body[name] for name in params} == params
     assert "options" not in body
@@ -87,32 +87,36 @@ async def test_44_what_concerns_the_request_stays_beside_them() -> None:
 async def test_options_can_be_given_as_they_are_and_the_nearer_word_counts() -> None:
     params = {"options": {"num_ctx": 1, "new_option": 1, "num_predict": 1}, "num_ctx": 2, "max_tokens": 3}
 
-    assert (await asked(user("hi"), params=params))["options"] == {"num_ctx": 2, "new_option": 1, "num_predict": 3}
+    assert (await request_body(user("hi"), params=params))["options"] == {
+        "num_ctx": 2,
+        "new_option": 1,
+        "num_predict": 3,
+    }
     always = replace(OLLAMA, params={"num_ctx": 8192})
-    assert (await asked(user("hi"), profile=always))["options"] == {"num_ctx": 8192}
-    assert (await asked(user("hi"), profile=always, params={"num_ctx": 9}))["options"] == {"num_ctx": 9}
+    assert (await request_body(user("hi"), profile=always))["options"] == {"num_ctx": 8192}
+    assert (await request_body(user("hi"), profile=always, params={"num_ctx": 9}))["options"] == {"num_ctx": 9}
 
 
 async def test_a_single_stop_is_a_list_here() -> None:
-    assert (await asked(user("hi"), params={"stop": "END"}))["options"] == {"stop": ["END"]}
+    assert (await request_body(user("hi"), params={"stop": "END"}))["options"] == {"stop": ["END"]}
 
 
 async def test_a_schema_for_the_answer_is_its_format() -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
 
-    assert (await asked(user("hi"), params={"output_schema": schema}))["format"] == schema
+    assert (await request_body(user("hi"), params={"output_schema": schema}))["format"] == schema
 
 
 @pytest.mark.parametrize(("choice", "offered"), [("auto", 1), ("required", 1), ("look", 1), ("none", 0)])
 async def test_of_a_choice_of_tools_only_none_is_heard(choice: str, offered: int) -> None:
-    body = await asked(user("hi"), tools=TOOLS, params={"tool_choice": choice})
+    body = await request_body(user("hi"), tools=TOOLS, params={"tool_choice": choice})
 
     assert len(body.get("tools", [])) == offered
     assert "tool_choice" not in body
 
 
 async def test_calls_and_results_find_each_other_by_name_and_by_id() -> None:
-    body = await asked(
+    body = await request_body(
         user("hi"),
         assistant_message(ReasoningPart("I should look."), "Looking.", call("c1"), call("c2", "")),
         tool_message(result("c1"), result("c2", "")),
@@ -140,8 +144,8 @@ async def test_calls_and_results_find_each_other_by_name_and_by_id() -> None:
 async def test_a_result_bears_the_name_of_its_call_whatever_it_calls_itself() -> None:
     memo: dict[str, Any] = {}
     odd = tool_message(RequestResult("c1", "another", "found"))
-    await asked(user("hi"), assistant_message(call()), odd, memo=memo)
-    body = await asked(
+    await request_body(user("hi"), assistant_message(call()), odd, memo=memo)
+    body = await request_body(
         user("hi"), assistant_message(call()), odd, assistant_message(call("c2")), tool_message(result("c2")), memo=memo
     )
 
@@ -150,14 +154,14 @@ async def test_a_result_bears_the_name_of_its_call_whatever_it_calls_itself() ->
 
 async def test_a_thought_that_another_sealed_is_not_told() -> None:
     sealed = ReasoningPart("secret", Opaque("anthropic:claude", "{}"))
-    body = await asked(user("hi"), assistant_message(sealed, call()), tool_message(result()))
+    body = await request_body(user("hi"), assistant_message(sealed, call()), tool_message(result()))
 
     assert "thinking" not in body["messages"][1]
 
 
 @pytest.mark.parametrize("arguments", ['{"q":', "[1]", "null", "nonsense", '{"q":"\ud800"', "\udfff"])
 async def test_arguments_are_an_object_whatever_the_model_wrote(arguments: str) -> None:
-    body = await asked(user("\ud800"), assistant_message(call("c1", arguments)), tool_message(result()))
+    body = await request_body(user("\ud800"), assistant_message(call("c1", arguments)), tool_message(result()))
 
     assert list(body["messages"][1]["tool_calls"][0]["function"]["arguments"]) == ["invalid_json"]
 
@@ -166,24 +170,24 @@ async def test_a_picture_is_bare_base64_and_what_cannot_be_read_is_a_note() -> N
     png, wav = FilePart("b1", "image/png", 48, "a.png"), FilePart("b2", "audio/wav", 4, "a.wav")
     pdf, txt = FilePart("b3", "application/pdf", 4, "a.pdf"), FilePart("b4", "text/plain", 4, "a.txt")
     files = {"b1": PNG, "b2": b"RIFF", "b3": b"%PDF", "b4": b"text"}
-    body = await asked(user("See:", png, wav, pdf, txt, NoticePart("k", "n")), files=files)
+    body = await request_body(user("See:", png, wav, pdf, txt, NoticePart("k", "n")), files=files)
 
     notice = "<notice kind='k'>\nn\n</notice>"
     content = "\n\n".join(["See:", as_note(wav), as_note(pdf), "[a.txt]\ntext", notice])
     assert body["messages"] == [{"role": "user", "content": content, "images": [base64.b64encode(PNG).decode()]}]
     blind = replace(OLLAMA, inputs=frozenset[str]())
-    assert (await asked(user(png), files=files, profile=blind))["messages"][0]["content"] == as_note(png)
+    assert (await request_body(user(png), files=files, profile=blind))["messages"][0]["content"] == as_note(png)
 
 
 async def test_a_picture_needs_no_words() -> None:
-    body = await asked(user(FilePart("b1", "image/png", 48)), files={"b1": PNG})
+    body = await request_body(user(FilePart("b1", "image/png", 48)), files={"b1": PNG})
 
     assert [*body["messages"][0]] == ["role", "content", "images"]
 
 
 async def test_the_files_of_results_come_behind_all_results() -> None:
     png = FilePart("b1", "image/png", 48)
-    body = await asked(
+    body = await request_body(
         user("hi"),
         assistant_message(call("c1"), call("c2")),
         tool_message(result("c1", files=(png,)), result("c2")),
@@ -196,26 +200,28 @@ async def test_the_files_of_results_come_behind_all_results() -> None:
 
 async def test_a_picture_that_the_model_made_is_shown_to_it() -> None:
     png = FilePart("b1", "image/png", 48, "cat.png")
-    body = await asked(user("Draw."), assistant_message("Here:", png), user("Larger."), files={"b1": PNG})
+    body = await request_body(user("Draw."), assistant_message("Here:", png), user("Larger."), files={"b1": PNG})
 
     assert [len(message.get("images", ())) for message in body["messages"]] == [0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("history", [[], [assistant_message("so")], [user("hi"), assistant_message("so")], [user("")]])
 async def test_a_history_that_ends_with_the_models_own_words_is_led_on(history: list[RequestMessage]) -> None:
-    assert (await asked(*history))["messages"][-1]["role"] == "user"
+    assert (await request_body(*history))["messages"][-1]["role"] == "user"
 
 
 async def test_two_answers_in_a_row_are_one_for_the_server_would_lose_the_calls() -> None:
-    body = await asked(user("hi"), assistant_message("a"), assistant_message("b", call()), tool_message(result()))
+    body = await request_body(
+        user("hi"), assistant_message("a"), assistant_message("b", call()), tool_message(result())
+    )
 
-    said = body["messages"][1]
-    assert (said["content"], len(said["tool_calls"])) == ("a\n\nb", 1)
+    merged = body["messages"][1]
+    assert (merged["content"], len(merged["tool_calls"])) == ("a\n\nb", 1)
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool"]
 
 
 async def test_what_an_abort_left_behind_is_repaired() -> None:
-    body = await asked(
+    body = await request_body(
         user("hi"),
         tool_message(result("orphan")),
         assistant_message("a", call("c1"), call("c2")),
@@ -230,19 +236,19 @@ async def test_what_an_abort_left_behind_is_repaired() -> None:
 async def test_a_turn_that_goes_on_writes_what_a_fresh_one_would() -> None:
     memo: dict[str, Any] = {}
     history = [user("hi"), assistant_message("a"), assistant_message("b", call("c1")), tool_message(result("c1"))]
-    await asked(*history[:2], memo=memo)
-    grown = await asked(*history, memo=memo)
+    await request_body(*history[:2], memo=memo)
+    grown = await request_body(*history, memo=memo)
 
-    assert grown == await asked(*history)
+    assert grown == await request_body(*history)
     changed = [user("ho"), *history[1:]]
-    assert await asked(*changed, memo=memo) == await asked(*changed)
+    assert await request_body(*changed, memo=memo) == await request_body(*changed)
 
 
 # Tools ----------------------------------------------------------------------------------------------------------------
 
 
 async def offered(schema: Json, name: str = "look") -> Json:
-    (tool,) = (await asked(user("hi"), tools=[ToolSpec(name, "Looks.", schema)]))["tools"]
+    (tool,) = (await request_body(user("hi"), tools=[ToolSpec(name, "Looks.", schema)]))["tools"]
     assert (tool["type"], tool["function"]["description"]) == ("function", "Looks.")
     return tool["function"]
 
@@ -364,7 +370,7 @@ def last(reason: str = "stop", **more: Any) -> Json:
     return line(done=True, done_reason=reason, total_duration=5, prompt_eval_count=11, eval_count=7, **more)
 
 
-def made(name: str, arguments: object, **more: Any) -> Json:
+def tool_call(name: str, arguments: object, **more: Any) -> Json:
     return {"function": {"name": name, "arguments": arguments}, **more}
 
 
@@ -372,7 +378,9 @@ def data_of(*lines: Json, end: str = "\n") -> bytes:
     return "".join(json.dumps(line) + end for line in lines).encode()
 
 
-async def heard(data: bytes, size: int = 0, *, status: int = 200, is_cut: bool = False, **how: Any) -> list[Chunk]:
+async def read_chunks(
+    data: bytes, size: int = 0, *, status: int = 200, is_cut: bool = False, **how: Any
+) -> list[Chunk]:
     """All chunks of an answer, with texts and thoughts joined."""
     pieces = [data[at : at + size] for at in range(0, len(data), size)] if size else [data]
     model = HttpModel(
@@ -414,11 +422,11 @@ STREAMS: dict[str, tuple[list[Json], list[Chunk]]] = {
     ),
     "a thought that does not end": ([line("<think>Hmm."), last("length")], [ReasoningChunk("Hmm."), USAGE]),
     "a call": (
-        [line("Looking."), line(tool_calls=[made("look", {"q": "x", "a": [1]})]), last()],
+        [line("Looking."), line(tool_calls=[tool_call("look", {"q": "x", "a": [1]})]), last()],
         [TextChunk("Looking."), CallChunk(0, '{"a":[1],"q":"x"}', "look"), USAGE, CALLED],
     ),
     "calls in one line, without ids": (
-        [line(tool_calls=[made("look", {"q": 1}), made("look", {"q": 1})]), last()],
+        [line(tool_calls=[tool_call("look", {"q": 1}), tool_call("look", {"q": 1})]), last()],
         [CallChunk(0, '{"q":1}', "look"), CallChunk(1, '{"q":1}', "look"), USAGE, CALLED],
     ),
     "calls on several lines that have all the number 0": (
@@ -430,23 +438,28 @@ STREAMS: dict[str, tuple[list[Json], list[Chunk]]] = {
         [CallChunk(0, "{}", "look", "call_a"), CallChunk(1, "{}", "look", "call_b"), USAGE, CALLED],
     ),
     "a call in the last line": (
-        [last(tool_calls=[made("look", {}, id="call_a")])],
+        [last(tool_calls=[tool_call("look", {}, id="call_a")])],
         [CallChunk(0, "{}", "look", "call_a"), USAGE, CALLED],
     ),
     "arguments as text, as nothing, and not at all": (
-        [line(tool_calls=[made("look", '{"q":1}'), made("look", None), {"function": {"name": "look"}}, {}]), last()],
+        [
+            line(
+                tool_calls=[tool_call("look", '{"q":1}'), tool_call("look", None), {"function": {"name": "look"}}, {}]
+            ),
+            last(),
+        ],
         [CallChunk(0, '{"q":1}', "look"), CallChunk(1, "", "look"), CallChunk(2, "", "look"), USAGE, CALLED],
     ),
     "an id that is none, and no name": (
-        [line(tool_calls=[made("look", {}, id=7), made("", {}), made("look", {}, id=None)]), last()],
+        [line(tool_calls=[tool_call("look", {}, id=7), tool_call("", {}), tool_call("look", {}, id=None)]), last()],
         [CallChunk(0, "{}", "look"), CallChunk(1, "{}"), CallChunk(2, "{}", "look"), USAGE, CALLED],
     ),
     "a name with a channel": (
-        [line(tool_calls=[made("look<|channel|>commentary", {})]), last()],
+        [line(tool_calls=[tool_call("look<|channel|>commentary", {})]), last()],
         [CallChunk(0, "{}", "look"), USAGE, CALLED],
     ),
     "a call that was cut by the limit": (
-        [line(tool_calls=[made("look", {})]), last("length")],
+        [line(tool_calls=[tool_call("look", {})]), last("length")],
         [CallChunk(0, "{}", "look"), USAGE, FinishChunk("length", "length")],
     ),
     "a picture": (
@@ -479,15 +492,15 @@ async def test_a_stream_is_understood_however_its_bytes_are_split(name: str, end
     if not any(isinstance(chunk, FinishChunk) for chunk in chunks):
         chunks = [*chunks, FinishChunk("length", "length")]
 
-    assert await heard(data_of(*lines, end=end), size) == chunks
-    assert await heard(b"\xef\xbb\xbf" + data_of(*lines, end=end).rstrip(), size) == chunks
+    assert await read_chunks(data_of(*lines, end=end), size) == chunks
+    assert await read_chunks(b"\xef\xbb\xbf" + data_of(*lines, end=end).rstrip(), size) == chunks
 
 
 async def test_a_template_that_opens_the_thought_itself_and_one_that_never_thinks() -> None:
     data = data_of(line("Hmm.</think>So."), last())
 
-    assert await heard(data, think="prefilled") == [ReasoningChunk("Hmm."), TextChunk("So."), USAGE, STOP]
-    assert await heard(data_of(line("<think>So."), last()), think="off") == [TextChunk("<think>So."), USAGE, STOP]
+    assert await read_chunks(data, think="prefilled") == [ReasoningChunk("Hmm."), TextChunk("So."), USAGE, STOP]
+    assert await read_chunks(data_of(line("<think>So."), last()), think="off") == [TextChunk("<think>So."), USAGE, STOP]
 
 
 async def test_a_piece_of_text_is_one_chunk() -> None:
@@ -502,7 +515,7 @@ async def test_a_piece_of_text_is_one_chunk() -> None:
 
 
 async def test_what_comes_after_the_end_is_not_read() -> None:
-    assert await heard(data_of(line("a"), last(), line("b"), {"error": "late"})) == [TextChunk("a"), USAGE, STOP]
+    assert await read_chunks(data_of(line("a"), last(), line("b"), {"error": "late"})) == [TextChunk("a"), USAGE, STOP]
 
 
 # What goes wrong ------------------------------------------------------------------------------------------------------
@@ -510,14 +523,14 @@ async def test_what_comes_after_the_end_is_not_read() -> None:
 
 async def failed(data: bytes, size: int = 0, **how: Any) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await heard(data, size, **how)
+        await read_chunks(data, size, **how)
     return caught.value
 
 
 @SIZES
 @pytest.mark.parametrize("is_cut", [False, True])
 async def test_a_stream_without_its_last_line_was_cut_off(size: int, is_cut: bool) -> None:
-    whole = data_of(line("a"), line(tool_calls=[made("look", {"q": 1})]), last())
+    whole = data_of(line("a"), line(tool_calls=[tool_call("look", {"q": 1})]), last())
     for data in (data_of(line("a")), whole[:-2], whole[:-40], data_of(line("a"), line("b"))[:-9]):
         error = await failed(data, size, is_cut=is_cut)
         assert (error.kind, error.retryable) == ("truncated", True)
@@ -574,7 +587,7 @@ async def test_a_call_that_the_server_could_not_read_is_the_models_fault() -> No
     raw = "{\"q\": 'it''s'"
     words = f"error parsing tool call: raw='{raw}', err=invalid character '\\'' looking for beginning of value"
 
-    assert await heard(data_of(line("a"), {"error": words})) == [
+    assert await read_chunks(data_of(line("a"), {"error": words})) == [
         TextChunk("a"),
         CallChunk(0, raw, "malformed_call"),
         CALLED,
@@ -642,7 +655,7 @@ LINES = st.fixed_dictionaries(
 @given(st.lists(LINES.map(json.dumps).map(str.encode) | st.binary(max_size=20), max_size=4), st.booleans())
 async def test_whatever_comes_is_an_answer_or_a_typed_error(lines: list[bytes], is_cut: bool) -> None:
     try:
-        chunks = await heard(b"\n".join(lines), is_cut=is_cut)
+        chunks = await read_chunks(b"\n".join(lines), is_cut=is_cut)
     except ModelError:
         return
     assert isinstance(chunks[-1], FinishChunk)
@@ -655,6 +668,6 @@ async def test_a_call_of_two_megabytes_comes_in_one_line_and_is_read() -> None:
     large = {"text": "x" * 2_000_000}
     call = {"message": {"tool_calls": [{"function": {"name": "put", "arguments": large}}]}}
 
-    chunks = await heard(data_of(call, {"done": True, "done_reason": "stop"}))
+    chunks = await read_chunks(data_of(call, {"done": True, "done_reason": "stop"}))
 
     assert [chunk.name for chunk in chunks if isinstance(chunk, CallChunk)] == ["put"]

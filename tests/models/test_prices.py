@@ -32,7 +32,7 @@ def answer(**usage: Any) -> ReplayTransport:
     return ReplayTransport([RecordedResponse([b"data: %b\n\ndata: [DONE]\n\n" % json.dumps(event).encode()])])
 
 
-def asked(vendor: str, model: str, transport: ReplayTransport, facts: ModelFacts | None = None) -> HttpModel:
+def vendor_model(vendor: str, model: str, transport: ReplayTransport, facts: ModelFacts | None = None) -> HttpModel:
     return HttpModel(model, replace(VENDORS[vendor], format="chat"), transport, facts=facts)
 
 
@@ -62,18 +62,20 @@ def test_a_price_is_for_a_million_tokens(price: Price, usage: Usage, dollars: fl
 async def test_a_price_of_ones_own_comes_before_the_tables() -> None:
     used = {"prompt_tokens": 1000, "completion_tokens": 1000}
 
-    assert await cost(asked("openai-chat", "gpt-4o", answer(**used), ModelFacts(Price(1, 2)))) == pytest.approx(0.003)
-    assert await cost(asked("compatible", "m", answer(**used), ModelFacts(Price(1, 2)))) == pytest.approx(0.003)
+    assert await cost(vendor_model("openai-chat", "gpt-4o", answer(**used), ModelFacts(Price(1, 2)))) == pytest.approx(
+        0.003
+    )
+    assert await cost(vendor_model("compatible", "m", answer(**used), ModelFacts(Price(1, 2)))) == pytest.approx(0.003)
 
 
 async def test_what_a_provider_says_it_cost_comes_before_any_price() -> None:
     used = answer(prompt_tokens=1000, completion_tokens=1000, cost=0.5)
 
-    assert await cost(asked("openrouter", "a/b", used, ModelFacts(Price(1, 2)))) == 0.5
+    assert await cost(vendor_model("openrouter", "a/b", used, ModelFacts(Price(1, 2)))) == 0.5
 
 
 async def test_a_count_beyond_all_bounds_is_no_crash() -> None:
-    await cost(asked("compatible", "m", answer(prompt_tokens=10**400), ModelFacts(Price(1, 2))))
+    await cost(vendor_model("compatible", "m", answer(prompt_tokens=10**400), ModelFacts(Price(1, 2))))
 
 
 # The tables -----------------------------------------------------------------------------------------------------------
@@ -103,7 +105,7 @@ def test_the_tables_know_the_fees_for_searches(vendor: str, model: str) -> None:
 
 
 async def test_a_known_model_is_priced_by_the_tables() -> None:
-    model = asked("openai-chat", "gpt-4o", answer(prompt_tokens=1000, completion_tokens=100))
+    model = vendor_model("openai-chat", "gpt-4o", answer(prompt_tokens=1000, completion_tokens=100))
 
     assert await cost(model) == pytest.approx((1000 * 2.5 + 100 * 10) / 1e6)
     assert (await model.facts()).window == 128_000
@@ -120,17 +122,17 @@ def test_an_unknown_model_has_no_price(vendor: str, model: str) -> None:
     ("vendor", "model"), [("openai-chat", "nobody-1"), ("compatible", "gpt-4o"), ("ollama", "llama3")]
 )
 async def test_who_is_unknown_costs_nothing_rather_than_something_wrong(vendor: str, model: str) -> None:
-    assert await cost(asked(vendor, model, answer(prompt_tokens=1000, completion_tokens=100))) is None
+    assert await cost(vendor_model(vendor, model, answer(prompt_tokens=1000, completion_tokens=100))) is None
 
 
 async def test_a_count_that_makes_no_sense_has_no_cost() -> None:
     odd = answer(prompt_tokens=10, completion_tokens=1, prompt_tokens_details={"cached_tokens": 99})
 
-    assert await cost(asked("openai-chat", "gpt-4o", odd)) is None
+    assert await cost(vendor_model("openai-chat", "gpt-4o", odd)) is None
 
 
 async def test_a_count_below_zero_has_no_cost() -> None:
-    assert await cost(asked("openai-chat", "gpt-4o", answer(prompt_tokens=-1, completion_tokens=1))) is None
+    assert await cost(vendor_model("openai-chat", "gpt-4o", answer(prompt_tokens=-1, completion_tokens=1))) is None
 
 
 def test_every_vendor_is_called_what_the_tables_call_it() -> None:
@@ -144,11 +146,11 @@ def test_every_vendor_is_called_what_the_tables_call_it() -> None:
 
 
 async def test_a_model_says_its_prices_per_million_its_vendor_and_what_it_accepts() -> None:
-    facts = await asked("anthropic", "claude-x", answer(), ModelFacts(Price(5.0, 25.0), 200_000)).facts()
+    facts = await vendor_model("anthropic", "claude-x", answer(), ModelFacts(Price(5.0, 25.0), 200_000)).facts()
     assert (facts.prices, facts.window, facts.vendor) == ((5.0, 25.0), 200_000, "anthropic")
     assert (facts.inputs, facts.has_native_tools) == ({"image", "pdf"}, True)
 
 
 async def test_of_a_model_on_a_server_of_ones_own_it_is_not_known_whether_it_calls_tools() -> None:
-    facts = await asked("compatible", "local", answer(), NO_FACTS).facts()
+    facts = await vendor_model("compatible", "local", answer(), NO_FACTS).facts()
     assert (facts.prices, facts.vendor, facts.has_native_tools) == ((None, None), "compatible", None)

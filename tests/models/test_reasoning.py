@@ -68,8 +68,8 @@ def test_an_effort_is_written_in_the_words_of_the_vendor(name: str, words: dict[
 
 def test_words_of_the_vendor_are_left_alone_and_win():
     profile = VENDORS["anthropic"].for_model("claude-opus-5")
-    given = {"reasoning": {"effort": "high"}}
-    assert write_reasoning(given, profile) is given
+    params = {"reasoning": {"effort": "high"}}
+    assert write_reasoning(params, profile) is params
     mixed = {"reasoning": "high", "output_config": {"effort": "max"}, "thinking": {"type": "disabled"}}
     assert write_reasoning(mixed, profile) == {
         "thinking": {"type": "disabled"},
@@ -106,8 +106,8 @@ async def test_the_strict_provider_accepts_an_effort(vendor: str, model: str, ha
     async with Provider() as provider:
         provider.script(model, [[Say('{"a": 1}')]])
         paths = {"gemini": "/v1beta", "ollama": ""}
-        asked = get_model(f"{vendor}:{model}", base_url=f"{provider.url}{paths.get(vendor, '/v1')}", key="k")
+        vendor_model = get_model(f"{vendor}:{model}", base_url=f"{provider.url}{paths.get(vendor, '/v1')}", key="k")
         for output_type in (str, *([Answer] if has_schema else [])):
-            result = await Agent(asked, reasoning=level, output_type=output_type).run("Hello")
+            result = await Agent(vendor_model, reasoning=level, output_type=output_type).run("Hello")
             assert result.status == "completed"
         assert provider.refused == 0

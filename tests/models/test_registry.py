@@ -23,7 +23,7 @@ OWN = {"EVERTURN_API_KEY": "own-key"}
 REFUSAL = RecordedResponse([b"{}"], status=400)
 
 
-async def asked(name: str, **how: Any) -> HttpRequest:
+async def sent_request(name: str, **how: Any) -> HttpRequest:
     """What goes out when this model is asked."""
     transport = ReplayTransport([REFUSAL])
     with pytest.raises(ModelError):
@@ -63,7 +63,7 @@ def secrets(post: HttpRequest) -> str:
 )
 async def test_a_name_leads_to_a_model(name: str, how: dict[str, Any], badge: str, url: str) -> None:
     assert get_model(name, environ=EVERYTHING, **how).name == badge
-    assert (await asked(name, environ=EVERYTHING, **how)).url == url
+    assert (await sent_request(name, environ=EVERYTHING, **how)).url == url
 
 
 async def test_a_profile_of_ones_own_leads_to_a_model() -> None:
@@ -71,20 +71,20 @@ async def test_a_profile_of_ones_own_leads_to_a_model() -> None:
 
     assert get_model("acme:one", profile=profile, environ={"ACME_KEY": "k"}).name == "acme:one"
     assert get_model("one:two", profile=profile, environ={"ACME_KEY": "k"}).name == "acme:one:two"
-    assert secrets(await asked("acme:one", profile=profile, environ={"ACME_KEY": "k"})) == "Bearer k"
+    assert secrets(await sent_request("acme:one", profile=profile, environ={"ACME_KEY": "k"})) == "Bearer k"
 
 
 @pytest.mark.parametrize("vendor", [vendor for vendor in VENDORS if not VENDORS[vendor].cloud])
 async def test_every_vendor_can_be_asked(vendor: str) -> None:
     where = {} if VENDORS[vendor].base_url else {"base_url": "http://127.0.0.1:9"}
-    post = await asked(f"{vendor}:m", environ=EVERYTHING, **where)
+    post = await sent_request(f"{vendor}:m", environ=EVERYTHING, **where)
 
     assert post.url.startswith(VENDORS[vendor].base_url)
     assert secrets(post).endswith(EVERYTHING.get(VENDORS[vendor].key, ""))
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("", "is not a model name: write vendor:model with one of the vendors openai, "),
         ("gpt-5", "for any other OpenAI-compatible server, set base_url"),
@@ -98,10 +98,10 @@ async def test_every_vendor_can_be_asked(vendor: str) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_said(name: str, said: str) -> None:
+def test_what_is_missing_is_said(name: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         get_model(name, environ={})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_chat_says_it_too() -> None:
@@ -126,12 +126,12 @@ def test_a_chat_says_it_too() -> None:
     ],
 )
 async def test_a_key_comes_from_where_it_should(name: str, how: dict[str, Any], secret: str) -> None:
-    assert secrets(await asked(name, environ={**EVERYTHING, **OWN}, **how)) == secret
+    assert secrets(await sent_request(name, environ={**EVERYTHING, **OWN}, **how)) == secret
 
 
 @pytest.mark.parametrize("name", [f"{vendor}:m" for vendor in VENDORS])
 async def test_the_key_of_a_vendor_goes_to_that_vendor_only(name: str) -> None:
-    post = await asked(name, base_url="http://127.0.0.1:9/v1", environ=EVERYTHING)
+    post = await sent_request(name, base_url="http://127.0.0.1:9/v1", environ=EVERYTHING)
 
     assert secrets(post) == ""
     assert "key-of" not in f"{post.headers} {post.body!r} {post.url}"
@@ -139,9 +139,9 @@ async def test_the_key_of_a_vendor_goes_to_that_vendor_only(name: str) -> None:
 
 @pytest.mark.parametrize("key", [" sk-1", "sk-1\n", "sk-1 \t", "sk-1\r\nx-evil: 1", "ключ", "sk-1\0"])
 def test_a_key_that_was_not_pasted_whole_is_refused(key: str) -> None:
-    for given, environ in ((key, {}), ("", {"OPENAI_API_KEY": key})):
+    for passed_key, environ in ((key, {}), ("", {"OPENAI_API_KEY": key})):
         with pytest.raises(ConfigError, match="check that you copied all of it") as caught:
-            get_model("openai:m", key=given, environ=environ)
+            get_model("openai:m", key=passed_key, environ=environ)
         assert key.strip() not in str(caught.value)
 
 

@@ -50,11 +50,11 @@ def result(id: str = "c1", text: str = "found", **more: Any) -> RequestResult:
 def build(vendor: str | Profile, *messages: RequestMessage, model: str = "m", **request: Any) -> Json:
     """The body as it goes out, which the provider of its format takes."""
     profile = (VENDORS[vendor] if isinstance(vendor, str) else vendor).for_model(model)
-    asked = ModelRequest(model, request.pop("system", ""), list(messages), request.pop("tools", TOOLS), {})
+    model_request = ModelRequest(model, request.pop("system", ""), list(messages), request.pop("tools", TOOLS), {})
     for name, value in request.items():
-        setattr(asked, name, value)
+        setattr(model_request, name, value)
     origin = Origin(profile.vendor, model, profile.key)
-    body = json.loads(get_wire_format(profile.format).build(asked, profile, origin).body)
+    body = json.loads(get_wire_format(profile.format).build(model_request, profile, origin).body)
     if profile.vendor in THREE:
         strict(profile.format, body, profile.headers)
     return body
@@ -146,10 +146,10 @@ def test_34_what_is_sealed_to_a_call_goes_back_with_it() -> None:
 
 def test_15_sealed_thoughts_go_back_as_they_came() -> None:
     details = [{"type": "reasoning.encrypted", "data": "AA", "index": 0}]
-    said = assistant_message(ReasoningPart("hm", sealed("openrouter", details)), "so")
+    answer = assistant_message(ReasoningPart("hm", sealed("openrouter", details)), "so")
 
-    assert build("openrouter", user("hi"), said, user("and?"))["messages"][1]["reasoning_details"] == details
-    assert "reasoning_details" not in build("groq", user("hi"), said, user("and?"))["messages"][1]
+    assert build("openrouter", user("hi"), answer, user("and?"))["messages"][1]["reasoning_details"] == details
+    assert "reasoning_details" not in build("groq", user("hi"), answer, user("and?"))["messages"][1]
 
 
 def test_35_reasoning_stands_in_front_of_what_it_led_to_and_has_no_id() -> None:
@@ -178,9 +178,9 @@ def test_36_the_ids_of_kimi_are_echoed_unchanged() -> None:
         tool_message(result("c1"), result("c2"), result("c3")),
     )
 
-    asked = [call["id"] for call in body["messages"][1]["tool_calls"]]
-    assert asked == ["functions.look:7", "functions.look:1", "functions.look:2"]
-    assert [message["tool_call_id"] for message in body["messages"][2:]] == asked
+    call_ids = [call["id"] for call in body["messages"][1]["tool_calls"]]
+    assert call_ids == ["functions.look:7", "functions.look:1", "functions.look:2"]
+    assert [message["tool_call_id"] for message in body["messages"][2:]] == call_ids
 
 
 def test_37_the_ids_of_mistral_have_nine_letters_and_digits() -> None:
@@ -191,10 +191,10 @@ def test_37_the_ids_of_mistral_have_nine_letters_and_digits() -> None:
     ]
     body = build("mistral", *calling)
 
-    asked = [call["id"] for call in body["messages"][1]["tool_calls"]]
-    assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in asked)
-    assert len(set(asked)) == 2
-    assert [message["tool_call_id"] for message in body["messages"][2:]] == asked
+    call_ids = [call["id"] for call in body["messages"][1]["tool_calls"]]
+    assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in call_ids)
+    assert len(set(call_ids)) == 2
+    assert [message["tool_call_id"] for message in body["messages"][2:]] == call_ids
     assert build("mistral", *calling, user("and?"))["messages"][1]["tool_calls"] == body["messages"][1]["tool_calls"]
 
 
@@ -237,10 +237,10 @@ def test_39_what_an_abort_left_behind_is_repaired(vendor: str) -> None:
         user("and?"),
     )
 
-    said = json.dumps(body)
-    assert said.count("late") == said.count(NO_RESULT) == 1
-    assert "twice" not in said
-    assert "found" not in said
+    encoded = json.dumps(body)
+    assert encoded.count("late") == encoded.count(NO_RESULT) == 1
+    assert "twice" not in encoded
+    assert "found" not in encoded
     assert pairs(VENDORS[vendor].format, body) == 2
 
 
@@ -287,11 +287,11 @@ OURS: list[tuple[str, object, str]] = [
 
 
 @pytest.mark.parametrize("vendor", FIVE)
-@pytest.mark.parametrize(("name", "value", "told"), OURS)
+@pytest.mark.parametrize(("name", "value", "hint"), OURS)
 def test_a_parameter_that_a_request_would_overwrite_is_refused(
-    vendor: str, name: str, value: object, told: str
+    vendor: str, name: str, value: object, hint: str
 ) -> None:
-    with pytest.raises(ModelError, match=f"^'{name}' cannot be given in params: .*{told}") as raised:
+    with pytest.raises(ModelError, match=f"^'{name}' cannot be given in params: .*{hint}") as raised:
         build(vendor, user("hi"), params={"temperature": 1, name: value})
     assert (raised.value.kind, raised.value.retryable) == ("request", False)
 
@@ -338,10 +338,10 @@ def test_a_choice_of_tools(vendor: str, choices: list[object]) -> None:
 @pytest.mark.parametrize("vendor", THREE)
 def test_a_schema_for_the_answer(vendor: str) -> None:
     schema = {"title": "The Answer!", "type": "object", "properties": {}, "additionalProperties": False}
-    said = json.dumps(build(vendor, user("hi"), params={"output_schema": schema}))
+    encoded = json.dumps(build(vendor, user("hi"), params={"output_schema": schema}))
 
-    assert said.count(json.dumps(schema)) == 1
-    assert ("TheAnswer" in said) == (vendor != "anthropic")
+    assert encoded.count(json.dumps(schema)) == 1
+    assert ("TheAnswer" in encoded) == (vendor != "anthropic")
 
 
 def test_anthropic_marks_at_most_four_places_for_its_cache() -> None:
@@ -437,11 +437,11 @@ def pairs(format: str, body: Json) -> int:
             steps[-1][1].append(id)
         elif steps[-1][0]:
             steps.append(([], []))
-    made = [id for calls, _ in steps for id in calls]
+    call_ids = [id for calls, _ in steps for id in calls]
     for calls, answers in steps:
         assert sorted(calls) == sorted(answers)
-    assert len(set(made)) == len(made)
-    return len(made)
+    assert len(set(call_ids)) == len(call_ids)
+    return len(call_ids)
 
 
 def steps_of(format: str, body: Json) -> list[tuple[str, str]]:
@@ -513,8 +513,8 @@ def histories(model: str, tools: st.SearchStrategy[RequestPart]) -> st.SearchStr
     talk = st.builds(
         RequestMessage, st.sampled_from(["user", "assistant"]), st.lists(parts(model), max_size=5).map(tuple)
     )
-    told = st.builds(RequestMessage, st.just("tool"), st.lists(tools, max_size=4).map(tuple))
-    return st.lists(talk | told, max_size=7)
+    results = st.builds(RequestMessage, st.just("tool"), st.lists(tools, max_size=4).map(tuple))
+    return st.lists(talk | results, max_size=7)
 
 
 RESULTS = st.builds(RequestResult, IDS, NAMES, TEXTS, st.booleans())
@@ -633,12 +633,12 @@ def test_a_name_every_vendor_takes_is_left_alone() -> None:
 @given(st.lists(st.text(max_size=70), unique=True))
 @example(["a.b", "a b", "a_b", "", "unnamed"])
 @example(["x" * 64, "x" * 65, "x" * 66])
-def test_names_are_taken_by_every_vendor_and_lead_back(given: list[str]) -> None:
-    names = named(*given)
-    wire = [names.wire(name) for name in given]
+def test_names_are_taken_by_every_vendor_and_lead_back(originals: list[str]) -> None:
+    names = named(*originals)
+    wire = [names.wire(name) for name in originals]
 
     assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in wire)
-    assert [names.ours.get(name, name) for name in wire] == given
+    assert [names.ours.get(name, name) for name in wire] == originals
     assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", names.wire("never \ud800 heard of"))
 
 
@@ -648,14 +648,14 @@ def test_names_are_taken_by_every_vendor_and_lead_back(given: list[str]) -> None
 )
 @given(data=st.data())
 def test_ids_have_the_form_their_vendor_wants(policy: IdPolicy, form: str, data: st.DataObject) -> None:
-    made = data.draw(st.lists(st.text(max_size=50), unique=True, max_size=6))
-    given = data.draw(st.lists(st.sampled_from(["", "functions.look:1", "functions.look:3", "x"]), min_size=6))
+    call_ids = data.draw(st.lists(st.text(max_size=50), unique=True, max_size=6))
+    provider_ids = data.draw(st.lists(st.sampled_from(["", "functions.look:1", "functions.look:3", "x"]), min_size=6))
     ids = CallIds(policy)
-    wire = [ids.add(call(id, provider_id=theirs), "look") for id, theirs in zip(made, given, strict=False)]
+    wire = [ids.add(call(id, provider_id=theirs), "look") for id, theirs in zip(call_ids, provider_ids, strict=False)]
 
     assert all(re.fullmatch(form, id) for id in wire)
     assert len(set(wire)) == len(wire)
-    assert [ids.wire(id) for id in made] == wire
+    assert [ids.wire(id) for id in call_ids] == wire
 
 
 # Schemas --------------------------------------------------------------------------------------------------------------
@@ -772,8 +772,8 @@ def test_files_of_a_person_and_of_a_tool_reach_the_model(vendor: str) -> None:
         profile, user("look", *FILES), assistant_message(call()), tool_message(result(files=(image,))), files=BLOBS
     )
 
-    said = json.dumps(body)
-    assert said.count(base64.b64encode(b"png").decode()) == 2
-    assert said.count("a file that cannot be shown to you") == 3
+    encoded = json.dumps(body)
+    assert encoded.count(base64.b64encode(b"png").decode()) == 2
+    assert encoded.count("a file that cannot be shown to you") == 3
     assert pairs(profile.format, body) == 1
     assert others

@@ -42,15 +42,15 @@ class Failing:
 TEXT: list[Batch] = [[TextChunk("hi")], [FinishChunk("stop")]]
 
 
-async def heard(model: Model) -> str:
+async def outcome_of(model: Model) -> str:
     """What it said, and the kind of the error it ended with."""
-    said = ""
+    text = ""
     try:
         async for batch in model.stream(REQUEST):
-            said += "".join(chunk.text for chunk in batch if isinstance(chunk, TextChunk))
+            text += "".join(chunk.text for chunk in batch if isinstance(chunk, TextChunk))
     except ModelError as error:
-        return f"{said}{error.kind}!"
-    return said
+        return f"{text}{error.kind}!"
+    return text
 
 
 # Retry policy -------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_without_words_three_tries_are_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "outcome", "asked"),
+    ("script", "outcome", "attempts"),
     [
         ([TEXT], "hi", 1),
         ([[BUSY], TEXT], "hi", 2),
@@ -110,12 +110,12 @@ def test_without_words_three_tries_are_made() -> None:
     ],
 )
 async def test_a_model_is_asked_again_until_it_has_spoken(
-    script: list[list[Batch | ModelError]], outcome: str, asked: int
+    script: list[list[Batch | ModelError]], outcome: str, attempts: int
 ) -> None:
     model = Failing(*script)
 
-    assert await heard(RetryModel(model, AT_ONCE)) == outcome
-    assert (model.asked, model.closed) == (asked, asked)  # every try was let go before the next
+    assert await outcome_of(RetryModel(model, AT_ONCE)) == outcome
+    assert (model.asked, model.closed) == (attempts, attempts)  # every try was let go before the next
 
 
 async def test_who_stops_listening_lets_the_model_go() -> None:
@@ -132,8 +132,8 @@ async def test_a_model_that_says_nothing_is_asked_again() -> None:
     answers = iter([[ScriptedHang()], [[], ScriptedHang()], say("hi")])
     retry = RetryPolicy(initial_delay=0.0, first_chunk_timeout=0.02)
 
-    assert await heard(RetryModel(ScriptedModel(lambda _: next(answers)), retry)) == "hi"
-    assert await heard(RetryModel(ScriptedModel([ScriptedHang()]), retry)) == "stalled!"
+    assert await outcome_of(RetryModel(ScriptedModel(lambda _: next(answers)), retry)) == "hi"
+    assert await outcome_of(RetryModel(ScriptedModel([ScriptedHang()]), retry)) == "stalled!"
 
 
 async def test_the_wait_is_drawn_by_chance() -> None:
@@ -143,7 +143,7 @@ async def test_the_wait_is_drawn_by_chance() -> None:
         drawn.append(0.0)
         return 0.0
 
-    await heard(RetryModel(Failing([BUSY], [BUSY], TEXT), AT_ONCE, chance))
+    await outcome_of(RetryModel(Failing([BUSY], [BUSY], TEXT), AT_ONCE, chance))
     assert len(drawn) == 2
 
 
@@ -166,7 +166,7 @@ async def test_a_turn_fails_with_the_last_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "outcome", "asked"),
+    ("first", "second", "outcome", "attempts"),
     [
         (TEXT, TEXT, "hi", (1, 0)),
         ([BUSY], TEXT, "hi", (1, 1)),
@@ -177,21 +177,21 @@ async def test_a_turn_fails_with_the_last_error() -> None:
     ],
 )
 async def test_another_model_is_asked_when_one_fails_without_a_word(
-    first: list[Batch | ModelError], second: list[Batch | ModelError], outcome: str, asked: tuple[int, int]
+    first: list[Batch | ModelError], second: list[Batch | ModelError], outcome: str, attempts: tuple[int, int]
 ) -> None:
     models = Failing(first, name="one"), Failing(second, name="other")
     model = FallbackModel(*models)
 
-    assert await heard(model) == outcome
-    assert tuple(each.asked for each in models) == tuple(each.closed for each in models) == asked
+    assert await outcome_of(model) == outcome
+    assert tuple(each.asked for each in models) == tuple(each.closed for each in models) == attempts
     assert model.name == "one"
 
 
 async def test_one_may_be_asked_again_before_the_other() -> None:
-    one, other = Failing([BUSY], [BUSY], [BUSY]), Failing(TEXT)
+    first, other = Failing([BUSY], [BUSY], [BUSY]), Failing(TEXT)
 
-    assert await heard(FallbackModel(RetryModel(one, AT_ONCE), other)) == "hi"
-    assert (one.asked, other.asked) == (3, 1)
+    assert await outcome_of(FallbackModel(RetryModel(first, AT_ONCE), other)) == "hi"
+    assert (first.asked, other.asked) == (3, 1)
 
 
 def test_there_must_be_one_to_ask() -> None:
@@ -201,7 +201,7 @@ def test_there_must_be_one_to_ask() -> None:
 
 async def test_the_same_model_twice_is_asked_twice() -> None:
     model = Failing([BUSY], TEXT)
-    assert await heard(FallbackModel(model, model)) == "hi"
+    assert await outcome_of(FallbackModel(model, model)) == "hi"
 
 
 def test_a_server_that_says_when_is_asked_for_a_minute_in_all() -> None:

@@ -42,11 +42,11 @@ async def test_a_cancel_is_heard_behind_a_call_without_a_name(seed: int) -> None
 
 
 async def test_what_is_said_in_words_is_really_called_and_what_is_drawn_is_really_kept() -> None:
-    drawing, told = ("gemini-2", "gemini-3", "ollama"), ("json", "xml", "blocks")
-    seen = (await play(range(2 * SHORT, 5 * SHORT), groups=(*drawing, *told))).ingredients
-    assert {name for name, _ in seen if name.startswith("in words")} == {f"in words: {way}" for way in (*told, "bound")}
+    drawing, ways = ("gemini-2", "gemini-3", "ollama"), ("json", "xml", "blocks")
+    seen = (await play(range(2 * SHORT, 5 * SHORT), groups=(*drawing, *ways))).ingredients
+    assert {name for name, _ in seen if name.startswith("in words")} == {f"in words: {way}" for way in (*ways, "bound")}
     assert {group for name, group in seen if name == "made a file"} == set(drawing)
-    assert {group for name, group in seen if name.startswith("gate: ")} == {*drawing, *told}
+    assert {group for name, group in seen if name.startswith("gate: ")} == {*drawing, *ways}
 
 
 async def test_a_seed_makes_the_same_schedule_again() -> None:
@@ -129,8 +129,8 @@ CONCERNED: dict[str, tuple[str, ...]] = {  # whom to ask, where it is not everyb
 
 @pytest.mark.parametrize("broken", BROKEN)
 async def test_a_missing_repair_is_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for where, name, what in BROKEN[broken]:
-        monkeypatch.setattr(where, name, what)
+    for where, name, replacement in BROKEN[broken]:
+        monkeypatch.setattr(where, name, replacement)
 
     def is_refused(tally: Tally) -> bool:
         return any(finding.is_refusal for finding in tally.findings)

@@ -17,8 +17,8 @@ from everturn.testing import ScriptedFailure, ScriptedHang, ScriptedModel, call,
 
 def request(answers: int = 0) -> ModelRequest:
     """A request in whose history the model has given so many answers."""
-    said = [RequestMessage("assistant", (TextPart("hi"),))] * answers
-    return ModelRequest("scripted", "", [*said, RequestMessage("user", (TextPart("12345678"),))], [], {})
+    history = [RequestMessage("assistant", (TextPart("hi"),))] * answers
+    return ModelRequest("scripted", "", [*history, RequestMessage("user", (TextPart("12345678"),))], [], {})
 
 
 async def answer(model: ScriptedModel, answers: int = 0) -> list[Chunk]:
@@ -55,11 +55,11 @@ async def test_which_answer_comes_is_read_off_the_request() -> None:
     model = ScriptedModel(say("first"), say("second"))
     assert text(await answer(model, 1)) == ["second"]
     assert text(await answer(model, 0)) == ["first"]  # asked again, it says the same again
-    assert [len(asked.messages) for asked in model.requests] == [2, 1]
+    assert [len(model_request.messages) for model_request in model.requests] == [2, 1]
 
 
 async def test_a_script_may_look_at_the_request() -> None:
-    model = ScriptedModel(lambda asked: say(asked.messages[-1].text))
+    model = ScriptedModel(lambda model_request: say(model_request.messages[-1].text))
     assert text(await answer(model)) == ["12345678"]
 
 

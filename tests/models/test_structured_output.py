@@ -35,7 +35,7 @@ def schema_of(kind: Any) -> Json:
     return TypeAdapter(kind).json_schema()
 
 
-def asked(schema: Json, tools: Sequence[ToolSpec] = (), **params: Any) -> ModelRequest:
+def output_request(schema: Json, tools: Sequence[ToolSpec] = (), **params: Any) -> ModelRequest:
     message = RequestMessage("user", (TextPart("Hi."),))
     return ModelRequest("m", "Be brief.", [message], list(tools), {"output_schema": schema, **params})
 
@@ -70,13 +70,13 @@ def test_openai_gets_closed_objects_that_require_all_they_have() -> None:
     ],
 )
 def test_a_bound_that_a_vendor_does_not_know_is_told_in_words(subset: str, bounded: Json) -> None:
-    given = {"type": "integer", "minimum": 2, "exclusiveMaximum": 40, "multipleOf": 2}
-    assert written(given, subset) == bounded
+    schema = {"type": "integer", "minimum": 2, "exclusiveMaximum": 40, "multipleOf": 2}
+    assert written(schema, subset) == bounded
 
 
 def test_what_was_said_of_a_value_stays_in_front_of_what_could_not_be_said_otherwise() -> None:
-    given = {"type": "string", "description": "A name.", "minLength": 1, "default": "x", "title": "Name"}
-    assert written(given, "openai") == {
+    schema = {"type": "string", "description": "A name.", "minLength": 1, "default": "x", "title": "Name"}
+    assert written(schema, "openai") == {
         "title": "Name",
         "type": "string",
         "description": 'A name.\n(minLength: 1, default: "x")',
@@ -159,8 +159,8 @@ def test_too_many_options_are_required_instead() -> None:
 
 
 def test_every_format_has_a_subset_and_every_profile_names_one_that_exists() -> None:
-    named = {change.get("output_subset", "") for one in VENDORS.values() for change in one.models.values()}
-    named |= {one.output_subset for one in VENDORS.values()}
+    named = {change.get("output_subset", "") for vendor in VENDORS.values() for change in vendor.models.values()}
+    named |= {vendor.output_subset for vendor in VENDORS.values()}
     assert {*named - {""}, *FORMAT_SUBSETS.values()} == set(SUBSETS)
 
 
@@ -201,7 +201,7 @@ MODES: list[tuple[str, str, Any, bool, str]] = [
 def test_the_first_mode_that_is_possible_is_taken(
     vendor: str, model: str, kind: Any, has_tools: bool, mode: str
 ) -> None:
-    plan = plan_output(asked(schema_of(kind), [LOOK] if has_tools else []), VENDORS[vendor].for_model(model))
+    plan = plan_output(output_request(schema_of(kind), [LOOK] if has_tools else []), VENDORS[vendor].for_model(model))
     assert plan.mode == mode
     assert bool(plan.reason) == (mode != "native")
     assert ("output_schema" in plan.request.params) == (mode == "native")
@@ -209,50 +209,50 @@ def test_the_first_mode_that_is_possible_is_taken(
 
 def test_a_model_must_answer_with_the_output_tool_or_call_another() -> None:
     profile = VENDORS["deepseek"]
-    alone, beside = (plan_output(asked(CITY, tools), profile).request for tools in ([], [LOOK]))
-    assert [one.name for one in beside.tools] == ["look", OUTPUT_TOOL]
+    alone, beside = (plan_output(output_request(CITY, tools), profile).request for tools in ([], [LOOK]))
+    assert [tool.name for tool in beside.tools] == ["look", OUTPUT_TOOL]
     assert (alone.params["tool_choice"], beside.params["tool_choice"]) == (OUTPUT_TOOL, "required")
     assert alone.system == beside.system == "Be brief."
 
 
 @pytest.mark.parametrize(("vendor", "params"), [("kimi", {}), ("anthropic", {"thinking": {"type": "enabled"}})])
 def test_where_no_call_can_be_forced_the_model_is_told_to_make_one(vendor: str, params: Json) -> None:
-    request = plan_output(asked(CITY, [LOOK], output_mode="tool", **params), VENDORS[vendor]).request
+    request = plan_output(output_request(CITY, [LOOK], output_mode="tool", **params), VENDORS[vendor]).request
     assert "tool_choice" not in request.params
     assert f"calling the tool {OUTPUT_TOOL}" in request.system
 
 
 def test_an_answer_without_calls_is_one_with_the_output_tool_alone() -> None:
-    request = asked(CITY, [LOOK], tool_choice="none", output_mode="tool")
+    request = output_request(CITY, [LOOK], tool_choice="none", output_mode="tool")
     assert plan_output(request, VENDORS["deepseek"]).request.params["tool_choice"] == OUTPUT_TOOL
-    assert plan_output(asked(CITY, [LOOK], tool_choice="none"), VENDORS["kimi"]).mode == "prompted"
+    assert plan_output(output_request(CITY, [LOOK], tool_choice="none"), VENDORS["kimi"]).mode == "prompted"
 
 
 @pytest.mark.parametrize("choice", ["required", "look"])
 def test_a_step_that_must_be_a_call_has_no_schema(choice: str) -> None:
     for vendor in VENDORS.values():
-        request = plan_output(asked(CITY, [LOOK], tool_choice=choice), vendor).request
+        request = plan_output(output_request(CITY, [LOOK], tool_choice=choice), vendor).request
         assert (request.tools, request.params) == ([LOOK], {"tool_choice": choice})
 
 
 def test_a_mode_that_is_named_is_taken_or_refused() -> None:
     for mode in ("tool", "prompted"):
-        assert plan_output(asked(CITY, output_mode=mode), VENDORS["openai"]).mode == mode
+        assert plan_output(output_request(CITY, output_mode=mode), VENDORS["openai"]).mode == mode
     with pytest.raises(ModelError, match=r"output_mode='native' of openai: it has an object whose keys"):
-        plan_output(asked(schema_of(dict[str, int]), output_mode="native"), VENDORS["openai"])
+        plan_output(output_request(schema_of(dict[str, int]), output_mode="native"), VENDORS["openai"])
     with pytest.raises(ModelError, match="there is no output_mode 'strict'"):
-        plan_output(asked(CITY, output_mode="strict"), VENDORS["openai"])
+        plan_output(output_request(CITY, output_mode="strict"), VENDORS["openai"])
     with pytest.raises(ModelError, match="output_schema must be a JSON Schema"):
         plan_output(ModelRequest("m", "", [], [], {"output_schema": "city"}), VENDORS["openai"])
 
 
 def test_json_mode_goes_with_the_prompt_where_there_are_no_tools() -> None:
-    chat = plan_output(asked(CITY, output_mode="prompted"), VENDORS["deepseek"]).request
+    chat = plan_output(output_request(CITY, output_mode="prompted"), VENDORS["deepseek"]).request
     assert chat.params == {"response_format": {"type": "json_object"}}
     assert msgspec.json.encode(CITY, order="sorted").decode() in chat.system
-    assert plan_output(asked(CITY, [LOOK], output_mode="prompted"), VENDORS["deepseek"]).request.params == {}
-    given = asked(CITY, output_mode="prompted", text={"verbosity": "low"})
-    assert plan_output(given, VENDORS["openai"]).request.params == {
+    assert plan_output(output_request(CITY, [LOOK], output_mode="prompted"), VENDORS["deepseek"]).request.params == {}
+    request = output_request(CITY, output_mode="prompted", text={"verbosity": "low"})
+    assert plan_output(request, VENDORS["openai"]).request.params == {
         "text": {"verbosity": "low", "format": {"type": "json_object"}}
     }
 
@@ -292,7 +292,7 @@ def test_json_is_passed_on_as_it_comes() -> None:
     assert [reader.feed(piece) for piece in ('{"res', 'ult": [1', ", 2", "]}")] == ["", "[1", ", 2", "]"]
 
 
-def heard(*chunks: Chunk, key: str = "", tool: str = OUTPUT_TOOL) -> list[Chunk]:
+def read_chunks(*chunks: Chunk, key: str = "", tool: str = OUTPUT_TOOL) -> list[Chunk]:
     reader = OutputReader(key, tool)
     return [*reader.feed(chunks), *reader.end()]
 
@@ -303,33 +303,33 @@ CALLED = FinishChunk("tool_calls")
 def test_the_arguments_of_the_output_tool_are_the_text_and_nobody_sees_a_call() -> None:
     opaque = OpaqueChunk(Opaque("m", "{}"), "call", 0)
     calls = [CallChunk(0, "", OUTPUT_TOOL, "id"), CallChunk(0, '{"result": [1'), CallChunk(0, ", 2]}"), opaque]
-    assert heard(*calls, CALLED, key="result") == [TextChunk("[1"), TextChunk(", 2]"), FinishChunk("stop")]
+    assert read_chunks(*calls, CALLED, key="result") == [TextChunk("[1"), TextChunk(", 2]"), FinishChunk("stop")]
 
 
 def test_an_output_without_properties_is_an_object_all_the_same() -> None:
-    assert heard(CallChunk(0, "", OUTPUT_TOOL), CALLED) == [TextChunk("{}"), FinishChunk("stop")]
+    assert read_chunks(CallChunk(0, "", OUTPUT_TOOL), CALLED) == [TextChunk("{}"), FinishChunk("stop")]
 
 
 def test_other_calls_stay_calls_and_so_does_the_text_before_them() -> None:
     call = CallChunk(0, "{}", "look")
-    assert heard(TextChunk("I look."), call, CALLED) == [TextChunk("I look."), call, CALLED]
-    both = heard(CallChunk(0, '{"a": 1}', OUTPUT_TOOL), CallChunk(1, "{}", "look"), CALLED)
+    assert read_chunks(TextChunk("I look."), call, CALLED) == [TextChunk("I look."), call, CALLED]
+    both = read_chunks(CallChunk(0, '{"a": 1}', OUTPUT_TOOL), CallChunk(1, "{}", "look"), CALLED)
     assert both == [TextChunk('{"a": 1}'), CallChunk(1, "{}", "look"), CALLED]
 
 
 def test_what_a_model_says_before_its_answer_is_reasoning() -> None:
-    said = heard(TextChunk("So: "), CallChunk(3, '{"a": 1}', OUTPUT_TOOL), TextChunk("Done."), CALLED)
-    assert said == [ReasoningChunk("So: "), TextChunk('{"a": 1}'), FinishChunk("stop")]
+    chunks = read_chunks(TextChunk("So: "), CallChunk(3, '{"a": 1}', OUTPUT_TOOL), TextChunk("Done."), CALLED)
+    assert chunks == [ReasoningChunk("So: "), TextChunk('{"a": 1}'), FinishChunk("stop")]
 
 
 def test_a_second_answer_is_dropped() -> None:
-    said = heard(CallChunk(0, '{"a": 1}', OUTPUT_TOOL), CallChunk(1, '{"a": 2}', OUTPUT_TOOL), CALLED)
-    assert said == [TextChunk('{"a": 1}'), FinishChunk("stop")]
+    chunks = read_chunks(CallChunk(0, '{"a": 1}', OUTPUT_TOOL), CallChunk(1, '{"a": 2}', OUTPUT_TOOL), CALLED)
+    assert chunks == [TextChunk('{"a": 1}'), FinishChunk("stop")]
 
 
 def test_a_model_that_writes_its_answer_instead_of_the_call_is_understood() -> None:
-    said = heard(TextChunk('```\n{"result": 3}\n```'), FinishChunk("stop"), key="result")
-    assert said == [TextChunk("3"), FinishChunk("stop")]
+    chunks = read_chunks(TextChunk('```\n{"result": 3}\n```'), FinishChunk("stop"), key="result")
+    assert chunks == [TextChunk("3"), FinishChunk("stop")]
 
 
 async def test_what_was_held_back_of_a_broken_stream_is_passed_on() -> None:

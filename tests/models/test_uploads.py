@@ -196,10 +196,10 @@ async def test_erasing_a_conversation_deletes_its_files_and_no_others(vendor: st
     async with talking(vendor) as talk:
         for session in ("one", "two"):
             await ask(talk.chat(session), "Read it.", (PDF, "contract.pdf"))
-        (kept,) = [event.reference for event in await talk.events("two") if event.reference]
+        (reference,) = [event.reference for event in await talk.events("two") if event.reference]
         assert await erase_session(talk.app, "one") == []
         (file,) = talk.provider.cabinet.files.values()
-        assert kept.endswith(file.id)
+        assert reference.endswith(file.id)
         assert await ask(talk.chat("two"), "Again.") == "ok"
 
 

@@ -55,10 +55,10 @@ def passes(tests: Sequence[str], mutant: Mutant | None = None) -> bool:
             child.join()
         finally:
             child.kill()
-        told = log.read()
+        output = log.read()
     # A child that could not even begin ends with 1, too.
-    if child.exitcode not in (0, 1) or not told.startswith(BEGUN):
-        raise RuntimeError(f"{tests} did not run: {told[-2000:].decode('utf-8', 'replace')}")
+    if child.exitcode not in (0, 1) or not output.startswith(BEGUN):
+        raise RuntimeError(f"{tests} did not run: {output[-2000:].decode('utf-8', 'replace')}")
     return child.exitcode == 0
 
 
@@ -70,7 +70,9 @@ def is_caught(mutant: Mutant) -> bool:
 def main() -> int:
     """Try all of them, or those that were named."""
     words = sys.argv[1:]
-    chosen = [one for one in MUTANTS if not words or any(word in f"{one.path} {one.name}" for word in words)]
+    chosen = [
+        mutant for mutant in MUTANTS if not words or any(word in f"{mutant.path} {mutant.name}" for word in words)
+    ]
     if not chosen:
         print(f"no seeded bug has a name or file with {' or '.join(words)}")
         return 2

@@ -31,7 +31,7 @@ def test_each_bug_can_be_planted_where_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "mutant", [pytest.param(one, id=one.name, marks=_long_unless(_is_short(one))) for one in MUTANTS]
+    "mutant", [pytest.param(mutant, id=mutant.name, marks=_long_unless(_is_short(mutant))) for mutant in MUTANTS]
 )
 def test_the_bug_is_caught(mutant: Mutant) -> None:
     assert is_caught(mutant)
@@ -39,7 +39,7 @@ def test_the_bug_is_caught(mutant: Mutant) -> None:
 
 # Otherwise a test that fails in such a process for another reason would count as one that notices.
 @pytest.mark.timeout(240)  # many tests in one
-@pytest.mark.parametrize("file", [pytest.param(one, marks=_long_unless(one in SHORT_FILES)) for one in FILES])
+@pytest.mark.parametrize("file", [pytest.param(file, marks=_long_unless(file in SHORT_FILES)) for file in FILES])
 def test_where_no_bug_is_planted_the_same_tests_pass(file: str) -> None:
     assert passes(sorted({mutant.test for mutant in MUTANTS if mutant.test.partition("::")[0] == file}))
 

@@ -114,10 +114,10 @@ class Line(NamedTuple):
 def _forms(text: str) -> list[list[str]]:
     """Commands as words; a tab in one is a blank."""
     return [
-        [w.replace("\t", " ") for w in one.split(" ") if w]
+        [w.replace("\t", " ") for w in command.split(" ") if w]
         for row in text.split("\n")
-        for one in row.split(" | ")
-        if one
+        for command in row.split(" | ")
+        if command
     ]
 
 
@@ -350,7 +350,9 @@ class Judge:
     def is_allowed(self, line: Line) -> bool:
         policy = self._policies.get(line.rules)
         if policy is None:
-            policy = self._policies[line.rules] = Policy([Rule("run", "allow", {"command": one}) for one in line.rules])
+            policy = self._policies[line.rules] = Policy(
+                [Rule("run", "allow", {"command": rule}) for rule in line.rules]
+            )
         try:
             items = read_command(line.text)
         except UnreadableCommand:
@@ -432,21 +434,21 @@ class World:
 
     def sings(self, lines: Sequence[Line]) -> list[Line]:
         """Run lines, one after the other; those by which the canary was heard."""
-        heard: list[Line] = []
+        sung: list[Line] = []
         start = 0
         while start < len(lines):
             self._fill()
             numbers, done = self._drive(lines[start:])
-            heard += [lines[start + number] for number in numbers]
+            sung += [lines[start + number] for number in numbers]
             start += done
-        return heard
+        return sung
 
     def _drive(self, lines: Sequence[Line]) -> tuple[list[int], int]:
         """The numbers of the lines that sang, and how many were run; one that does not end is the last."""
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
-            given.write(b"".join(line.text.replace("@CWD@", str(self.place)).encode() + b"\0" for line in lines))
-            given.seek(0)
-            ours, theirs = given.fileno(), said.fileno()
+        with tempfile.TemporaryFile() as script, tempfile.TemporaryFile() as report:
+            script.write(b"".join(line.text.replace("@CWD@", str(self.place)).encode() + b"\0" for line in lines))
+            script.seek(0)
+            ours, theirs = script.fileno(), report.fileno()
             process = subprocess.Popen(
                 ["/bin/bash", "-c", f"exec 8<&{ours} 9>&{theirs}; {DRIVER}"],
                 env=self.environment, pass_fds=(ours, theirs), stdin=subprocess.DEVNULL,
@@ -460,10 +462,10 @@ class World:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            said.seek(0)
-            told = [row.split() for row in said.read().decode().split("\n") if row]
-        sung = [int(number) for what, number in told if what == "sung"]
-        last, number = told[-1]
+            report.seek(0)
+            rows = [row.split() for row in report.read().decode().split("\n") if row]
+        sung = [int(number) for kind, number in rows if kind == "sung"]
+        last, number = rows[-1]
         return sung, int(number) if last == "end" else int(number) + 1
 
 
@@ -481,30 +483,32 @@ def run(count: int, seed: int, tell: bool = False) -> Found:
     maker, judge = Maker(seed), Judge()
     sung: list[Line] = []
     programs: Counter[str] = Counter()
-    made = allowed = 0
+    generated = allowed = 0
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="effects-") as root:
         world = World(Path(root))
-        while made < count:
+        while generated < count:
             batch: list[Line] = []
-            while made < count and len(batch) < BATCH:
+            while generated < count and len(batch) < BATCH:
                 line = maker.line()
                 line = line._replace(text=line.text.replace("@CWD@", str(world.place)))
-                made += 1
+                generated += 1
                 if judge.is_allowed(line):
                     batch.append(line)
                     programs[line.how] += 1
             allowed += len(batch)
-            heard = world.sings(batch)
-            sung += [line for line in heard if world.sings([line])]  # by itself: what an earlier one left may have sung
+            suspects = world.sings(batch)
+            sung += [
+                line for line in suspects if world.sings([line])
+            ]  # by itself: what an earlier one left may have sung
             if tell:
-                for line in heard:
+                for line in suspects:
                     print(f"SUNG{'' if line in sung else ' (not again)'} {line.text!r} under {line.rules}", flush=True)
                 print(
-                    f"{made} lines, {allowed} allowed and run, {len(sung)} sung, {time.monotonic() - begun:.0f} s",
+                    f"{generated} lines, {allowed} allowed and run, {len(sung)} sung, {time.monotonic() - begun:.0f} s",
                     flush=True,
                 )
-    return Found(made, allowed, sung, programs)
+    return Found(generated, allowed, sung, programs)
 
 
 def main() -> int:

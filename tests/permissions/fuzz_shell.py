@@ -80,8 +80,8 @@ class World:
             return None
         finally:
             _end(process)
-            said = _drain(ours)
-        return _calls(said)
+            output = _drain(ours)
+        return _calls(output)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -95,8 +95,8 @@ def _drain(descriptor: int) -> bytes:
         return stream.read()
 
 
-def _calls(said: bytes) -> list[tuple[str, ...]]:
-    fields = said.decode(errors="replace").split("\0")[:-1]
+def _calls(output: bytes) -> list[tuple[str, ...]]:
+    fields = output.decode(errors="replace").split("\0")[:-1]
     calls: list[tuple[str, ...]] = []
     while fields:
         count = int(fields[0])

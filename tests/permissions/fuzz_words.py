@@ -56,13 +56,13 @@ def bash(lines: list[str], place: Path) -> list[tuple[str, ...] | None]:
         cwd=place, env={**ENVIRONMENT, "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}, capture_output=True, check=False,
     )  # fmt: skip
     calls: list[tuple[str, ...] | None] = []
-    here: list[str] = []
+    current: list[str] = []
     for field in done.stdout.decode(errors="surrogateescape").split("\0")[:-1]:
-        if field == "end" and (not here or len(here) == int(here[0]) + 1):
-            calls.append(("a", *here[1:]) if here else None)
-            here = []
+        if field == "end" and (not current or len(current) == int(current[0]) + 1):
+            calls.append(("a", *current[1:]) if current else None)
+            current = []
         else:
-            here.append(field)
+            current.append(field)
     return calls
 
 
@@ -105,10 +105,10 @@ def run(count: int, rng: random.Random, root: Path) -> Found:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as given:
-        result = run(int(sys.argv[1]), random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0), Path(given))
-    for one in result.wrong[:40]:
-        print(*map(repr, one))
+    with tempfile.TemporaryDirectory() as scratch:
+        result = run(int(sys.argv[1]), random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0), Path(scratch))
+    for mismatch in result.wrong[:40]:
+        print(*map(repr, mismatch))
     print(
         f"{result.static} literal ({result.braces} with braces), {result.expanded} expanded, {len(result.wrong)} wrong"
     )

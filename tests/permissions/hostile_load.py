@@ -25,7 +25,7 @@ import aiohttp
 import msgspec
 from tests.helpers.cli_run import plain
 from tests.permissions import explained_tools
-from tests.permissions.slow_commands import ENDS, STARTS, UNITS, made
+from tests.permissions.slow_commands import ENDS, STARTS, UNITS, build_line
 
 from everturn.permissions.shell.parser import MAX_BYTES
 from everturn.testing.provider import Call, Provider, Say
@@ -66,7 +66,7 @@ def hostile(dice: random.Random) -> str:
     """A line that is slow to read, of a length up to the limit and a little above."""
     unit = "".join(dice.choice(UNITS) for _ in range(dice.choice((1, 1, 2, 3))))
     size = dice.choice((300, 500, 1000, 4000, MAX_BYTES, MAX_BYTES + 100))
-    return made(dice.choice(STARTS), unit, size, dice.choice(ENDS))
+    return build_line(dice.choice(STARTS), unit, size, dice.choice(ENDS))
 
 
 def probe(port: int, seconds: float, results: Any) -> None:
@@ -94,8 +94,8 @@ async def flood(port: int, token: str, seconds: float) -> Counter[str]:
         while time.monotonic() < ends:
             body = {"tool": "shell", "arguments": {"command": hostile(dice)}}
             async with http.post("/api/explain", json=body) as answer:
-                told = await answer.json()
-                done[f"explained: {told.get('action', answer.status)}"] += 1
+                explanation = await answer.json()
+                done[f"explained: {explanation.get('action', answer.status)}"] += 1
 
     async def turn(http: aiohttp.ClientSession) -> None:
         while time.monotonic() < ends:

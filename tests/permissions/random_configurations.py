@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 from tests.helpers.cli_run import run
-from tests.helpers.tenants import said, settle, somebody
+from tests.helpers.tenants import settle, somebody, start_session
 from tests.helpers.waiting import wait_until
 from tests.permissions import explained_tools
 
@@ -120,9 +120,12 @@ def _call(dice: random.Random) -> tuple[str, dict[str, str]]:
     name = dice.choice(TOOLS)
     if name == "write" and dice.random() < 0.4:
         return name, {}  # with its defaults, which rules look at too
-    given = {"look": {"path": dice.choice(PATHS)}, "write": {"path": dice.choice(PATHS), "text": dice.choice(TEXTS)}}
-    given |= {"shell": {"command": dice.choice(COMMANDS)}, "shout": {"text": dice.choice(TEXTS)}}
-    return name, given.get(name, {"text": dice.choice(TEXTS)})
+    arguments = {
+        "look": {"path": dice.choice(PATHS)},
+        "write": {"path": dice.choice(PATHS), "text": dice.choice(TEXTS)},
+    }
+    arguments |= {"shell": {"command": dice.choice(COMMANDS)}, "shout": {"text": dice.choice(TEXTS)}}
+    return name, arguments.get(name, {"text": dice.choice(TEXTS)})
 
 
 def outcome(events: list[Event], turn: str) -> str:
@@ -138,10 +141,13 @@ def outcome(events: list[Event], turn: str) -> str:
 
 
 def _script(case: Case) -> ScriptedModel:
-    made = [
-        calls(call(name, **given)) for name, given in ((case.first, case.second) if case.has_grant else (case.second,))
+    steps = [
+        calls(call(name, **arguments))
+        for name, arguments in ((case.first, case.second) if case.has_grant else (case.second,))
     ]
-    return ScriptedModel(*(part for one in made for part in (one, say("Done."))), *[say("Done.")] * 4, name="scripted")
+    return ScriptedModel(
+        *(part for step in steps for part in (step, say("Done."))), *[say("Done.")] * 4, name="scripted"
+    )
 
 
 async def disagreement(case: Case, folder: Path, provider: Provider | None = None) -> tuple[str, str]:
@@ -152,11 +158,11 @@ async def disagreement(case: Case, folder: Path, provider: Provider | None = Non
     (folder / "c.toml").write_text(case.config, encoding="utf-8")
     (folder / "p.toml").write_text(case.permissions, encoding="utf-8")
     loaded = load_config(str(folder / "c.toml"), {"HOME": str(folder)})
-    happened, told = await (_of_processes(case, folder, provider) if provider else _of_run(case, loaded, folder))
-    if happened != told:
-        return happened, f"everturn run: {happened}, and `permissions explain` says {told}"
-    served, said = await _of_server(case, loaded)
-    return happened, "" if served == said else f"the server: {served}, and /api/explain says {said}"
+    happened, predicted = await (_of_processes(case, folder, provider) if provider else _of_run(case, loaded, folder))
+    if happened != predicted:
+        return happened, f"everturn run: {happened}, and `permissions explain` says {predicted}"
+    served, explained = await _of_server(case, loaded)
+    return happened, "" if served == explained else f"the server: {served}, and /api/explain says {explained}"
 
 
 # `everturn run` ----------------------------------------------------------------------------------------------------
@@ -185,34 +191,34 @@ async def _of_run(case: Case, loaded: LoadedConfig, folder: Path) -> tuple[str, 
         happened = outcome([entry.event for entry in await app.store.events("s")], last)
     words = [case.second[0], msgspec.json.encode(case.second[1]).decode(), *_words(case, folder)]
     words += ["--store", store, "--session", "s"] if store else []
-    told = await _explained(make_parser().parse_args(["permissions", "explain", *words]))
-    return _same(happened, told)
+    predicted = await _explained(make_parser().parse_args(["permissions", "explain", *words]))
+    return _same(happened, predicted)
 
 
 async def _of_processes(case: Case, folder: Path, provider: Provider) -> tuple[str, str]:
     """As a person has it: two commands in a shell, the second one to ask what the first would have done."""
     store = ["--store", str(folder / "talks.db"), "--session", "s"]
-    name, given = case.second
+    name, arguments = case.second
     if case.has_grant:
         await _grant(case, folder)
-    steps = [[Call(name, msgspec.json.encode(given).decode())], [Say("Done.")]]
+    steps = [[Call(name, msgspec.json.encode(arguments).decode())], [Say("Done.")]]
     provider.script(folder.name, steps, sequence=True)
     model = ["--model", folder.name, "--base-url", f"{provider.url}/v1"]
     done = await run(folder, "go", "--no-stdin", *model, *_words(case, folder), *store)
     assert done.code in {0, 3}, done
-    kept = get_store(str(folder / "talks.db"))
+    database = get_store(str(folder / "talks.db"))
     try:
-        events = [entry.event for entry in await kept.events("s")]
+        events = [entry.event for entry in await database.events("s")]
     finally:
-        await kept.aclose()
+        await database.aclose()
     last = [event.turn for event in events if isinstance(event, TurnStarted)][-1]
-    words = [name, msgspec.json.encode(given).decode(), *_words(case, folder), *(store if case.has_grant else ())]
-    said = await run(folder, *words, command=EXPLAIN)
-    if said.code == 2 and "there is no tool called" in said.err:
-        told = "not offered"
+    words = [name, msgspec.json.encode(arguments).decode(), *_words(case, folder), *(store if case.has_grant else ())]
+    result = await run(folder, *words, command=EXPLAIN)
+    if result.code == 2 and "there is no tool called" in result.err:
+        predicted = "not offered"
     else:
-        told = {0: "ran", 3: "asked", 4: "denied"}[said.code]
-    return _same(outcome(events, last), told)
+        predicted = {0: "ran", 3: "asked", 4: "denied"}[result.code]
+    return _same(outcome(events, last), predicted)
 
 
 async def _grant(case: Case, folder: Path) -> None:
@@ -256,9 +262,9 @@ async def _explained(options: argparse.Namespace) -> str:
     return {0: "ran", 3: "asked", 4: "denied"}[code]
 
 
-def _same(happened: str, told: str) -> tuple[str, str]:
+def _same(happened: str, predicted: str) -> tuple[str, str]:
     # A tool that is denied whatever its arguments is not offered, and a call of it fails as one of no tool.
-    return ("denied" if happened == "not offered" and told == "denied" else happened), told
+    return ("denied" if happened == "not offered" and predicted == "denied" else happened), predicted
 
 
 # A server ----------------------------------------------------------------------------------------------------------
@@ -269,29 +275,29 @@ async def _of_server(case: Case, loaded: LoadedConfig) -> tuple[str, str]:
     app = app_factory(loaded, "offline:demo", {"HOME": "/"})(store=store)
     app.add_model(_script(case))
     agents = [
-        replace(one, options=replace(one.options, model="scripted")) for one in configured_agents(loaded, "", app)
+        replace(agent, options=replace(agent.options, model="scripted")) for agent in configured_agents(loaded, "", app)
     ]
     house = ServerContext(app, store.accounts, Agents(agents, default_limits=TenantLimits(requests=0)))
     await settle(house.accounts)
     await app.start()
     try:
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
-        sent = await said(member, "go", agent=case.agent or agents[0].name)
+        sent = await start_session(member, "go", agent=case.agent or agents[0].name)
         if case.has_grant:
             await _settled(approver, store, sent, "always")
-            told = await _asked(member, case, sent.session)
+            predicted = await _asked(member, case, sent.session)
             sent = await member.sessions.send(sent.session, api.NewMessage(text="go"))
         else:
-            told = await _asked(member, case, None)
+            predicted = await _asked(member, case, None)
         await _settled(approver, store, sent, "once")
-        return _same(outcome([entry.event for entry in await store.events(sent.session)], sent.turn), told)
+        return _same(outcome([entry.event for entry in await store.events(sent.session)], sent.turn), predicted)
     finally:
         await app.aclose()
 
 
 async def _asked(access: Access, case: Case, session: str | None) -> str:
-    name, given = case.second
-    about = api.ExplainCall(tool=name, arguments=given, session=session, agent="" if session else case.agent)
+    name, arguments = case.second
+    about = api.ExplainCall(tool=name, arguments=arguments, session=session, agent="" if session else case.agent)
     try:
         return OUTCOMES[(await access.admin.explain(about)).action]
     except UnknownTool:

@@ -29,7 +29,7 @@ STARTS = (
 ENDS = ("", "'", '"', "}", "))", " ]]", "/'", "/x/'", "\nE\n", "<}")
 
 
-def made(start: str, unit: str, size: int, end: str = "") -> str:
+def build_line(start: str, unit: str, size: int, end: str = "") -> str:
     """A line of at most so many bytes."""
     room = size - len((start + end).encode())
     return start + unit * max(1, room // len(unit.encode())) + end
@@ -55,7 +55,7 @@ async def main(seconds: float) -> int:
     ends, dice = time.monotonic() + seconds, random.Random()
     tried, slow, worst = 0, 0, (0.0, "")
     lines = [
-        made(start, unit, size)
+        build_line(start, unit, size)
         for size in (64, 128, 256, 384, SHORT, SHORT + 1, 1024, 4096, MAX_BYTES)
         for start in STARTS
         for unit in UNITS
@@ -65,7 +65,7 @@ async def main(seconds: float) -> int:
             line = lines.pop(0)
         else:
             unit = "".join(dice.choice(UNITS) for _ in range(dice.randint(2, 4)))
-            line = made(
+            line = build_line(
                 dice.choice(STARTS), unit, dice.randint(20, dice.choice((SHORT, SHORT, MAX_BYTES))), dice.choice(ENDS)
             )
         took = await loop_seconds(line)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.helpers.tenants import said, settle, somebody
+from tests.helpers.tenants import settle, somebody, start_session
 from tests.helpers.waiting import wait_until
 from tests.permissions.explained_tools import shell
 
@@ -42,13 +42,13 @@ async def test_the_rule_of_the_first_file_lets_a_file_be_written_and_any_other_i
         calls(call("write_file", path="notes/a.md", content="x"), call("write_file", path="b.md", content="y")),
         say("ok"),
     )
-    asked: list[Gate] = []
+    gates: list[Gate] = []
     async with Chat(model, tools=[files(tmp_path).enabled()], rules=[NOTES]) as chat:
         async for event in await chat.send("go"):
             if isinstance(event, GateOpened):
-                asked.append(event.gate)
+                gates.append(event.gate)
                 await chat.answer(event.gate, allow="always")
-    assert [gate.offers[0] for gate in asked] == [Rule("write_file", "allow", {"path": "b.md"}, "grants")]
+    assert [gate.offers[0] for gate in gates] == [Rule("write_file", "allow", {"path": "b.md"}, "grants")]
     assert ((tmp_path / "notes/a.md").read_text(), (tmp_path / "b.md").read_text()) == ("x", "y")
 
 
@@ -94,7 +94,7 @@ def test_a_configuration_says_who_decides(tmp_path: Path, written: str, is_perso
     (tmp_path / "c.toml").write_text("[tools]\n" + written.format(tmp_path / "work"), encoding="utf-8")
     environ = {"HOME": str(tmp_path)}
     brought = create_tools(load_config(str(tmp_path / "c.toml"), environ), environ, is_personal)
-    specs = {one.spec.name: one.spec for tool in brought.tools for one in getattr(tool, "tools", [tool])}
+    specs = {member.spec.name: member.spec for tool in brought.tools for member in getattr(tool, "tools", [tool])}
     assert (specs.get("run_shell") or specs["write_file"]).approval == approval
 
 
@@ -107,13 +107,13 @@ def test_an_approval_that_is_none_is_reported_with_those_there_are(tmp_path: Pat
 async def test_a_run_that_denies_names_the_parts_that_no_rule_covers() -> None:
     rules = [Rule("shell", "allow", {"command": "python3 *"}), Rule("shell", "allow", {"command": "tail *"})]
     model = ScriptedModel(calls(call("shell", command="python3 -m unittest -q | tail -5")), say("ok"))
-    told: list[str] = []
+    lines: list[str] = []
     async with Chat(model, tools=[shell], rules=rules) as chat:
-        nobody = NonInteractive(chat, told.append, TurnOptions())
+        nobody = NonInteractive(chat, lines.append, TurnOptions())
         async for event in await chat.send("go"):
             if isinstance(event, GateOpened):
                 await nobody.ask(event.gate)
-    (line,) = told
+    (line,) = lines
     assert "no rule covers command = python runs a command (-m): python3 -m unittest -q" in line
     assert "'!python' -m unittest -q" in line.replace("'\"'\"'", "'")
     assert "covers command = tail" not in line
@@ -145,14 +145,14 @@ async def _events(house: ServerContext, session: str, turn: str, kind: type) -> 
 async def test_a_command_that_was_allowed_is_allowed_to_whoever_asked_and_to_nobody_else() -> None:
     async with a_server() as house:
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
-        sent = await said(member, "go")
+        sent = await start_session(member, "go")
         (view,) = await wait_until(lambda: _gates(approver, sent.session))
         await approver.gates.resolve(sent.session, view.gate.id, api.AnswerGate(hash=view.gate.hash, allow="always"))
         await wait_until(lambda: _events(house, sent.session, sent.turn, CallStarted))
         again = await member.sessions.send(sent.session, api.NewMessage(text="go"))
         await wait_until(lambda: _events(house, sent.session, again.turn, CallStarted))
         about = api.ExplainCall(tool="shell", arguments={"command": "git log"}, session=sent.session)
-        assert [(await who.admin.explain(about)).action for who in (member, approver)] == ["allow", "ask"]
+        assert [(await access.admin.explain(about)).action for access in (member, approver)] == ["allow", "ask"]
         other = await approver.sessions.send(sent.session, api.NewMessage(text="go"))
         await wait_until(lambda: _events(house, sent.session, other.turn, GateOpened))
 

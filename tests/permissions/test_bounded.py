@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 from tests.helpers.server_app import ask, make, make_house, word
-from tests.permissions.slow_commands import LIMIT, STARTS, UNITS, loop_seconds, made
+from tests.permissions.slow_commands import LIMIT, STARTS, UNITS, build_line, loop_seconds
 
 from everturn.app import App
 from everturn.core.rules.policy import Rule
@@ -28,20 +28,20 @@ PARSER_IS_SLOW = "x=" + ")" * (MAX_BYTES - 2)
 async def test_repeated_tokens_never_hold_the_loop_for_50_ms(start: str) -> None:
     for unit in UNITS:
         for size in (64, SHORT):
-            assert await loop_seconds(made(start, unit, size)) < LIMIT, (start, unit, size)
+            assert await loop_seconds(build_line(start, unit, size)) < LIMIT, (start, unit, size)
 
 
 async def test_random_tokens_never_hold_the_loop_for_50_ms() -> None:
     dice = random.Random(18)
     for _ in range(200):
         unit = "".join(dice.choice(UNITS) for _ in range(dice.randint(2, 4)))
-        line = made(dice.choice(STARTS), unit, dice.choice((100, 300, SHORT)))
+        line = build_line(dice.choice(STARTS), unit, dice.choice((100, 300, SHORT)))
         assert await loop_seconds(line) < LIMIT, line
 
 
 @pytest.mark.parametrize("unit", [")", "a|", "<<<", "sed 's/[]a]"])
 async def test_a_long_line_of_tokens_is_read_elsewhere_or_denied(unit: str) -> None:
-    assert await loop_seconds(made("x=", unit, MAX_BYTES)) < LIMIT
+    assert await loop_seconds(build_line("x=", unit, MAX_BYTES)) < LIMIT
 
 
 async def test_a_line_that_takes_too_long_is_denied_and_the_next_one_is_read() -> None:
@@ -70,7 +70,7 @@ async def test_many_short_lines_in_one_call_are_not_read_on_the_loop() -> None:
 async def test_a_crowd_of_slow_lines_is_turned_away() -> None:
     lines = [f"git log {at} " + "x " * SHORT for at in range(bounded_reader.MOST_WAITING + 8)]
     found = await asyncio.gather(*(read_commands([line]) for line in lines), return_exceptions=True)
-    assert [str(one) for one in found if isinstance(one, UnreadableCommand)] == [bounded_reader.BUSY] * 8
+    assert [str(error) for error in found if isinstance(error, UnreadableCommand)] == [bounded_reader.BUSY] * 8
     assert await read_commands(lines[:1])
 
 
@@ -118,7 +118,7 @@ async def test_the_loop_turns_while_hostile_calls_and_explains_pour_in() -> None
         PARSER_IS_SLOW,
         "sed 's/" + "[]a]" * 60 + "' f",
         "echo ${x:-" + "$aa" * 100 + "<}",
-        made("", "a|", MAX_BYTES),
+        build_line("", "a|", MAX_BYTES),
     ]
     runtime = App(
         ScriptedModel("Hello."), tools=[run], store=MemoryStore(), rules=[Rule("run", "allow", {"command": "git *"})]
@@ -140,8 +140,8 @@ async def test_the_loop_turns_while_hostile_calls_and_explains_pour_in() -> None
 
     await explain("git log")  # what is loaded once is loaded
     watching = asyncio.create_task(watch())
-    told = await asyncio.gather(*(explain(line) for line in hostile))
+    actions = await asyncio.gather(*(explain(line) for line in hostile))
     is_over = True
     await watching
-    assert told == ["deny", "ask", "deny", "deny"]
+    assert actions == ["deny", "ask", "deny", "deny"]
     assert longest < LIMIT

@@ -319,8 +319,8 @@ def test_sed_has_no_power_in_a_script_that_is_taken_for_plain() -> None:
     assert refused(["sed", "--sandbox", "-n"], "w f")
     chance = random.Random(7)
     pieces = [*SED_PIECES * 2, *SED_LETTERS]
-    made = {"".join(chance.choices(pieces, k=chance.randint(1, 8))) for _ in range(3000)}
-    plain = [script for script in made if not has_sed_capability(script) and script]
+    scripts = {"".join(chance.choices(pieces, k=chance.randint(1, 8))) for _ in range(3000)}
+    plain = [script for script in scripts if not has_sed_capability(script) and script]
     assert len(plain) > 400
     assert [script for script in plain if refused(["sed", "--sandbox", "-n", "-e"], script)] == []
 
@@ -329,8 +329,10 @@ def test_sed_has_no_power_in_a_script_that_is_taken_for_plain() -> None:
 def test_awk_has_no_power_in_a_program_that_is_taken_for_plain() -> None:
     assert refused(["gawk", "--sandbox"], 'BEGIN{print > "f"}')
     chance = random.Random(7)
-    made = {"BEGIN{" + "".join(chance.choices(AWK_PIECES, k=chance.randint(1, 7))) + "}" for _ in range(3000)}
-    plain = [program for program in made if not has_awk_capability(program) and "getline" not in program]  # it may read
+    programs = {"BEGIN{" + "".join(chance.choices(AWK_PIECES, k=chance.randint(1, 7))) + "}" for _ in range(3000)}
+    plain = [
+        program for program in programs if not has_awk_capability(program) and "getline" not in program
+    ]  # it may read
     assert len(plain) > 400
     assert [program for program in plain if refused(["gawk", "--sandbox"], program)] == []
 

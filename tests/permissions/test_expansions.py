@@ -94,7 +94,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def held(folder: Path) -> dict[str, bytes]:
+def contents_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -105,7 +105,7 @@ def held(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(("rule", "line"), GOT_ROUND)
 async def test_what_got_round_a_gate_is_asked_about_or_refused(folder: Path, rule: str, line: str) -> None:
     rules = [Rule("run", "allow", {"command": rule}), Rule("run", "deny", {"command": "git push *"})]
-    before, gates = held(folder), 0
+    before, gates = contents_of(folder), 0
     model = ScriptedModel([calls(call("run", command=line))], say("done"))
     async with Chat(model, tools=[shell(folder)], rules=rules) as chat:
         turn = await chat.send("go")
@@ -113,7 +113,7 @@ async def test_what_got_round_a_gate_is_asked_about_or_refused(folder: Path, rul
             if isinstance(event, GateOpened):
                 gates += 1
                 await turn.answer(event.gate, deny=True)
-    assert held(folder) == before
+    assert contents_of(folder) == before
     assert gates == (judge(line, ("allow", rule), ("deny", "git push *")) == "ask")
     assert judge(line, ("allow", rule), ("deny", "git push *")) != "allow"
 
@@ -123,17 +123,17 @@ async def test_always_for_a_literal_word_is_not_for_what_the_shell_makes_of_it(f
     """The person allows a harmless literal for good; the same without quotes runs something."""
     literal, expanded = "git grep --no-index '{-O./evil,x}'", "git grep --no-index {-O./evil,x}"
     model = ScriptedModel([calls(call("run", command=literal))], [calls(call("run", command=expanded))], say("done"))
-    asked: list[str] = []
+    arguments: list[str] = []
     async with Chat(model, tools=[shell(folder)]) as chat:
         turn = await chat.send("go")
         async for event in turn:
             if isinstance(event, GateOpened):
-                asked.append(event.gate.arguments)
-                if len(asked) == 1:
+                arguments.append(event.gate.arguments)
+                if len(arguments) == 1:
                     await turn.answer(event.gate, allow="always")
                 else:
                     await turn.answer(event.gate, deny=True)
-    assert len(asked) == 2
+    assert len(arguments) == 2
     assert not (folder / "pwned").exists()
 
 
@@ -149,10 +149,10 @@ PAIRS = [
 
 @pytest.mark.parametrize(("literal", "expanded"), PAIRS)
 def test_a_literal_and_an_expansion_are_never_the_same_subject(literal: str, expanded: str) -> None:
-    for one, other in ((literal, expanded), (expanded, literal)):
-        rules = [Rule("run", "allow", {"command": exact_pattern(item)}) for item in read_command(one)]
+    for allowed, other in ((literal, expanded), (expanded, literal)):
+        rules = [Rule("run", "allow", {"command": exact_pattern(item)}) for item in read_command(allowed)]
         policy = Policy(rules)
-        assert policy.decide("run", [{"command": item} for item in read_command(one)]).action == "allow"
+        assert policy.decide("run", [{"command": item} for item in read_command(allowed)]).action == "allow"
         assert policy.decide("run", [{"command": item} for item in read_command(other)]).action == "ask"
 
 

@@ -61,8 +61,8 @@ async def test_rules_hold_in_every_mode() -> None:
 async def test_a_sub_agent_cannot_do_more_than_its_parents() -> None:
     planned = Lineage("s", "t", ancestors=(TurnPermissions(mode="plan"),))
     assert await decided(EDIT, TurnOptions(lineage=planned, mode="auto_edit")) == "deny"
-    asked = Lineage("s", "t", ancestors=(TurnPermissions(mode="ask"),))
-    assert await decided(EDIT, TurnOptions(lineage=asked, mode="auto_edit")) == "ask"
+    lineage = Lineage("s", "t", ancestors=(TurnPermissions(mode="ask"),))
+    assert await decided(EDIT, TurnOptions(lineage=lineage, mode="auto_edit")) == "ask"
 
 
 def test_plan_does_not_offer_what_it_denies() -> None:

@@ -168,7 +168,7 @@ def test_an_item_has_a_text_that_reads_as_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("$X log", "'$X' is known only when it runs; name the command itself"),
         ("git\u200b log", "the command line contains the character U+200B; remove it"),
@@ -180,10 +180,10 @@ def test_an_item_has_a_text_that_reads_as_it_is_written() -> None:
         ("a `b \\`c\\``", "backticks around backslashes, comments or backticks cannot be read; write $(…)"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_a_word_on_what_to_do(line: str, said: str) -> None:
+def test_what_cannot_be_read_is_refused_with_a_word_on_what_to_do(line: str, message: str) -> None:
     with pytest.raises(UnreadableCommand) as refused:
         read_command(line)
-    assert str(refused.value) == said
+    assert str(refused.value) == message
     assert isinstance(refused.value, ToolError)
     assert refused.value.code == "denied"
 

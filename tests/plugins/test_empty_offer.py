@@ -47,9 +47,9 @@ async def result_of(chat: Chat, **options: Any) -> ToolPart:
     return next(part for part in message.parts if isinstance(part, ToolPart))
 
 
-@pytest.mark.parametrize("given", GIVEN)
-async def test_a_sub_agent_that_is_left_with_none_of_its_tools_fails_and_says_what_to_do(given: str) -> None:
-    tools, options = GIVEN[given]
+@pytest.mark.parametrize("case", GIVEN)
+async def test_a_sub_agent_that_is_left_with_none_of_its_tools_fails_and_says_what_to_do(case: str) -> None:
+    tools, options = GIVEN[case]
     part = await result_of(Chat(asked_for(), tools=tools), **options)
     assert part.state == "failed"
     assert part.output is not None

@@ -60,7 +60,7 @@ async def test_without_a_document_there_is_no_such_tool_and_a_turn_without_tools
 
 
 async def test_mistakes_are_explained_to_the_model() -> None:
-    asked = [
+    tool_calls = [
         call("read_document", file="other.pdf"),
         call("read_document"),
         call("read_document", file="plan.docx", first=2),
@@ -68,7 +68,7 @@ async def test_mistakes_are_explained_to_the_model() -> None:
         call("read_document", file="locked.pdf"),
         call("read_document", file="PLAN.DOCX", line=2),
     ]
-    model = ScriptedModel(calls(*asked), say("Done."))
+    model = ScriptedModel(calls(*tool_calls), say("Done."))
     async with Chat(model) as chat:
         plan = await chat.attach(make_docx(["one", "two"]), name="plan.docx")
         locked = await chat.attach(b"no pdf", name="locked.pdf")

@@ -124,7 +124,7 @@ async def test_after_documents_a_tool_that_sends_private_data_outside_asks() -> 
         return "sent"
 
     script = (calls(call("account")), calls(call("mail", text="hello")), say("Done."))
-    asked: dict[bool, bool] = {}
+    gated: dict[bool, bool] = {}
     for is_retrieving in (True, False):
         plugins = [Retrieval(Shelf(SPAM))] if is_retrieving else []
         async with Chat(ScriptedModel(*script), tools=[account, mail], plugins=plugins) as chat:
@@ -133,9 +133,9 @@ async def test_after_documents_a_tool_that_sends_private_data_outside_asks() -> 
                     getattr(event, "tool", ""),
                     getattr(getattr(event, "gate", None), "tool", ""),
                 ):
-                    asked[is_retrieving] = isinstance(event, GateOpened)
+                    gated[is_retrieving] = isinstance(event, GateOpened)
                     break
-    assert asked == {True: True, False: False}
+    assert gated == {True: True, False: False}
 
 
 async def test_a_retriever_as_a_tool() -> None:
@@ -145,8 +145,8 @@ async def test_a_retriever_as_a_tool() -> None:
     model = ScriptedModel(calls(call("search_documents", query="sleep")), say("Under water."))
     async with Chat(model, tools=[search], store=MemoryStore()) as chat:
         await (await chat.send("Where do turtles sleep?"))
-        (made,) = [part for m in await chat.messages() for part in m.parts if isinstance(part, ToolPart)]
-        assert made.output is not None
-        assert made.output.untrusted
-        assert json.loads(made.output.text)["documents"][0]["source"] == "turtles.md"
+        (tool_part,) = [part for m in await chat.messages() for part in m.parts if isinstance(part, ToolPart)]
+        assert tool_part.output is not None
+        assert tool_part.output.untrusted
+        assert json.loads(tool_part.output.text)["documents"][0]["source"] == "turtles.md"
     assert shelf.queries == ["sleep"]

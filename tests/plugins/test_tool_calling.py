@@ -107,8 +107,8 @@ async def test_a_process_that_takes_a_turn_over_can_read_what_was_cut_long_befor
 
 async def test_a_model_with_private_tools_is_told_what_placeholders_are() -> None:
     model, other = ScriptedModel(calls(call("who")), say("Done.")), ScriptedModel(say("Done."))
-    for one, rules in ((model, ()), (other, [Rule("who", "deny")])):
-        async with Chat(one, tools=[who, look], rules=rules) as chat:
+    for scripted, rules in ((model, ()), (other, [Rule("who", "deny")])):
+        async with Chat(scripted, tools=[who, look], rules=rules) as chat:
             await (await chat.send("please"))
     assert all(PRIVACY_RULE in request.system for request in model.requests)
     assert not any(PRIVACY_RULE in request.system for request in other.requests)

@@ -89,25 +89,25 @@ async def served(
     gone: set[str] = set()
 
     async def standing(principals: Any) -> set[str]:
-        return {one.credential for one in principals} & gone
+        return {principal.credential for principal in principals} & gone
 
     options = ServerOptions(port=0, keep_alive=keep_alive, hosts=("127.0.0.1",))
-    there = StreamEndpoints(house, options, standing)
+    endpoints = StreamEndpoints(house, options, standing)
     door: Any = PlainDoor()
-    app = make_app(house, door, there, options)
+    app = make_app(house, door, endpoints, options)
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", ws="none", lifespan="off")
     server = uvicorn.Server(config)
-    await there.start()
+    await endpoints.start()
     task = asyncio.get_running_loop().create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - the server has no bell for tests
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
-    here = Served(house, f"http://127.0.0.1:{port}", there, gone)
+    instance = Served(house, f"http://127.0.0.1:{port}", endpoints, gone)
     try:
-        yield here
+        yield instance
     finally:
-        await here.aclose()
-        await there.aclose()
+        await instance.aclose()
+        await endpoints.aclose()
         server.should_exit = True
         await task
         await runtime.aclose()

@@ -25,11 +25,11 @@ from tests.protocols.ui_server import MAILING, MAILS, TALK, TWICE, Served, serve
 
 @asynccontextmanager
 async def connect(
-    here: Served, role: str = "approver", *, streaming: bool = True, tenant: str = "ours", user: str = "ada"
+    server: Served, role: str = "approver", *, streaming: bool = True, tenant: str = "ours", user: str = "ada"
 ) -> AsyncGenerator[Client]:
     """The stock client, which finds everything it needs in the card."""
     async with httpx.AsyncClient(headers={"authorization": f"Bearer {word(role, tenant, user)}"}, timeout=30) as http:
-        card = await A2ACardResolver(http, f"{here.address}/a2a/assistant").get_agent_card()
+        card = await A2ACardResolver(http, f"{server.address}/a2a/assistant").get_agent_card()
         yield ClientFactory(ClientConfig(httpx_client=http, streaming=streaming)).create(card)
 
 
@@ -95,7 +95,7 @@ class Story:
 
 
 async def test_the_card_says_where_the_agent_is_and_a_stream_is_its_answer() -> None:
-    async with served(*TALK) as here, connect(here) as client:
+    async with served(*TALK) as server, connect(server) as client:
         story = await Story().read(client.send_message(message(text="Hello")))
         again = await Story().read(client.send_message(message(text="And you?", context=story.context)))
         task = await client.get_task(pb.GetTaskRequest(id=story.task))
@@ -107,25 +107,25 @@ async def test_the_card_says_where_the_agent_is_and_a_stream_is_its_answer() -> 
 
 
 async def test_the_default_agent_has_its_card_at_the_root() -> None:
-    async with served(*TALK) as here, httpx.AsyncClient() as http:
-        assert (await http.get(f"{here.address}/.well-known/agent-card.json")).status_code == 401
+    async with served(*TALK) as server, httpx.AsyncClient() as http:
+        assert (await http.get(f"{server.address}/.well-known/agent-card.json")).status_code == 401
         http.headers["authorization"] = f"Bearer {word('viewer', 'ours', '')}"
-        card = await A2ACardResolver(http, here.address).get_agent_card()
-        assert (await http.get(f"{here.address}/a2a/nobody/.well-known/agent-card.json")).status_code == 404
+        card = await A2ACardResolver(http, server.address).get_agent_card()
+        assert (await http.get(f"{server.address}/a2a/nobody/.well-known/agent-card.json")).status_code == 404
     assert card.name == "assistant"
-    assert card.supported_interfaces[0].url == f"{here.address}/a2a/assistant"
+    assert card.supported_interfaces[0].url == f"{server.address}/a2a/assistant"
     assert card.supported_interfaces[0].protocol_version == "1.0"
 
 
 async def test_without_a_stream_the_answer_is_the_finished_task() -> None:
-    async with served(*TALK) as here, connect(here, streaming=False) as client:
+    async with served(*TALK) as server, connect(server, streaming=False) as client:
         story = await Story().read(client.send_message(message(text="Hello")))
     assert (story.states, story.text) == (["COMPLETED"], "Hello, Ada.")
 
 
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_a_task_needs_input_and_goes_on_with_the_answer(streaming: bool) -> None:
-    async with served(*MAILING) as here, connect(here, streaming=streaming) as client:
+    async with served(*MAILING) as server, connect(server, streaming=streaming) as client:
         story = await Story().read(client.send_message(message(text="Mail Bob")))
         assert story.states[-1] == "INPUT_REQUIRED"
         [question] = story.questions
@@ -141,7 +141,7 @@ async def test_a_task_needs_input_and_goes_on_with_the_answer(streaming: bool) -
 
 
 async def test_a_text_or_anything_but_true_approves_nothing() -> None:
-    async with served(*MAILING) as here, connect(here) as client:
+    async with served(*MAILING) as server, connect(server) as client:
         story = await Story().read(client.send_message(message(text="Mail Bob")))
         for words in ("yes", "approved: true", story.questions[0]["gate"]):
             with pytest.raises(A2AError, match="a text cannot approve a call"):
@@ -155,7 +155,7 @@ async def test_a_text_or_anything_but_true_approves_nothing() -> None:
 
 
 async def test_two_questions_are_answered_in_one_message() -> None:
-    async with served(*TWICE) as here, connect(here) as client:
+    async with served(*TWICE) as server, connect(server) as client:
         story = await Story().read(client.send_message(message(text="Mail both")))
         answers = [data(gate=question["gate"], approved=True) for question in story.questions]
         assert len(answers) == 2
@@ -164,7 +164,7 @@ async def test_two_questions_are_answered_in_one_message() -> None:
 
 
 async def test_the_same_message_id_is_the_same_task() -> None:
-    async with served(*TALK) as here, connect(here, streaming=False) as client:
+    async with served(*TALK) as server, connect(server, streaming=False) as client:
         first = await Story().read(client.send_message(message(text="Hello", id="m1")))
         second = await Story().read(client.send_message(message(text="Hello", id="m1")))
         assert (first.task, first.text) == (second.task, second.text)
@@ -173,7 +173,7 @@ async def test_the_same_message_id_is_the_same_task() -> None:
 
 
 async def test_a_running_task_is_subscribed_to_and_cancelled() -> None:
-    async with served([say("As far as here"), ScriptedHang()]) as here, connect(here) as client:
+    async with served([say("As far as here"), ScriptedHang()]) as server, connect(server) as client:
         stream: Any = client.send_message(message(text="Hello"))
         story = Story()
         async for event in stream:
@@ -196,7 +196,7 @@ async def test_a_running_task_is_subscribed_to_and_cancelled() -> None:
 
 
 async def test_tasks_are_listed_by_context_and_status() -> None:
-    async with served(*TALK) as here, connect(here) as client:
+    async with served(*TALK) as server, connect(server) as client:
         first = await Story().read(client.send_message(message(text="Hello")))
         second = await Story().read(client.send_message(message(text="And you?", context=first.context)))
         of_context = await client.list_tasks(pb.ListTasksRequest(context_id=first.context, include_artifacts=True))
@@ -207,7 +207,7 @@ async def test_tasks_are_listed_by_context_and_status() -> None:
 
 
 async def test_a_file_comes_along_and_a_url_is_never_fetched() -> None:
-    async with served(*TALK) as here, connect(here) as client:
+    async with served(*TALK) as server, connect(server) as client:
         file = pb.Part(raw=b"hello", filename="a.txt", media_type="text/plain")
         story = await Story().read(client.send_message(message(file, text="Read this")))
         task = await client.get_task(pb.GetTaskRequest(id=story.task))
@@ -217,7 +217,7 @@ async def test_a_file_comes_along_and_a_url_is_never_fetched() -> None:
 
 
 async def test_of_another_tenant_there_is_no_task_and_no_context() -> None:
-    async with served(*TALK) as here, connect(here) as client, connect(here, tenant="theirs") as stranger:
+    async with served(*TALK) as server, connect(server) as client, connect(server, tenant="theirs") as stranger:
         story = await Story().read(client.send_message(message(text="Hello")))
         for wrong in (story.task, base64.urlsafe_b64encode(b'["x","y"]').decode(), "nonsense", story.task + "A"):
             with pytest.raises(TaskNotFoundError):
@@ -228,8 +228,8 @@ async def test_of_another_tenant_there_is_no_task_and_no_context() -> None:
 
 
 async def test_what_cannot_be_done_is_said_with_its_code() -> None:
-    async with served(*TALK) as here:
-        client = here.face("member")
+    async with served(*TALK) as server:
+        client = server.face("member")
 
         async def code(method: str, **params: Any) -> int:
             status, text = await client.ask(

@@ -25,8 +25,8 @@ def events(encoder: AgUiEncoder, seen: list[Event] | list[TurnItem]) -> list[dic
     return values(encoded(encoder, iter(seen)))
 
 
-def kinds(told: list[dict[str, Any]]) -> list[str]:
-    return [event["type"] for event in told if event["type"] not in ("CUSTOM", "ACTIVITY_SNAPSHOT")]
+def kinds(stream: list[dict[str, Any]]) -> list[str]:
+    return [event["type"] for event in stream if event["type"] not in ("CUSTOM", "ACTIVITY_SNAPSHOT")]
 
 
 def run(place: StreamPosition | None = None) -> AgUiEncoder:
@@ -34,9 +34,9 @@ def run(place: StreamPosition | None = None) -> AgUiEncoder:
 
 
 def test_a_run_ends_where_a_person_is_asked_with_its_step_closed():
-    told = events(run(), [*opening(TextPart("Wait."), call()), gate("g", why="may it?", expires=2e9)])
-    assert kinds(told)[-2:] == ["STEP_FINISHED", "RUN_FINISHED"]
-    [interrupt] = told[-1]["outcome"]["interrupts"]
+    stream = events(run(), [*opening(TextPart("Wait."), call()), gate("g", why="may it?", expires=2e9)])
+    assert kinds(stream)[-2:] == ["STEP_FINISHED", "RUN_FINISHED"]
+    [interrupt] = stream[-1]["outcome"]["interrupts"]
     assert (interrupt["id"], interrupt["toolCallId"], interrupt["message"]) == ("g", "t-1-1", "may it?")
     assert interrupt["expiresAt"] == "2033-05-18T03:33:20+00:00"
     assert interrupt["responseSchema"]["required"] == ["approved"]
@@ -45,8 +45,8 @@ def test_a_run_ends_where_a_person_is_asked_with_its_step_closed():
 def test_the_next_run_opens_the_step_again_and_says_only_what_is_new():
     place = StreamPosition(shown=frozenset({"g"}), answered=frozenset({"g"}), at=20.0)
     log = [*opening(TextPart("Wait."), call()), gate("g"), resolution("g"), started(), settled()]
-    told = events(run(place), [*log, StepStarted(turn=TURN, step=2), *ENDING])
-    assert kinds(told) == [
+    stream = events(run(place), [*log, StepStarted(turn=TURN, step=2), *ENDING])
+    assert kinds(stream) == [
         "RUN_STARTED",
         "STEP_STARTED",
         "TOOL_CALL_RESULT",
@@ -55,7 +55,7 @@ def test_the_next_run_opens_the_step_again_and_says_only_what_is_new():
         "STEP_FINISHED",
         "RUN_FINISHED",
     ]
-    assert told[-1]["outcome"] == {"type": "success"}
+    assert stream[-1]["outcome"] == {"type": "success"}
 
 
 def test_a_tool_of_the_client_is_pending_and_no_interrupt():
@@ -68,17 +68,17 @@ def test_a_tool_of_the_client_is_pending_and_no_interrupt():
 
 def test_a_form_and_a_result_are_asked_with_what_fits_them():
     form = gate("g", kind="form", form='{"type":"object"}')
-    [asked] = events(run(), [*opening(call()), started(), form])[-1]["outcome"]["interrupts"]
-    assert asked["responseSchema"]["properties"]["result"] == {"type": "object"}
+    [interrupt] = events(run(), [*opening(call()), started(), form])[-1]["outcome"]["interrupts"]
+    assert interrupt["responseSchema"]["properties"]["result"] == {"type": "object"}
     review = gate("g", kind="result", output=Output("secret"))
-    [asked] = events(run(), [*opening(call()), started(), review])[-1]["outcome"]["interrupts"]
-    assert (asked["reason"], asked["metadata"]["everturn"]["output"]) == ("tool_result", "secret")
+    [interrupt] = events(run(), [*opening(call()), started(), review])[-1]["outcome"]["interrupts"]
+    assert (interrupt["reason"], interrupt["metadata"]["everturn"]["output"]) == ("tool_result", "secret")
 
 
 def test_a_question_of_a_plugin_ends_the_run_when_the_turn_is_parked():
-    asked = gate("g", kind="question")
-    asked = replace(asked, gate=replace(asked.gate, call=""))
-    log: list[Event] = [*opening(TextPart("Hi")), asked]
+    question = gate("g", kind="question")
+    question = replace(question, gate=replace(question.gate, call=""))
+    log: list[Event] = [*opening(TextPart("Hi")), question]
     encoder = run()
     for event in log:
         encoder.feed(event)
@@ -96,16 +96,16 @@ def test_a_step_that_is_begun_again_says_which_messages_are_void():
         StepFinished(turn=TURN, step=1, parts=(TextPart("Hello"),), finish="stop"),
         *ENDING,
     ]
-    told = events(run(), seen)
-    [void] = [event["value"]["void"] for event in told if event.get("name") == "everturn.restarted"]
+    stream = events(run(), seen)
+    [void] = [event["value"]["void"] for event in stream if event.get("name") == "everturn.restarted"]
     assert void == {"messages": ["m.3.0"], "calls": []}
 
 
 def test_calls_of_a_step_are_in_one_message():
     seen: list[TurnItem] = [*opening()[:3]]
     seen += [CallDelta(TURN, 3, at, 0, "{}", f"t-1-{at}", "mail") for at in (1, 2)]
-    told = events(run(), seen)
-    assert {event["parentMessageId"] for event in told if event["type"] == "TOOL_CALL_START"} == {"m.3"}
+    stream = events(run(), seen)
+    assert {event["parentMessageId"] for event in stream if event["type"] == "TOOL_CALL_START"} == {"m.3"}
 
 
 @pytest.mark.parametrize("why", ["drain", "slow", "revoked", "unshared", "lost"])
@@ -113,8 +113,8 @@ def test_what_is_cut_short_ends_in_an_error(why: str):
     encoder = run()
     for event in opening(TextPart("Hel")):
         encoder.feed(event)
-    [told] = values(encoder.end(why))
-    assert (told["type"], told["code"]) == ("RUN_ERROR", why)
+    [error] = values(encoder.end(why))
+    assert (error["type"], error["code"]) == ("RUN_ERROR", why)
     assert encoder.end(why) == b""
 
 
@@ -127,11 +127,14 @@ def runs_of(turn: list[Entry]) -> list[dict[str, Any]]:
         name = f"run-{len(runs)}"
         stream = encoded(AgUiEncoder("t", name, "s", "", place), shown(turn, lambda text: [*text] or [""]))
         runs.append({"text": stream.decode(), "runId": name, "resume": resume})
-        asked = {one["id"] for one in values(stream)[-1].get("outcome", {}).get("interrupts", [])}
-        if not asked:
+        interrupt_ids = {interrupt["id"] for interrupt in values(stream)[-1].get("outcome", {}).get("interrupts", [])}
+        if not interrupt_ids:
             return runs
-        resume = [{"interruptId": one, "status": "resolved", "payload": {"approved": True}} for one in sorted(asked)]
-        place = StreamPosition(shown=frozenset(asked), answered=frozenset(asked), at=1.0)
+        resume = [
+            {"interruptId": interrupt_id, "status": "resolved", "payload": {"approved": True}}
+            for interrupt_id in sorted(interrupt_ids)
+        ]
+        place = StreamPosition(shown=frozenset(interrupt_ids), answered=frozenset(interrupt_ids), at=1.0)
 
 
 @pytest.mark.live
@@ -139,25 +142,25 @@ def runs_of(turn: list[Entry]) -> list[dict[str, Any]]:
 @with_clients[2]
 def test_a_recorded_turn_is_in_the_client_what_it_is_in_the_log(tmp_path: Path):
     answers = play("run.mjs", [{"runs": runs_of(turn), "piece": 50} for turn in TURNS], tmp_path)
-    for turn, told in zip(TURNS, answers, strict=True):
+    for turn, answer in zip(TURNS, answers, strict=True):
         state = fold(entry.event for entry in turn)
         outcome = {"completed": "success", "error": "error", "cancelled": "cancelled"}[state.phase.value]
-        assert told["errors"] == []
-        assert told["outcomes"][-1]["type"] == outcome
+        assert answer["errors"] == []
+        assert answer["outcomes"][-1]["type"] == outcome
         answers_ = [message for message in state.messages.values() if message.role == "assistant"]
         parts = [part for message in answers_ for part in message.parts]
-        texts = [message.get("content") for message in told["messages"] if message["role"] == "assistant"]
+        texts = [message.get("content") for message in answer["messages"] if message["role"] == "assistant"]
         assert [text for text in texts if text] == [part.text for part in parts if isinstance(part, TextPart)]
-        thoughts = [message["content"] for message in told["messages"] if message["role"] == "reasoning"]
+        thoughts = [message["content"] for message in answer["messages"] if message["role"] == "reasoning"]
         assert thoughts == [part.text for part in parts if isinstance(part, ReasoningPart)]
-        results = {one["toolCallId"]: one for one in told["messages"] if one["role"] == "tool"}
-        made = {
+        results = {message["toolCallId"]: message for message in answer["messages"] if message["role"] == "tool"}
+        calls = {
             tool["id"]: (tool["function"]["name"], tool["function"]["arguments"])
-            for message in told["messages"]
+            for message in answer["messages"]
             for tool in message.get("toolCalls") or []
         }
         for part in parts:
             if isinstance(part, ToolPart) and part.output is not None:
-                assert made[part.call] == (part.name, part.arguments)
+                assert calls[part.call] == (part.name, part.arguments)
                 assert results[part.call]["content"] == part.output.text
                 assert results[part.call]["metadata"]["everturn"]["status"] == part.state

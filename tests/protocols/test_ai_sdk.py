@@ -77,8 +77,8 @@ def call(number: int = 1, name: str = "mail", arguments: str = '{"to":"Bob"}') -
 
 
 def gate(id: str, number: int = 1, **more: Any) -> GateOpened:
-    asked = Gate(id, TURN, f"t-1-{number}", "mail", '{"to":"Bob"}', HASH, session="s", **more)
-    return GateOpened(turn=TURN, gate=asked, at=10.0)
+    pending_gate = Gate(id, TURN, f"t-1-{number}", "mail", '{"to":"Bob"}', HASH, session="s", **more)
+    return GateOpened(turn=TURN, gate=pending_gate, at=10.0)
 
 
 def resolution(id: str, number: int = 1, allowed: bool = True) -> GateResolved:
@@ -111,8 +111,8 @@ def chunks(encoder: AiSdkEncoder, seen: list[TurnItem] | list[Event]) -> list[di
     return values(encoded(encoder, iter(seen)))
 
 
-def types(told: list[dict[str, Any]]) -> list[str]:
-    return [chunk["type"] for chunk in told if not chunk["type"].startswith("data-")]
+def types(stream: list[dict[str, Any]]) -> list[str]:
+    return [chunk["type"] for chunk in stream if not chunk["type"].startswith("data-")]
 
 
 def test_every_event_has_a_decided_mapping():
@@ -132,10 +132,10 @@ def test_a_level_has_only_the_chunks_and_fields_that_its_first_client_takes(name
             assert set(chunk) <= LEVELS[level]["data-" if kind.startswith("data-") else kind], kind
 
 
-def told_of(told: list[dict[str, Any]]) -> dict[str, str]:
+def told_of(stream: list[dict[str, Any]]) -> dict[str, str]:
     """Every text, reasoning and input by its id, put together."""
     whole: dict[str, str] = {}
-    for chunk in told:
+    for chunk in stream:
         if "delta" in chunk:
             whole[chunk["id"]] = whole.get(chunk["id"], "") + chunk["delta"]
         elif "inputTextDelta" in chunk:
@@ -158,9 +158,9 @@ def test_deltas_cut_anyhow_give_the_same_end(name: str, size: int, lost: int):
         assert sorted(_ends(pieces)) == sorted(_ends(whole))
 
 
-def _ends(told: list[dict[str, Any]]) -> list[str]:
+def _ends(stream: list[dict[str, Any]]) -> list[str]:
     """All but how much of a part came at once."""
-    return [kind for kind in types(told) if "delta" not in kind]
+    return [kind for kind in types(stream) if "delta" not in kind]
 
 
 def test_what_was_missed_of_a_text_comes_after_a_later_part_and_kills_nothing():
@@ -172,9 +172,9 @@ def test_what_was_missed_of_a_text_comes_after_a_later_part_and_kills_nothing():
         TextDelta(TURN, 3, 0, 3, "lo"),
         StepFinished(turn=TURN, step=1, parts=(TextPart("Hello"), call(arguments="{}")), finish="tool_calls"),
     ]
-    told = chunks(AiSdkEncoder(), seen)
-    kinds = types(told)
-    assert told_of(told)["3.0"] == "Hello"
+    stream = chunks(AiSdkEncoder(), seen)
+    kinds = types(stream)
+    assert told_of(stream)["3.0"] == "Hello"
     assert kinds.count("text-start") == kinds.count("text-end") == 1
     assert kinds.index("text-end") > max(at for at, kind in enumerate(kinds) if kind == "text-delta")
 
@@ -203,16 +203,16 @@ def test_a_step_that_is_begun_again_is_reset_where_there_is_a_chunk_for_it():
 def test_who_runs_a_call_is_said_when_it_runs_and_a_client_begins_nothing_before():
     declared = ClientTool("mail", "", {"type": "object"})
     before = [*opening(call(), clients=(declared,)), gate("g1"), resolution("g1"), started()]
-    told = chunks(AiSdkEncoder(mode="open"), before)
-    assert "tool-input-available" not in types(told)
+    stream = chunks(AiSdkEncoder(mode="open"), before)
+    assert "tool-input-available" not in types(stream)
 
-    told = chunks(AiSdkEncoder(mode="open"), [*before, gate("g2", kind="client")])
-    ready = [chunk for chunk in told if chunk["type"] == "tool-input-available"]
-    assert [(one["providerExecuted"], one["input"]) for one in ready] == [(False, {"to": "Ada"})]
+    stream = chunks(AiSdkEncoder(mode="open"), [*before, gate("g2", kind="client")])
+    ready = [chunk for chunk in stream if chunk["type"] == "tool-input-available"]
+    assert [(chunk["providerExecuted"], chunk["input"]) for chunk in ready] == [(False, {"to": "Ada"})]
 
-    told = chunks(AiSdkEncoder(mode="open"), [*opening(call()), gate("g1"), resolution("g1"), started()])
-    ready = [chunk for chunk in told if chunk["type"] == "tool-input-available"]
-    assert [(one["providerExecuted"], one["input"]) for one in ready] == [(True, {"to": "Ada"})]
+    stream = chunks(AiSdkEncoder(mode="open"), [*opening(call()), gate("g1"), resolution("g1"), started()])
+    ready = [chunk for chunk in stream if chunk["type"] == "tool-input-available"]
+    assert [(chunk["providerExecuted"], chunk["input"]) for chunk in ready] == [(True, {"to": "Ada"})]
 
 
 def test_a_closed_stream_ends_when_everything_waits_and_not_before():
@@ -220,9 +220,9 @@ def test_a_closed_stream_ends_when_everything_waits_and_not_before():
     assert not _ended(AiSdkEncoder(), log)  # the first still runs
     assert _ended(AiSdkEncoder(), [*log, settled(1)])
     assert not _ended(AiSdkEncoder(mode="open"), [*log, settled(1)])
-    told = chunks(AiSdkEncoder(), [*log, settled(1)])
-    assert types(told)[-2:] == ["finish-step", "finish"]
-    assert told[-1]["finishReason"] == "tool-calls"
+    stream = chunks(AiSdkEncoder(), [*log, settled(1)])
+    assert types(stream)[-2:] == ["finish-step", "finish"]
+    assert stream[-1]["finishReason"] == "tool-calls"
 
 
 def _ended(encoder: AiSdkEncoder, log: list[Event]) -> bool:
@@ -234,16 +234,16 @@ def _ended(encoder: AiSdkEncoder, log: list[Event]) -> bool:
 def test_what_yes_and_no_do_not_answer_keeps_a_closed_stream_open():
     for kind in ("form", "manual"):
         log = [*opening(call()), *([started()] if kind == "form" else []), gate("g", kind=kind)]
-        told = chunks(AiSdkEncoder(), log)
+        stream = chunks(AiSdkEncoder(), log)
         assert not _ended(AiSdkEncoder(), log)
-        assert [chunk["data"]["kind"] for chunk in told if chunk["type"] == "data-approval"] == [kind]
-        assert "tool-approval-request" not in types(told)
+        assert [chunk["data"]["kind"] for chunk in stream if chunk["type"] == "data-approval"] == [kind]
+        assert "tool-approval-request" not in types(stream)
 
 
 def test_a_call_that_waits_for_a_call_it_made_waits_too():
-    made = NestedCallRequested(turn=TURN, call="t-1-1.1", parent="t-1-1", name="look", arguments="{}")
+    nested = NestedCallRequested(turn=TURN, call="t-1-1.1", parent="t-1-1", name="look", arguments="{}")
     inner = GateOpened(turn=TURN, gate=Gate("g", TURN, "t-1-1.1", "look", "{}", HASH))
-    log = [*opening(call()), started(), made]
+    log = [*opening(call()), started(), nested]
     assert not _ended(AiSdkEncoder(), log)
     assert _ended(AiSdkEncoder(), [*log, inner])
 
@@ -253,10 +253,10 @@ def test_the_stream_after_an_answer_says_only_what_is_new():
     after = [resolution("g2", 2), started(2), settled(2), StepStarted(turn=TURN, step=2), *ENDING]
     place = StreamPosition(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
 
-    told = chunks(AiSdkEncoder(place=place), [*before, *after])
+    stream = chunks(AiSdkEncoder(place=place), [*before, *after])
 
-    assert told[0] == {"type": "start", "messageId": "m", "messageMetadata": {"everturn": {"session": ""}}}
-    assert types(told) == [
+    assert stream[0] == {"type": "start", "messageId": "m", "messageMetadata": {"everturn": {"session": ""}}}
+    assert types(stream) == [
         "start",
         "tool-input-available",
         "tool-output-available",
@@ -265,7 +265,7 @@ def test_the_stream_after_an_answer_says_only_what_is_new():
         "finish-step",
         "finish",
     ]
-    assert {chunk["toolCallId"] for chunk in told if "toolCallId" in chunk} == {"t-1-2"}
+    assert {chunk["toolCallId"] for chunk in stream if "toolCallId" in chunk} == {"t-1-2"}
 
 
 def test_two_streams_of_a_turn_say_together_what_one_says():
@@ -275,17 +275,17 @@ def test_two_streams_of_a_turn_say_together_what_one_says():
         first = chunks(AiSdkEncoder(level=level), log)
         place = StreamPosition(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
         second = chunks(AiSdkEncoder(level=level, place=place), [*log, *rest])
-        one = chunks(AiSdkEncoder(level=level, mode="open"), [*log, *rest])
-        assert [*first[:-2], *second[1:]] == one
+        whole = chunks(AiSdkEncoder(level=level, mode="open"), [*log, *rest])
+        assert [*first[:-2], *second[1:]] == whole
 
 
 def test_an_answer_given_elsewhere_does_not_end_the_stream_again():
     log = [*opening(call(1), call(2)), gate("g1", 1), gate("g2", 2)]
     elsewhere = [resolution("g1", 1), started(1), settled(1)]  # now the second one is all that waits
     place = StreamPosition(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
-    told = chunks(AiSdkEncoder(place=place), [*log, *elsewhere, resolution("g2", 2), started(2), settled(2), *ENDING])
-    assert types(told)[-1] == "finish"
-    assert [chunk["toolCallId"] for chunk in told if chunk["type"] == "tool-output-available"] == ["t-1-1", "t-1-2"]
+    stream = chunks(AiSdkEncoder(place=place), [*log, *elsewhere, resolution("g2", 2), started(2), settled(2), *ENDING])
+    assert types(stream)[-1] == "finish"
+    assert [chunk["toolCallId"] for chunk in stream if chunk["type"] == "tool-output-available"] == ["t-1-1", "t-1-2"]
 
 
 def test_a_stream_that_goes_on_does_not_end_at_a_gate_before_its_place():
@@ -299,32 +299,32 @@ def test_a_stream_that_goes_on_does_not_end_at_a_gate_before_its_place():
         settled(),
     ]
     place = StreamPosition(shown=frozenset({"g2"}), answered=frozenset({"g2"}))
-    told = chunks(AiSdkEncoder(place=place), [*log, *ENDING])
-    assert "tool-output-available" in types(told)
-    assert "tool-approval-request" not in types(told)
+    stream = chunks(AiSdkEncoder(place=place), [*log, *ENDING])
+    assert "tool-output-available" in types(stream)
+    assert "tool-approval-request" not in types(stream)
 
 
 def test_a_stream_that_is_resumed_passes_the_gates_that_are_history_and_ends_at_those_that_are_not():
     log = [*opening(call(1)), gate("g1"), resolution("g1"), started(), gate("g2", kind="result", output=Output("sent"))]
-    told = chunks(AiSdkEncoder(place=StreamPosition(still_open=frozenset({"g2"}), at=20.0)), log)
-    asked = [chunk["approvalId"] for chunk in told if chunk["type"] == "tool-approval-request"]
-    assert asked == ["g1", "g2"]
-    assert types(told)[-1] == "finish"
+    stream = chunks(AiSdkEncoder(place=StreamPosition(still_open=frozenset({"g2"}), at=20.0)), log)
+    approval_ids = [chunk["approvalId"] for chunk in stream if chunk["type"] == "tool-approval-request"]
+    assert approval_ids == ["g1", "g2"]
+    assert types(stream)[-1] == "finish"
     later = gate("g1")  # opened after it was asked for, so it is news
     assert _ended(AiSdkEncoder(place=StreamPosition(at=5.0)), [*opening(call(1)), later])
 
 
 def test_a_result_is_shown_before_it_is_asked_about_and_gone_when_it_is_withheld():
     log = [*opening(call()), started(), gate("g", kind="result", output=Output("secret"))]
-    told = chunks(
+    stream = chunks(
         AiSdkEncoder(level=7, mode="open"), [*log, resolution("g", allowed=False), settled(state="withheld", text="no")]
     )
-    kinds = types(told)
+    kinds = types(stream)
     at = kinds.index("tool-approval-request")
-    outputs = [chunk for chunk in told if chunk["type"] == "tool-output-available"]
+    outputs = [chunk for chunk in stream if chunk["type"] == "tool-output-available"]
     assert kinds[at - 1] == "tool-output-available"
-    assert [(one["output"], one["preliminary"]) for one in outputs] == [("secret", True)]
-    request = next(chunk for chunk in told if chunk["type"] == "tool-approval-request")
+    assert [(output["output"], output["preliminary"]) for output in outputs] == [("secret", True)]
+    request = next(chunk for chunk in stream if chunk["type"] == "tool-approval-request")
     assert request["approvalDescriptor"]["subject"] == "result"
     assert kinds[-2:] == ["tool-output-error", "finish"] or "tool-output-error" in kinds
 
@@ -333,12 +333,12 @@ def test_a_result_is_shown_before_it_is_asked_about_and_gone_when_it_is_withheld
 
 
 def test_a_denial_is_one_only_where_somebody_was_asked():
-    asked = [*opening(call()), gate("g"), resolution("g", allowed=False), settled(state="denied", text="no")]
-    assert "tool-output-denied" in types(chunks(AiSdkEncoder(mode="open"), asked))
+    gated = [*opening(call()), gate("g"), resolution("g", allowed=False), settled(state="denied", text="no")]
+    assert "tool-output-denied" in types(chunks(AiSdkEncoder(mode="open"), gated))
     unasked = [*opening(call()), settled(state="denied", text="a rule says no")]
-    told = chunks(AiSdkEncoder(mode="open"), unasked)
-    assert [chunk["errorText"] for chunk in told if chunk["type"] == "tool-output-error"] == ["a rule says no"]
-    assert "tool-output-error" in types(chunks(AiSdkEncoder(level=5), asked))
+    stream = chunks(AiSdkEncoder(mode="open"), unasked)
+    assert [chunk["errorText"] for chunk in stream if chunk["type"] == "tool-output-error"] == ["a rule says no"]
+    assert "tool-output-error" in types(chunks(AiSdkEncoder(level=5), gated))
 
 
 def test_an_output_of_a_call_that_the_client_does_not_know_is_not_told():
@@ -348,8 +348,8 @@ def test_an_output_of_a_call_that_the_client_does_not_know_is_not_told():
 
 
 def test_a_file_is_an_address_that_needs_a_role():
-    told = chunks(AiSdkEncoder("s9"), opening(FilePart("b1", "image/png", 5)))
-    assert [chunk["url"] for chunk in told if chunk["type"] == "file"] == ["/api/sessions/s9/blobs/b1"]
+    stream = chunks(AiSdkEncoder("s9"), opening(FilePart("b1", "image/png", 5)))
+    assert [chunk["url"] for chunk in stream if chunk["type"] == "file"] == ["/api/sessions/s9/blobs/b1"]
 
 
 @pytest.mark.parametrize("why", ["drain", "slow", "revoked", "unshared", "lost"])

@@ -30,19 +30,19 @@ def state_of(turn: list[Entry]) -> TurnState:
     return fold(entry.event for entry in turn)
 
 
-def check(told: dict[str, Any], turn: list[Entry], level: int) -> None:
+def check(report: dict[str, Any], turn: list[Entry], level: int) -> None:
     """Hold what a client has against what the log says."""
     state = state_of(turn)
     failed = [entry.event.problem.text for entry in turn if isinstance(entry.event, TurnFailed)]
-    assert told["errors"] == failed
+    assert report["errors"] == failed
     parts = [part for message in state.messages.values() if message.role == "assistant" for part in message.parts]
     for kind, ours in (("text", TextPart), ("reasoning", ReasoningPart)):
-        theirs = [part["text"] for part in told["message"]["parts"] if part["type"] == kind]
+        theirs = [part["text"] for part in report["message"]["parts"] if part["type"] == kind]
         assert theirs == [part.text for part in parts if isinstance(part, ours)]
-    tools = {part["toolCallId"]: part for part in told["message"]["parts"] if part["type"] == "dynamic-tool"}
-    made = {part.call: part for part in parts if isinstance(part, ToolPart)}
-    assert set(made) <= set(tools)
-    for name, part in made.items():
+    tools = {part["toolCallId"]: part for part in report["message"]["parts"] if part["type"] == "dynamic-tool"}
+    calls = {part.call: part for part in parts if isinstance(part, ToolPart)}
+    assert set(calls) <= set(tools)
+    for name, part in calls.items():
         theirs = tools[name]
         assert theirs["toolName"] == part.name
         if part.state == "completed":
@@ -56,13 +56,13 @@ def check(told: dict[str, Any], turn: list[Entry], level: int) -> None:
 
 @pytest.mark.parametrize("level", [5, 6, 7])
 def test_a_recorded_turn_is_in_a_client_what_it_is_in_the_log(level: Any, tmp_path: Path):
-    asked: list[dict[str, Any]] = []
+    jobs: list[dict[str, Any]] = []
     for _, _, turn in TURNS:
         stream = encoded(
             AiSdkEncoder("s", level=level, mode="open"), shown(turn, lambda text: [*text] or [""])
         ).decode()
-        asked += [{"client": client, "streams": [stream], "piece": 50} for client in TAKES[level]]
-    answers = iter(play("play.mjs", asked, tmp_path))
+        jobs += [{"client": client, "streams": [stream], "piece": 50} for client in TAKES[level]]
+    answers = iter(play("play.mjs", jobs, tmp_path))
     for _, _, turn in TURNS:
         for _ in TAKES[level]:
             check(next(answers), turn, level)
@@ -72,11 +72,11 @@ def test_a_level_above_a_client_kills_it(tmp_path: Path):
     """Why there are levels. When this fails, a level can go."""
     [denied] = turns_of("denied")
     streams = {level: encoded(AiSdkEncoder("s", level=level, mode="open"), shown(denied)).decode() for level in (6, 7)}
-    asked = [
+    jobs = [
         {"client": client, "streams": [streams[level]], "piece": 50}
         for level, client in ((6, "ai-5-first"), (6, "ai-5"), (7, "ai-6-first"), (7, "ai-6"))
     ]
-    assert all(told["errors"] for told in play("play.mjs", asked, tmp_path))
+    assert all(report["errors"] for report in play("play.mjs", jobs, tmp_path))
 
 
 def closed(turn: list[Entry], level: Any) -> list[str]:
@@ -88,28 +88,30 @@ def closed(turn: list[Entry], level: Any) -> list[str]:
         encoder = AiSdkEncoder("s", level=level, place=place)
         stream = encoded(encoder, shown(turn))
         streams.append(stream.decode())
-        asked = _asked(stream) - answered
-        if not asked or len(streams) > 9:
+        gate_ids = _asked(stream) - answered
+        if not gate_ids or len(streams) > 9:
             return streams
-        answered |= asked
-        place = StreamPosition(shown=frozenset(asked), answered=frozenset(asked), at=1.0)
+        answered |= gate_ids
+        place = StreamPosition(shown=frozenset(gate_ids), answered=frozenset(gate_ids), at=1.0)
 
 
 def _asked(stream: bytes) -> set[str]:
-    told = [chunk["data"] for chunk in values(stream) if chunk["type"] == "data-approval"]
-    decided = {one["gate"] for one in told if "resolution" in one}
-    return {one["gate"] for one in told if one["kind"] in ("call", "egress", "loop", "result", "client")} - decided
+    approvals = [chunk["data"] for chunk in values(stream) if chunk["type"] == "data-approval"]
+    decided = {approval["gate"] for approval in approvals if "resolution" in approval}
+    return {
+        approval["gate"] for approval in approvals if approval["kind"] in ("call", "egress", "loop", "result", "client")
+    } - decided
 
 
 @pytest.mark.parametrize("level", [6, 7])
 def test_a_turn_in_several_streams_is_in_a_client_what_it_is_in_one(level: Any, tmp_path: Path):
     gated = [turn for _, _, turn in TURNS if any(isinstance(entry.event, GateResolved) for entry in turn)]
-    asked: list[dict[str, Any]] = []
+    jobs: list[dict[str, Any]] = []
     for turn in gated:
         streams = closed(turn, level)
-        asked += [{"client": client, "streams": streams, "piece": 50} for client in TAKES[level]]
-    assert max(len(one["streams"]) for one in asked) > 1
-    answers = iter(play("play.mjs", asked, tmp_path))
+        jobs += [{"client": client, "streams": streams, "piece": 50} for client in TAKES[level]]
+    assert max(len(job["streams"]) for job in jobs) > 1
+    answers = iter(play("play.mjs", jobs, tmp_path))
     for turn in gated:
         for _ in TAKES[level]:
             check(next(answers), turn, level)
@@ -127,13 +129,13 @@ def test_a_step_that_is_begun_again_leaves_one_call_with_its_own_arguments(level
         StepFinished(turn=TURN, step=1, parts=(call(),), finish="tool_calls"),
     ]
     stream = encoded(AiSdkEncoder(level=level), iter(seen)).decode()
-    asked = [{"client": client, "streams": [stream], "piece": 50} for client in TAKES[level]]
-    for told in play("play.mjs", asked, tmp_path):
-        tools = [part for part in told["message"]["parts"] if part["type"] == "dynamic-tool"]
-        assert told["errors"] == []
+    jobs = [{"client": client, "streams": [stream], "piece": 50} for client in TAKES[level]]
+    for report in play("play.mjs", jobs, tmp_path):
+        tools = [part for part in report["message"]["parts"] if part["type"] == "dynamic-tool"]
+        assert report["errors"] == []
         assert [part["input"] for part in tools] == [{"to": "Bob"}]
         if level == 7:
-            assert not any(part["type"] == "text" for part in told["message"]["parts"])
+            assert not any(part["type"] == "text" for part in report["message"]["parts"])
 
 
 def test_the_recorded_turns_are_turns():

@@ -51,8 +51,8 @@ def answer(segment: int = 0, **more: Any) -> ChatCompletionsEncoder:
 def chunks(encoder: ChatCompletionsEncoder, fed: Iterator[TurnItem]) -> list[Any]:
     """What a stream says, without its last word."""
     out = encoder.begin()
-    for one in fed:
-        out += encoder.feed(one)
+    for item in fed:
+        out += encoder.feed(item)
         if encoder.is_done:
             break
     out += encoder.end("over")
@@ -61,8 +61,8 @@ def chunks(encoder: ChatCompletionsEncoder, fed: Iterator[TurnItem]) -> list[Any
     return [msgspec.json.decode(frame) for frame in frames]
 
 
-def text(said: list[Any]) -> str:
-    return "".join(choice["delta"].get("content") or "" for chunk in said for choice in chunk["choices"])
+def text(stream: list[Any]) -> str:
+    return "".join(choice["delta"].get("content") or "" for chunk in stream for choice in chunk["choices"])
 
 
 def test_every_event_is_said_or_is_decided_not_to_be() -> None:
@@ -75,21 +75,24 @@ def test_every_event_is_said_or_is_decided_not_to_be() -> None:
 @settings(max_examples=50, deadline=None)
 def test_a_turn_is_the_same_in_whatever_pieces_it_comes(segment: int, sizes: list[int], drops: list[bool]) -> None:
     live = answer(segment)
-    said = chunks(live, shown(story(), sizes, drops))
+    stream = chunks(live, shown(story(), sizes, drops))
     whole = answer(segment, is_stream=False)
     chunks(whole, shown(story()))
-    told = whole.whole()["choices"][0]
-    assert text(said) == (told["message"]["content"] or "") == live.text
-    assert said[-1]["choices"][0]["finish_reason"] == told["finish_reason"]
+    choice = whole.whole()["choices"][0]
+    assert text(stream) == (choice["message"]["content"] or "") == live.text
+    assert stream[-1]["choices"][0]["finish_reason"] == choice["finish_reason"]
 
 
 def test_the_story_is_two_answers_for_what_people_are_asked_ends_none() -> None:
     first, second = answer(0), answer(1)
-    said = chunks(first, shown(story(), [4]))
-    assert text(said) == "I look.\n\nAnd ring."
-    [made] = said[-2]["choices"][0]["delta"]["tool_calls"]
-    assert (made["function"], [made["id"]]) == ({"name": "bell", "arguments": '{"times":2}'}, first.call_names)
-    assert said[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    stream = chunks(first, shown(story(), [4]))
+    assert text(stream) == "I look.\n\nAnd ring."
+    [tool_call] = stream[-2]["choices"][0]["delta"]["tool_calls"]
+    assert (tool_call["function"], [tool_call["id"]]) == (
+        {"name": "bell", "arguments": '{"times":2}'},
+        first.call_names,
+    )
+    assert stream[-1]["choices"][0]["finish_reason"] == "tool_calls"
     assert text(chunks(second, shown(story(), [4]))) == "All is done."
     assert second.call_names == []
 
@@ -97,8 +100,8 @@ def test_the_story_is_two_answers_for_what_people_are_asked_ends_none() -> None:
 def test_while_a_person_is_asked_it_waits_and_can_be_given_up() -> None:
     encoder = answer()
     waited = 0
-    for one in shown(story()):
-        encoder.feed(one)
+    for item in shown(story()):
+        encoder.feed(item)
         if encoder.is_waiting:
             waited += 1
             assert not encoder.is_done
@@ -116,7 +119,7 @@ def test_what_was_shown_of_a_step_that_starts_again_is_not_in_a_whole_answer() -
     moved = [
         *entries[: at + 1],
         Entry(entries[at].seq + 1, StepRestarted(turn=turn, step=1)),
-        *(Entry(one.seq + 1, one.event) for one in entries[at + 1 :]),
+        *(Entry(entry.seq + 1, entry.event) for entry in entries[at + 1 :]),
     ]
     void = [TextDelta(turn, entries[at].seq, 0, 0, "I was about to say")]
     whole, stream = answer(is_stream=False), answer()
@@ -138,9 +141,9 @@ def test_a_stream_that_is_cut_is_an_error_and_never_an_end(why: str) -> None:
 
 def test_a_turn_that_fails_is_an_error() -> None:
     encoder = answer()
-    said = encoder.feed(TurnFailed(turn="turn", problem=Problem("model", "it broke")))
-    assert b"it broke" in said
-    assert b"[DONE]" not in said
+    frame = encoder.feed(TurnFailed(turn="turn", problem=Problem("model", "it broke")))
+    assert b"it broke" in frame
+    assert b"[DONE]" not in frame
     assert encoder.failure == "it broke"
 
 

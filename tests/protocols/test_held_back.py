@@ -63,8 +63,8 @@ class Watch(logging.Handler):
         self.seen: dict[str, str] = {}
         self.early: set[tuple[str, str]] = set()  # (where, canary), before it had passed
 
-    def see(self, where: str, what: object) -> None:
-        self.seen[where] = self.seen.get(where, "") + str(what)
+    def see(self, where: str, value: object) -> None:
+        self.seen[where] = self.seen.get(where, "") + str(value)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.see("logs", self.format(record))
@@ -123,8 +123,8 @@ def passing(watch: Watch, buffer: Any) -> Any:
     return slow
 
 
-async def read_all(here: Served, watch: Watch, path: str, body: dict[str, Any]) -> None:
-    face = here.face()
+async def read_all(server: Served, watch: Watch, path: str, body: dict[str, Any]) -> None:
+    face = server.face()
     headers = {"authorization": f"Bearer {face.key}"}
     async with face.http.request("POST", face.address + path, json=body, headers=headers) as response:
         assert response.status == 200, await response.text()
@@ -132,13 +132,13 @@ async def read_all(here: Served, watch: Watch, path: str, body: dict[str, Any]) 
             watch.see("client", chunk.decode())
 
 
-async def follow_page(here: Served, watch: Watch) -> None:
+async def follow_page(server: Served, watch: Watch) -> None:
     """What the web page and the terminal read: the session's own stream."""
-    face = here.face()
+    face = server.face()
     headers = {"authorization": f"Bearer {face.key}"}
-    async with face.http.post(face.address + "/api/sessions", json={"text": "go"}, headers=headers) as made:
-        assert made.status == 201, await made.text()
-        session = (await made.json())["session"]
+    async with face.http.post(face.address + "/api/sessions", json={"text": "go"}, headers=headers) as created:
+        assert created.status == 201, await created.text()
+        session = (await created.json())["session"]
     async with face.http.get(f"{face.address}/api/sessions/{session}/events", headers=headers) as response:
         assert response.status == 200, await response.text()
         async for chunk in response.content.iter_any():
@@ -157,12 +157,12 @@ async def watched(protocol: str, buffer: str) -> Watch:
     root.addHandler(watch)
     root.setLevel(logging.DEBUG)
     try:
-        async with served(*SCRIPT, bus=bus, store=observe_store(store, tracer), plugins=plugins) as here:
-            assert isinstance(here.house.app, App)
+        async with served(*SCRIPT, bus=bus, store=observe_store(store, tracer), plugins=plugins) as server:
+            assert isinstance(server.house.app, App)
             if protocol == "page":
-                await follow_page(here, watch)
+                await follow_page(server, watch)
             else:
-                await read_all(here, watch, *REQUESTS[protocol])
+                await read_all(server, watch, *REQUESTS[protocol])
     finally:
         root.removeHandler(watch)
         root.setLevel(level)

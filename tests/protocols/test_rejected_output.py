@@ -77,10 +77,10 @@ async def test_the_step_of_a_rejected_answer_has_no_parts(items: list[TurnItem])
 
 
 async def test_a2a_replaces_the_artifact(items: list[TurnItem]) -> None:
-    kept: list[str] = []
+    texts: list[str] = []
     for frame in feed(A2aEncoder(1, TaskNames("task", "context", "s")), items):
         update = frame["result"].get("artifactUpdate")
         if update is not None:
-            kept = kept if update.get("append") else []
-            kept += [part["text"] for part in update["artifact"]["parts"]]
-    assert "".join(kept) == "7"
+            texts = texts if update.get("append") else []
+            texts += [part["text"] for part in update["artifact"]["parts"]]
+    assert "".join(texts) == "7"

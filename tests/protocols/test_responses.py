@@ -147,7 +147,7 @@ def shown(
     for entry in entries:
         event = entry.event
         if isinstance(event, StepRestarted):
-            yield from (delta for one in void if (delta := reader.delta(one)) is not None)
+            yield from (delta for piece in void if (delta := reader.delta(piece)) is not None)
         if isinstance(event, StepStarted | StepRestarted):
             seq = entry.seq
         elif isinstance(event, StepFinished) and sizes:
@@ -161,19 +161,19 @@ def about(segment: int) -> ResponseHeader:
     return ResponseHeader("resp_1", "session", "turn", "assistant", 0.0, segment)
 
 
-def said(segment: int, fed: Iterator[TurnItem], after: int = -1) -> list[dict[str, Any]]:
+def response_events(segment: int, fed: Iterator[TurnItem], after: int = -1) -> list[dict[str, Any]]:
     """The events of a response."""
     encoder = ResponsesEncoder(about(segment), after)
     out = encoder.begin()
-    for one in fed:
-        out += encoder.feed(one)
+    for item in fed:
+        out += encoder.feed(item)
         if encoder.is_done:
             break
     out += encoder.end("over")
     return [msgspec.json.decode(frame.partition(b"data: ")[2]) for frame in out.split(b"\n\n") if frame]
 
 
-def told(events: Sequence[dict[str, Any]]) -> tuple[dict[str, str], list[dict[str, Any]]]:
+def split_texts(events: Sequence[dict[str, Any]]) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """The text of every item, and all that is not a piece of it."""
     texts: dict[str, str] = {}
     for event in events:
@@ -209,10 +209,10 @@ def test_what_is_decided_not_to_be_said_is_not_said() -> None:
 def test_the_story_is_three_responses() -> None:
     kinds: list[list[str]] = []
     for segment in range(3):
-        last = said(segment, shown(story()))[-1]
+        last = response_events(segment, shown(story()))[-1]
         assert last["type"] == "response.completed"
         kinds.append([item["type"] for item in last["response"]["output"]])
-    assert [sorted(one) for one in kinds] == [
+    assert [sorted(kind) for kind in kinds] == [
         ["mcp_approval_request", "mcp_call", "message", "reasoning"],
         ["function_call", "mcp_call", "message"],
         ["message", "reasoning"],
@@ -222,14 +222,14 @@ def test_the_story_is_three_responses() -> None:
 @given(SEGMENTS, SIZES, SIZES, st.integers(0, 10**6))
 @settings(max_examples=50, deadline=None)
 def test_whoever_comes_back_after_any_event_has_every_character_once(
-    segment: int, one: list[int], other: list[int], cut: int
+    segment: int, sizes: list[int], other: list[int], cut: int
 ) -> None:
-    live = said(segment, shown(story(), one))
+    live = response_events(segment, shown(story(), sizes))
     at = cut % len(live)
-    rest = said(segment, shown(story(), other), live[at]["sequence_number"])
+    rest = response_events(segment, shown(story(), other), live[at]["sequence_number"])
     whole = [*live[: at + 1], *rest]
     assert numbers(whole) == sorted(set(numbers(whole)))
-    assert told(whole) == told(said(segment, shown(story())))
+    assert split_texts(whole) == split_texts(response_events(segment, shown(story())))
 
 
 @given(SEGMENTS, SIZES, st.booleans(), st.data())
@@ -237,10 +237,10 @@ def test_whoever_comes_back_after_any_event_has_every_character_once(
 def test_after_any_number_comes_what_has_a_higher_one(
     segment: int, sizes: list[int], is_live: bool, data: st.DataObject
 ) -> None:
-    every = said(segment, shown(story(), [1]))  # character by character
+    every = response_events(segment, shown(story(), [1]))  # character by character
     near = data.draw(st.sampled_from(every))["sequence_number"] + data.draw(st.integers(-2, 2))
-    rest = said(segment, shown(story(), sizes if is_live else ()), near)
-    assert told(rest) == told([event for event in every if event["sequence_number"] > near])
+    rest = response_events(segment, shown(story(), sizes if is_live else ()), near)
+    assert split_texts(rest) == split_texts([event for event in every if event["sequence_number"] > near])
 
 
 @given(SEGMENTS, SIZES, st.lists(st.booleans(), min_size=1, max_size=7))
@@ -248,10 +248,10 @@ def test_after_any_number_comes_what_has_a_higher_one(
 def test_a_reader_that_missed_some_of_it_has_the_same_items_and_texts(
     segment: int, sizes: list[int], drops: list[bool]
 ) -> None:
-    live, later = said(segment, shown(story(), sizes, drops)), said(segment, shown(story()))
-    assert told(live)[0] == told(later)[0]
+    live, later = response_events(segment, shown(story(), sizes, drops)), response_events(segment, shown(story()))
+    assert split_texts(live)[0] == split_texts(later)[0]
     assert live[-1]["response"]["usage"] == later[-1]["response"]["usage"]
-    by_id = [{item["id"]: item for item in one[-1]["response"]["output"]} for one in (live, later)]
+    by_id = [{item["id"]: item for item in events[-1]["response"]["output"]} for events in (live, later)]
     assert by_id[0] == by_id[1]
     _accepted(live)
 
@@ -261,9 +261,9 @@ def test_what_was_shown_of_a_step_that_starts_again_is_void() -> None:
     at = next(at for at, entry in enumerate(entries) if isinstance(entry.event, StepStarted))
     begun = entries[at]
     again = Entry(begun.seq, StepRestarted(turn=begun.event.turn, step=1))  # type: ignore[attr-defined]
-    moved = [*entries[: at + 1], *(Entry(one.seq + 1, one.event) for one in [again, *entries[at + 1 :]])]
+    moved = [*entries[: at + 1], *(Entry(entry.seq + 1, entry.event) for entry in [again, *entries[at + 1 :]])]
     void = [TextDelta(again.event.turn, begun.seq, 0, 0, "I was about to say")]  # type: ignore[attr-defined]
-    live, later = said(0, shown(moved, [3], void=void)), said(0, shown(moved))
+    live, later = response_events(0, shown(moved, [3], void=void)), response_events(0, shown(moved))
     assert "about to say" in str(live[:-1])
     assert "about to say" not in str([live[-1], later])
     assert live[-1]["response"] == later[-1]["response"]
@@ -271,21 +271,21 @@ def test_what_was_shown_of_a_step_that_starts_again_is_void() -> None:
     _accepted(live)
     _accepted(later)
     seen = next(event for event in live if event["type"].endswith("text.delta"))["sequence_number"]
-    rest = said(0, shown(moved), seen)
-    assert told(rest)[0] == told(later)[0]
+    rest = response_events(0, shown(moved), seen)
+    assert split_texts(rest)[0] == split_texts(later)[0]
 
 
 def _accepted(events: Sequence[dict[str, Any]]) -> None:
     """Their own client takes all of it, and has it in the end."""
     state: ResponseStreamState[Any] = ResponseStreamState(input_tools=omit, text_format=omit)
     for event in events:
-        made: Any = construct_type(type_=ResponseStreamEvent, value=event)
-        state.handle_event(made)
+        parsed: Any = construct_type(type_=ResponseStreamEvent, value=event)
+        state.handle_event(parsed)
 
 
 @pytest.mark.parametrize("segment", [0, 1, 2])
 def test_their_client_takes_every_response(segment: int) -> None:
-    _accepted(said(segment, shown(story(), [2])))
+    _accepted(response_events(segment, shown(story(), [2])))
 
 
 @pytest.mark.parametrize("why", ["drain", "slow", "revoked", "unshared", "lost"])
@@ -293,8 +293,8 @@ def test_a_stream_that_is_cut_says_where_to_go_on(why: str) -> None:
     encoder = ResponsesEncoder(about(0))
     encoder.begin()
     last = 0
-    for one in shown(story(), [3]):
-        for frame in filter(None, encoder.feed(one).split(b"\n\n")):
+    for item in shown(story(), [3]):
+        for frame in filter(None, encoder.feed(item).split(b"\n\n")):
             last = msgspec.json.decode(frame.partition(b"data: ")[2])["sequence_number"]
         if last > 30_000_000_000:
             break
@@ -315,7 +315,7 @@ def test_a_stream_that_is_cut_says_where_to_go_on(why: str) -> None:
 )
 def test_how_a_turn_ends_is_how_the_response_does(ended: Event, kind: str, status: str) -> None:
     begun = [entry for entry in story() if entry.seq < next(e.seq for e in story() if isinstance(e.event, StepStarted))]
-    [*_, last] = said(0, iter([*(entry.event for entry in begun), ended]))
+    [*_, last] = response_events(0, iter([*(entry.event for entry in begun), ended]))
     assert (last["type"], last["response"]["status"]) == (kind, status)
 
 
@@ -325,25 +325,25 @@ def test_an_answer_that_was_cut_off_is_incomplete(finish: Any, reason: str) -> N
         StepStarted(turn="turn", step=1),
         StepFinished(turn="turn", step=1, parts=(), finish=finish, usage=Usage(3, 4)),
     ]
-    [*_, last] = said(0, iter([*step, TurnCompleted(turn="turn")]))
+    [*_, last] = response_events(0, iter([*step, TurnCompleted(turn="turn")]))
     assert last["response"]["incomplete_details"] == {"reason": reason}
     assert last["response"]["usage"]["total_tokens"] == 7
 
 
 def test_a_turn_that_parks_again_at_what_was_asked_before_goes_on_in_the_same_response() -> None:
     gates = [Gate(f"g{n}", "turn", f"c{n}", "mail", "{}", f"hash {n}") for n in range(3)]
-    asked = [GateOpened(turn="turn", gate=gate) for gate in gates[:2]]
+    opened = [GateOpened(turn="turn", gate=gate) for gate in gates[:2]]
     parked = TurnSuspended(turn="turn", step=1)
     answered = [
         GateResolved(turn="turn", gate=gate.id, call=gate.call, resolution=GateResolution(allowed=True))
         for gate in gates
     ]
-    one = segments_of_log([*asked, parked])
-    assert (one.current, one.is_suspended, one.unanswered(0)) == (0, True, gates[:2])
-    two = segments_of_log([*asked, parked, answered[0], parked])  # the second answer is on its way
+    first = segments_of_log([*opened, parked])
+    assert (first.current, first.is_suspended, first.unanswered(0)) == (0, True, gates[:2])
+    two = segments_of_log([*opened, parked, answered[0], parked])  # the second answer is on its way
     assert (two.current, two.is_suspended, two.unanswered(0)) == (1, False, gates[1:2])
     three = segments_of_log(
-        [*asked, parked, answered[0], parked, answered[1], GateOpened(turn="turn", gate=gates[2]), parked]
+        [*opened, parked, answered[0], parked, answered[1], GateOpened(turn="turn", gate=gates[2]), parked]
     )
     assert (three.current, three.is_suspended) == (1, True)
     assert (three.unanswered(0), three.unanswered(1)) == ([], gates[2:])

@@ -122,8 +122,8 @@ async def served(
     """Serve an agent that says what it was told to; other parts of its `App` may be given."""
     MAILS.clear()
     tools = [look, mail, peek]
-    given: dict[str, Any] = {"tools": tools, "store": MemoryStore(), **parts}
-    runtime = App(ScriptedModel(*script, pace=pace), **given)
+    arguments: dict[str, Any] = {"tools": tools, "store": MemoryStore(), **parts}
+    runtime = App(ScriptedModel(*script, pace=pace), **arguments)
     store: Any = runtime.store
     for tenant in ("ours", "theirs"):
         await store.accounts.put_tenant(Tenant(tenant))

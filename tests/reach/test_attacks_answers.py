@@ -42,7 +42,7 @@ async def test_a_form_that_is_answered_as_failed_is_not_taken_for_one_that_is_fi
                 await chat.answer(gate, result=result, failed=True)
         await chat.answer(gate, result='{"amount": 2}')
         await turn
-    assert [one.output.text for one in await talk.settled()] == ["paid 2"]
+    assert [outcome.output.text for outcome in await talk.settled()] == ["paid 2"]
 
 
 class Yes:
@@ -82,9 +82,9 @@ async def test_an_answer_has_an_end_and_a_shorter_one_is_taken_afterwards(kind: 
     async def hand() -> str:
         raise AssertionError
 
-    given: dict[str, Any] = {"client": client_tool("client", "Ring.", NOTHING), "form": form, "by hand": manual(hand)}
-    talk = Talk(given[kind])
-    async with talk.process(calls(call(given[kind].spec.name)), say("Done.")) as chat:
+    tools: dict[str, Any] = {"client": client_tool("client", "Ring.", NOTHING), "form": form, "by hand": manual(hand)}
+    talk = Talk(tools[kind])
+    async with talk.process(calls(call(tools[kind].spec.name)), say("Done.")) as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         also: dict[str, Any] = {"claim": "page"} if kind == "client" else {}
@@ -94,7 +94,7 @@ async def test_an_answer_has_an_end_and_a_shorter_one_is_taken_afterwards(kind: 
             await chat.answer(gate, result="x" * (MAX_RESULT_LENGTH + 1), **also)
         await chat.answer(gate, result="short", **also)
         assert (await turn).text == "Done."
-    assert [one.output.text for one in await talk.settled()] == ["short"]
+    assert [outcome.output.text for outcome in await talk.settled()] == ["short"]
 
 
 @pytest.mark.parametrize("by", ["everturn", "plugin:x", "plugin:"])

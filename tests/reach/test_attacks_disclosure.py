@@ -40,7 +40,7 @@ def private(form: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given", "name", "arguments"),
+    ("make_tool", "name", "arguments"),
     [
         (run_python, "run_python", {"code": "' '.join('SSN')"}),
         (run_javascript, "run_javascript", {"code": "[...'SSN'].join(' ')"}),
@@ -50,9 +50,9 @@ def private(form: str) -> str:
     ids=["python", "javascript", "files", "a client"],
 )
 async def test_what_could_tell_a_private_value_in_another_form_is_not_given_it(
-    given: Any, name: str, arguments: dict[str, str]
+    make_tool: Any, name: str, arguments: dict[str, str]
 ) -> None:
-    talk = Talk(lookup, given(), tools=("lookup", "@files") if name == "write_file" else None)
+    talk = Talk(lookup, make_tool(), tools=("lookup", "@files") if name == "write_file" else None)
     written = {key: private(value) for key, value in arguments.items()}
     await talk.tell(calls(call("lookup")), calls(call(name, **written)), say("Done."))
     [_, came] = await talk.settled()
@@ -122,7 +122,9 @@ async def test_a_file_that_may_not_be_read_is_not_searched_though_nobody_could_r
 
 async def test_a_rule_about_a_search_is_held_against_all_it_finds_whatever_it_is_called(group: ToolGroup) -> None:
     rule = Rule("docs_search_files", "deny", {"path": "pay/**"})
-    text = await found("docs_search_files", rule, *(rename_tool(one, f"docs_{one.spec.name}") for one in group.tools))
+    text = await found(
+        "docs_search_files", rule, *(rename_tool(tool, f"docs_{tool.spec.name}") for tool in group.tools)
+    )
     assert "open.txt" in text
     assert "salaries" not in text
 
@@ -138,7 +140,7 @@ async def test_what_a_person_was_not_shown_is_not_overwritten_though_they_edit_t
         file.write_text("an hour of work\n")
         await chat.answer(gate, allow="once", arguments={"path": "a.txt", "content": "two!\n"})
         await turn
-    assert ([one.state for one in await talk.settled()], file.read_text()) == (["failed"], "an hour of work\n")
+    assert ([outcome.state for outcome in await talk.settled()], file.read_text()) == (["failed"], "an hour of work\n")
 
 
 async def test_the_same_call_is_a_loop_though_its_tool_makes_calls_of_its_own() -> None:
@@ -154,7 +156,7 @@ async def test_the_same_call_is_a_loop_though_its_tool_makes_calls_of_its_own() 
 
     talk = Talk(look, survey)
     await talk.tell(*[calls(call("survey"))] * 6, say("Done."))
-    outer = [one.state for one in await talk.settled() if "." not in one.call]
+    outer = [outcome.state for outcome in await talk.settled() if "." not in outcome.call]
     # The no ends the turn: what the closing answer calls, there are no tools for.
     assert (outer, {gate.kind for gate in talk.asked}) == (["completed", "completed", "denied", "failed"], {"loop"})
 
@@ -172,4 +174,6 @@ async def test_there_is_an_end_to_how_deep_calls_within_calls_go() -> None:
     talk = Talk(batch)
     await talk.tell(calls(call("batch", number=0)), say("Done."))
     assert deepest == [*range(9)]
-    assert {one.output.text for one in await talk.settled()} == {"calls within calls go 8 deep, and this exceeds it"}
+    assert {outcome.output.text for outcome in await talk.settled()} == {
+        "calls within calls go 8 deep, and this exceeds it"
+    }

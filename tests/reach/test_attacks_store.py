@@ -91,14 +91,14 @@ class House:
 
         @tool(idempotent=True)
         async def work(ctx: ToolContext) -> str:
-            said = (await ctx.ask(Question("Well?"))).result
+            answer = (await ctx.ask(Question("Well?"))).result
             seen, rung, below = (
                 await ctx.run_tool("peek", {}),
                 await ctx.run_tool("ring", {}),
                 await ctx.run_subagent(SubagentRequest("below")),
             )
             await SessionFileSystem.for_call(ctx).change("a.txt", lambda old: b"x\n")
-            return f"{said} {seen.text} {rung.text} {below.text}"
+            return f"{answer} {seen.text} {rung.text} {below.text}"
 
         @tool()
         async def held(ctx: ToolContext) -> str:
@@ -160,9 +160,9 @@ async def test_a_turn_ends_as_it_would_have_though_one_append_fails(
             assert (await (await chat.send("go"))).text == "Done."
         finally:
             answering.cancel()
-        told = [part for message in await chat.messages() for part in message.parts if isinstance(part, ToolPart)]
+        parts = [part for message in await chat.messages() for part in message.parts if isinstance(part, ToolPart)]
     assert store.times == 0
-    texts = [part.output.text for part in told if not part.parent and part.output is not None]
+    texts = [part.output.text for part in parts if not part.parent and part.output is not None]
     if has_written and kind in STARTING:  # nobody knows that these did not begin, and they must not begin twice
         assert texts == ["yes seen rung It rang.", OUTCOME_UNKNOWN, OUTCOME_UNKNOWN]
         assert house.done == {"gated": 1}

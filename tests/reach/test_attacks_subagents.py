@@ -55,14 +55,14 @@ async def test_a_conversation_whose_name_begins_alike_is_not_gone_on_with() -> N
 async def test_what_another_tool_began_is_not_gone_on_with() -> None:
     first, second = (SubagentTool(name, "Help.", resumable=True) for name in ("helper", "stranger"))
     talk = Talk(first, second)
-    there = "s-turn_s1x2-1-1"
+    session = "s-turn_s1x2-1-1"
     model = Scenes(
-        go=[calls(call("helper", task="below")), calls(call("stranger", task="more", session=there)), say("Done.")],
+        go=[calls(call("helper", task="below")), calls(call("stranger", task="more", session=session)), say("Done.")],
         below=[say("42"), say("never")],
     )
     await talk.tell(model=model)
-    assert [one.state for one in await talk.settled()] == ["completed", "failed"]
-    assert [event.session for event in await talk.events(SubagentStarted)] == [there]
+    assert [outcome.state for outcome in await talk.settled()] == ["completed", "failed"]
+    assert [event.session for event in await talk.events(SubagentStarted)] == [session]
 
 
 async def test_a_sub_turn_has_no_tool_of_a_face_that_the_turn_above_was_told_not_to_have() -> None:
@@ -72,7 +72,7 @@ async def test_a_sub_turn_has_no_tool_of_a_face_that_the_turn_above_was_told_not
     talk = Talk(SubagentTool("helper", "Help."), *house, tools=("@house", "helper"), clients=(wipe,))
     model = Scenes(go=[calls(call("helper", task="below")), say("Done.")], below=[calls(call("wipe")), say("No.")])
     await talk.tell(model=model)
-    assert (talk.asked, [one.output.text for one in await talk.settled()]) == ([], ["No."])
+    assert (talk.asked, [outcome.output.text for outcome in await talk.settled()]) == ([], ["No."])
     [came] = await talk.settled("s-turn_s1x2-1-1")
     assert "there is no tool called 'wipe'" in came.output.text
 
@@ -147,13 +147,13 @@ async def test_of_two_sub_turns_at_once_each_has_its_own_answer_though_the_secon
         async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
             last = [message.text for message in request.messages if message.role == "user"][-1]
             if last in ("one", "two") and request.messages[-1].role == "user":
-                said = calls(call("ring"))
+                reply = calls(call("ring"))
             elif last == "go" and not begun:
-                there = "s-turn_s1x2-1-1" if len(request.messages) > 1 else ""
-                said = calls(call("both", session=there))
+                session = "s-turn_s1x2-1-1" if len(request.messages) > 1 else ""
+                reply = calls(call("both", session=session))
             else:
-                said = say(f"answer to {last}")
-            async for batch in ScriptedModel(*[said] * len(request.messages) * 2).stream(request):
+                reply = say(f"answer to {last}")
+            async for batch in ScriptedModel(*[reply] * len(request.messages) * 2).stream(request):
                 yield batch
 
     talk = Talk(both, ring, store=store)
@@ -161,7 +161,7 @@ async def test_of_two_sub_turns_at_once_each_has_its_own_answer_though_the_secon
         turn = await chat.send("go")
         await talk.until(TurnSuspended)
         await talk.play(chat, turn, once)
-    assert [one.output.text for one in await talk.settled()][1:] == ['["answer to one","answer to two"]']
+    assert [outcome.output.text for outcome in await talk.settled()][1:] == ['["answer to one","answer to two"]']
     assert [event.number for event in await talk.events(SubagentStarted)] == [1, 2, 1]
 
 
@@ -215,10 +215,10 @@ async def test_a_process_that_closes_settles_no_call_whose_sub_turn_goes_on_else
             await asyncio.sleep(0)
         store.goes_on.set()
         await closing
-    assert [one.output.text for one in await talk.settled()] in ([], ["seen"])
+    assert [outcome.output.text for outcome in await talk.settled()] in ([], ["seen"])
     async with talk.process(model=scenes()) as chat:
         result = await talk.play(chat, chat.turn(turn.id), once)
-    assert (result.text, {one.output.text for one in await talk.settled()}) == ("Done.", {"seen", "It rang."})
+    assert (result.text, {outcome.output.text for outcome in await talk.settled()}) == ("Done.", {"seen", "It rang."})
 
 
 async def test_what_a_detached_sub_turn_asks_is_shown_and_answered_after_its_turn_was_cancelled() -> None:
@@ -229,7 +229,7 @@ async def test_what_a_detached_sub_turn_asks_is_shown_and_answered_after_its_tur
         await talk.until(TurnSuspended)
         await turn.cancel()
         await talk.until(TurnCancelled)
-        assert [one.id for one in await chat.gates()] == [gate.id]
+        assert [gate.id for gate in await chat.gates()] == [gate.id]
         await chat.answer(gate, allow="once")
         assert (await Chat.turn(Chat(scenes(), app=chat.app, session=gate.session), gate.turn)).text == "It rang."
         assert await chat.gates() == []
@@ -302,18 +302,18 @@ async def test_a_call_that_waits_for_somebody_is_settled_when_the_tool_that_made
         is_asked.set()
         assert (await talk.play(chat, turn, lambda gate: None)).text == "Done."
         assert await chat.gates() == []
-    assert {one.state for one in await talk.settled()} == {"completed", "cancelled"}
+    assert {outcome.state for outcome in await talk.settled()} == {"completed", "cancelled"}
 
 
 async def test_a_tool_that_is_held_for_a_call_of_its_own_hears_that_its_turn_was_cancelled() -> None:
-    heard: list[str] = []
+    errors: list[str] = []
 
     @tool
     async def held(ctx: ToolContext) -> str:
         try:
             return (await ctx.run_tool("client", {})).text
         except ToolError as error:
-            heard.append(str(error))
+            errors.append(str(error))
             raise
 
     talk = Talk(held, client_tool("client", "Ring.", NOTHING))
@@ -323,4 +323,4 @@ async def test_a_tool_that_is_held_for_a_call_of_its_own_hears_that_its_turn_was
         await turn.cancel()
         await talk.until(TurnCancelled)
         await wait_until(lambda: not chat.app.tool_tasks.has_undelivered(turn.id))
-    assert heard == ["the turn that would need it is over"]
+    assert errors == ["the turn that would need it is over"]

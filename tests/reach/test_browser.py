@@ -57,14 +57,14 @@ async def test_a_model_writes_lists_reads_and_runs_in_a_page(store: Store) -> No
         async with serving(ToolClient(chat, page.tools, name="page")):
             assert (await turn).text == "Done."
     assert page.files == {"a.md": "héllo"}
-    came = {one.output.text for one in await talk.settled() if one.state == "completed"}
+    came = {outcome.output.text for outcome in await talk.settled() if outcome.state == "completed"}
     assert came == {
         '{"written":5}',
         '{"console":["within 5000 ms"],"value":42}',
         '[{"kind":"file","name":"a.md","size":5}]',
         '"héllo"',
     }
-    failed = [one.output.text for one in await talk.settled() if one.state == "failed"]
+    failed = [outcome.output.text for outcome in await talk.settled() if outcome.state == "failed"]
     assert len(failed) == 2
     assert any("there is no 'b.md'; there are: a.md" in text for text in failed)
     assert any("the arguments of browser_read_file are wrong" in text for text in failed)

@@ -57,7 +57,7 @@ class Failing(MemoryStore):
 
 
 @pytest.mark.parametrize(
-    ("times", "told"),
+    ("times", "warning"),
     [
         ({"claimcall": 3}, "could not do bell"),
         ({"resolvegate": 3}, "the result of bell"),
@@ -66,7 +66,7 @@ class Failing(MemoryStore):
     ids=["claims", "answers", "looks"],
 )
 async def test_what_a_client_cannot_do_now_is_logged_and_done_once_later(
-    times: dict[str, int], told: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    times: dict[str, int], warning: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(clients, "FIRST_REST", 0.01)
     caplog.set_level(logging.WARNING, clients.__name__)
@@ -85,7 +85,7 @@ async def test_what_a_client_cannot_do_now_is_logged_and_done_once_later(
         [settled] = await talk.settled()
 
     assert (settled.state, rung) == ("completed", [2])
-    assert [told in line for line in caplog.messages] == [True] * 3
+    assert [warning in line for line in caplog.messages] == [True] * 3
 
 
 class Looking(ToolClient):

@@ -92,11 +92,11 @@ async def test_two_clients_that_race_for_two_hundred_calls_do_each_of_them_once(
             assert (await turn).text == "Done."
     assert done == Counter(range(200))
     settled = await talk.settled()
-    assert sorted(one.output.text for one in settled) == sorted(f'{{"rung":{n}}}' for n in range(200))
-    who = {answered.gate: answered.resolution.claim for answered in await talk.events(GateResolved)}
-    held = {claimed.gate: claimed.claim.by for claimed in await talk.events(CallClaimed)}
-    assert who == held
-    assert len(who) == 200
+    assert sorted(event.output.text for event in settled) == sorted(f'{{"rung":{n}}}' for n in range(200))
+    answered_by = {answered.gate: answered.resolution.claim for answered in await talk.events(GateResolved)}
+    claimed_by = {claimed.gate: claimed.claim.by for claimed in await talk.events(CallClaimed)}
+    assert answered_by == claimed_by
+    assert len(answered_by) == 200
 
 
 async def test_a_call_for_a_client_parks_the_turn_and_is_answered_by_whoever_claimed_it(store: Store) -> None:
@@ -135,7 +135,7 @@ async def test_a_face_may_bring_the_only_tool_there_is() -> None:
         turn = await chat.send("go", clients=[ClientTool("tab", "Open a tab.", TIMES)])
         async with serving(ToolClient(chat, {"tab": lambda times: f"tab {times}"})):
             await turn
-    assert [one.output.text for one in await talk.settled()] == ["tab 1"]
+    assert [event.output.text for event in await talk.settled()] == ["tab 1"]
 
 
 @pytest.mark.parametrize("repeat", ["read_only", "idempotent"])
@@ -153,7 +153,7 @@ async def test_when_the_time_of_a_client_is_over_another_may_do_it(repeat: str, 
             await chat.answer(gate, result='{"rung":1}', claim="one", by="one")
         await chat.answer(gate, result='{"rung":2}', claim="two", by="two")
         await turn
-    assert [one.output.text for one in await talk.settled()] == ['{"rung":2}']
+    assert [event.output.text for event in await talk.settled()] == ['{"rung":2}']
 
 
 async def test_what_a_client_has_begun_once_no_other_begins_and_the_model_is_told_that_nobody_knows(
@@ -188,7 +188,7 @@ async def test_one_whose_time_was_over_while_no_process_ran_is_not_done_again(st
     talk.clock.advance(11.0)
     async with talk.process(*ringing(1)) as chat:
         await chat.turn(turn.id)
-    assert [one.state for one in await talk.settled()] == ["outcome_unknown"]
+    assert [event.state for event in await talk.settled()] == ["outcome_unknown"]
 
 
 async def test_nobody_has_longer_than_the_tool_has(store: Store) -> None:
@@ -222,7 +222,7 @@ async def test_a_process_that_ends_before_the_answer_is_not_missed(at: str, stor
             await chat.claim(gate, "page")
         await chat.answer(gate, result='{"rung":1}', claim="page", by="page")
         assert (await chat.turn(turn.id)).text == "It rang."
-    assert [one.state for one in await talk.settled()] == ["completed"]
+    assert [event.state for event in await talk.settled()] == ["completed"]
     assert len(await talk.events(GateOpened)) == len(await talk.events(CallStarted)) == 1
 
 
@@ -245,7 +245,7 @@ async def test_a_result_that_does_not_fit_is_refused_on_arrival_and_the_client_m
         assert await talk.events() == before
         await chat.answer(gate, result='{"rung":1}', claim="page", by="page")
         await turn
-    assert [one.output.text for one in await talk.settled()] == ['{"rung":1}']
+    assert [event.output.text for event in await talk.settled()] == ['{"rung":1}']
 
 
 async def test_what_a_client_returns_that_does_not_fit_is_an_error_that_the_model_is_told() -> None:
@@ -276,7 +276,7 @@ async def test_arguments_that_do_not_fit_reach_no_client() -> None:
     talk = Talk(bell())
     await talk.tell(calls(call("bell", times="many")), say("Well."))
     assert talk.asked == []
-    assert [one.state for one in await talk.settled()] == ["failed"]
+    assert [event.state for event in await talk.settled()] == ["failed"]
 
 
 async def test_a_person_may_refuse_for_the_client(store: Store) -> None:
@@ -316,7 +316,7 @@ async def test_a_rule_denies_a_client_tool_like_any(where: str) -> None:
     async with talk.process(calls(call("tab", times=1)), say("Well.")) as chat:
         await (await chat.send("go", clients=[ClientTool("tab", "Open a tab.", TIMES)]))
     assert await talk.events(GateOpened, CallStarted) == []
-    assert [one.state for one in await talk.settled()] == ["denied"]
+    assert [event.state for event in await talk.settled()] == ["denied"]
     assert [[spec.name for spec in request.tools] for request in talk.requests] == [["bell"], ["bell"]]
 
 
@@ -333,7 +333,7 @@ async def test_a_person_is_asked_first_where_it_says_so_and_then_a_client() -> N
             assert await talk.events(CallClaimed) == []
             await chat.answer(first, allow="once")
             await turn
-    assert [one.output.text for one in await talk.settled()] == ['{"rung":1}']
+    assert [event.output.text for event in await talk.settled()] == ['{"rung":1}']
 
 
 async def test_a_client_does_what_a_sub_turn_calls(store: Store) -> None:
@@ -349,8 +349,8 @@ async def test_a_client_does_what_a_sub_turn_calls(store: Store) -> None:
         assert gate.session != chat.session
         async with serving(ToolClient(chat, {"tab": lambda times: "opened"})):
             assert (await turn).text == "Done."
-    assert [one.output.text for one in await talk.settled()] == ["A tab."]
-    assert [one.output.text for one in await talk.settled(gate.session)] == ["opened"]
+    assert [event.output.text for event in await talk.settled()] == ["A tab."]
+    assert [event.output.text for event in await talk.settled(gate.session)] == ["opened"]
 
 
 async def test_a_client_tool_that_those_above_were_denied_is_denied_below() -> None:
@@ -365,5 +365,5 @@ async def test_a_client_tool_that_those_above_were_denied_is_denied_below() -> N
         await talk.play(chat, turn)
     assert talk.asked == []
     below = next(name for name in await talk.sessions() if name != "s")
-    assert [one.state for one in await talk.settled(below)] in (["denied"], ["failed"])
+    assert [event.state for event in await talk.settled(below)] in (["denied"], ["failed"])
     assert await talk.events(CallStarted, session=below) == []

@@ -72,14 +72,14 @@ WRONG_ANSWERS: dict[str, tuple[dict[str, Any], type[EverturnError]]] = {
 
 
 def take(gate: Gate, key: str = "k", /, **wrong: Any) -> ClaimCall:
-    given: dict[str, Any] = {"session": "s", "at": 0.0, "gate": gate.id, "hash": gate.hash, "by": "one", "lease": 9.0}
-    return ClaimCall(key=key, **{**given, **wrong})
+    fields: dict[str, Any] = {"session": "s", "at": 0.0, "gate": gate.id, "hash": gate.hash, "by": "one", "lease": 9.0}
+    return ClaimCall(key=key, **{**fields, **wrong})
 
 
 def answer(gate: Gate, key: str = "k", /, **wrong: Any) -> ResolveGate:
     resolution = GateResolution(True, by="one", claim="one", **DONE)
-    given: dict[str, Any] = {"session": "s", "at": 0.0, "gate": gate.id, "hash": gate.hash, "resolution": resolution}
-    return ResolveGate(key=key, **{**given, **wrong})
+    fields: dict[str, Any] = {"session": "s", "at": 0.0, "gate": gate.id, "hash": gate.hash, "resolution": resolution}
+    return ResolveGate(key=key, **{**fields, **wrong})
 
 
 async def changed(store: Store) -> Any:
@@ -124,7 +124,7 @@ async def test_a_claim_or_an_answer_with_anything_altered_is_refused_and_changes
         await refused(talk, chat, take(gate, "other", at=now, by="two"), ClaimedOtherwise)
         await chat.app.command(answer(gate, at=now))
         await turn
-    assert [one.output.text for one in await talk.settled()] == ['{"rung":1}']
+    assert [event.output.text for event in await talk.settled()] == ['{"rung":1}']
 
 
 async def test_an_answer_is_taken_once_and_the_same_again_is_the_same(store: Store) -> None:
@@ -161,7 +161,7 @@ async def test_after_a_cancel_nobody_claims_or_answers(store: Store) -> None:
         await refused(talk, chat, answer(gate, "a"), GateClosed)
         await refused(talk, chat, take(gate, "b"), GateClosed)
         await refused(talk, chat, take(gate, "c", by="two"), GateClosed)
-    assert [one.state for one in await talk.settled()] == ["cancelled"]
+    assert [event.state for event in await talk.settled()] == ["cancelled"]
 
 
 async def test_a_gate_that_has_expired_is_neither_claimed_nor_answered(store: Store) -> None:

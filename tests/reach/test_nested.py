@@ -38,18 +38,18 @@ def look(place: str) -> str:
     return f"seen {place}"
 
 
-def working(*asked: tuple[str, dict[str, Any]], **choices: Any) -> Any:
+def working(*nested_calls: tuple[str, dict[str, Any]], **choices: Any) -> Any:
     """A tool that makes calls one after the other, and says what came of each."""
 
     @tool(idempotent=True, **choices)
     async def work(ctx: ToolContext) -> str:
-        said: list[str] = []
-        for name, arguments in asked:
+        outcomes: list[str] = []
+        for name, arguments in nested_calls:
             try:
-                said.append((await ctx.run_tool(name, arguments)).text)
+                outcomes.append((await ctx.run_tool(name, arguments)).text)
             except ToolError as error:
-                said.append(f"! {error}")
-        return "\n".join(said)
+                outcomes.append(f"! {error}")
+        return "\n".join(outcomes)
 
     return work
 
@@ -71,7 +71,7 @@ async def test_arguments_that_do_not_fit_are_an_error_in_the_tool() -> None:
     talk = Talk(look, working(("look", {"where": "hall"})))
     await talk.tell(*SCRIPT)
     assert (await last(talk)).startswith("! ")
-    assert [one.tool for one in await talk.events(CallStarted)] == ["work"]
+    assert [event.tool for event in await talk.events(CallStarted)] == ["work"]
 
 
 async def test_a_tool_does_not_call_itself_unseen() -> None:
@@ -119,7 +119,7 @@ async def test_nested_in_nested_each_is_suspended_and_all_go_on_after_a_restart(
         await chat.turn(turn.id)
     assert await last(talk) == "paid 1"
     assert (ran.count("pay"), ran.count("inner"), ran.count("work")) == (1, 2, 2)
-    assert [one.call for one in await talk.events(CallSuspended)] == [
+    assert [event.call for event in await talk.events(CallSuspended)] == [
         f"{gate.call.rpartition('.')[0]}",
         gate.call.split(".")[0],
     ]
@@ -175,8 +175,8 @@ async def test_there_is_an_end_to_how_many_calls_a_tool_makes(monkeypatch: pytes
     monkeypatch.setattr(tool_context, "MAX_NESTED_CALLS", 20)
     talk = Talk(look, working(*(("look", {"place": str(n)}) for n in range(25))))
     await talk.tell(*SCRIPT)
-    said = (await last(talk)).split("\n")
-    assert said[19:21] == ["seen 19", "! a call may make 20 calls of its own, and this exceeds it"]
+    lines = (await last(talk)).split("\n")
+    assert lines[19:21] == ["seen 19", "! a call may make 20 calls of its own, and this exceeds it"]
     assert len(await talk.events(NestedCallRequested)) == 20
 
 
@@ -190,9 +190,9 @@ async def test_the_loop_guard_counts_what_tools_call() -> None:
     talk = Talk(look, working(*(("look", {"place": "hall"}) for _ in range(4))))
     await talk.tell(*SCRIPT)
     assert [gate.kind for gate in talk.asked] == ["loop"]  # the no ends the turn, so nobody is asked again
-    said = (await last(talk)).split("\n")
-    assert said[:2] == ["seen hall", "seen hall"]
-    assert all(line.startswith("! ") for line in said[2:])
+    lines = (await last(talk)).split("\n")
+    assert lines[:2] == ["seen hall", "seen hall"]
+    assert all(line.startswith("! ") for line in lines[2:])
 
 
 async def test_a_limit_counts_what_tools_call() -> None:
@@ -207,10 +207,10 @@ async def test_a_rule_is_held_against_what_tools_call() -> None:
     rules = [Rule("look", "deny", {"place": "cellar"})]
     talk = Talk(look, working(("look", {"place": "hall"}), ("look", {"place": "cellar"})), rules=rules)
     await talk.tell(*SCRIPT)
-    said = (await last(talk)).split("\n")
-    assert said[0] == "seen hall"
-    assert said[1].startswith("! This call is not allowed")
-    assert [one.allowed for one in await talk.events(PermissionDecided)] == [True, True, False]
+    lines = (await last(talk)).split("\n")
+    assert lines[0] == "seen hall"
+    assert lines[1].startswith("! This call is not allowed")
+    assert [event.allowed for event in await talk.events(PermissionDecided)] == [True, True, False]
 
 
 async def test_private_fields_of_what_tools_call_are_seen_by_no_model() -> None:
@@ -283,8 +283,8 @@ async def test_a_call_whose_tool_has_ended_without_it_is_not_asked_about_any_mor
     async with talk.process(*SCRIPT) as chat:
         assert (await (await chat.send("go"))).text == "Done."
         assert await chat.gates() == []
-    assert {one.state for one in await talk.settled()} == {"cancelled", "completed"}
-    assert [one.tool for one in await talk.events(CallStarted)] == ["work"]
+    assert {event.state for event in await talk.settled()} == {"cancelled", "completed"}
+    assert [event.tool for event in await talk.events(CallStarted)] == ["work"]
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
@@ -302,7 +302,7 @@ async def test_a_tool_that_waits_for_calls_of_its_own_takes_nobodys_place(parall
     @tool(idempotent=True, repeatable=True)
     async def branch(number: int, ctx: ToolContext) -> str:
         many = await asyncio.gather(*(ctx.run_tool("leaf", {"number": n}) for n in range(3)))
-        return ",".join(one.text for one in many)
+        return ",".join(output.text for output in many)
 
     talk = Talk(leaf, branch, limits=OutputLimits(parallel=parallel))
     result = await talk.tell(calls(*(call("branch", number=n) for n in range(3))), say("Done."))
@@ -378,7 +378,7 @@ async def test_what_a_person_has_edited_is_done_to_what_they_were_shown_or_not_a
         await chat.answer(gate, allow="once", arguments={"text": "mine"})
         await turn
     assert (writer.based, writer.world) == (([], "old") if is_subject else (["old"], "mine"))
-    assert [one.state for one in await talk.settled()] == ["failed" if is_subject else "completed"]
+    assert [event.state for event in await talk.settled()] == ["failed" if is_subject else "completed"]
 
 
 async def test_a_call_that_cannot_be_shown_fails_and_nobody_is_asked() -> None:
@@ -387,7 +387,7 @@ async def test_a_call_that_cannot_be_shown_fails_and_nobody_is_asked() -> None:
     talk = Talk(writer)
     await talk.tell(*PUT)
     assert (talk.asked, writer.based) == ([], [])
-    assert [(one.state, one.output.text) for one in await talk.settled()] == [("failed", "there is no such file")]
+    assert [(event.state, event.output.text) for event in await talk.settled()] == [("failed", "there is no such file")]
 
 
 async def test_the_same_call_shown_with_another_world_is_another_gate() -> None:

@@ -65,7 +65,7 @@ class Rings:
 
 
 async def below(talk: Talk) -> list[str]:
-    return [made.session for made in await talk.events(SubagentStarted)]
+    return [event.session for event in await talk.events(SubagentStarted)]
 
 
 # Many at once --------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ async def test_fifty_at_once_that_each_ask_are_answered_in_any_order(is_restarte
                 await chat.answer(gate, allow="once")
             assert (await chat.turn(turn.id)).text == "Done."
     assert [
-        one.output.text for one in sorted(await talk.settled(), key=lambda one: int(one.output.text.split()[0]))
+        event.output.text for event in sorted(await talk.settled(), key=lambda event: int(event.output.text.split()[0]))
     ] == [f"{n} is done" for n in range(50)]
     started = [event for session in await below(talk) for event in await talk.events(CallStarted, session=session)]
     assert len(started) == 50
@@ -122,8 +122,8 @@ async def test_three_levels_deep_nothing_is_held_and_all_go_on_after_a_restart(s
     async with talk.process(model=scenes) as chat:
         await chat.answer(gate, allow="once")
         assert (await chat.turn(turn.id)).text == "0"
-    assert [one.output.text for one in await talk.settled()] == ["1"]
-    assert [one.output.text for one in await talk.settled(gate.session)] == ["rang 1"]
+    assert [event.output.text for event in await talk.settled()] == ["1"]
+    assert [event.output.text for event in await talk.settled(gate.session)] == ["rang 1"]
 
 
 # What it may ------------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ async def test_what_the_turn_above_may_not_one_that_is_gone_on_with_may_not_eith
     talk.options.update({"rules": (Rule("burn", "deny"),)} if denied == "rules" else {"tools": ("helper",)})
     async with talk.process(model=scenes) as chat:
         await (await _begin(chat, "go"))
-    states = [one.state for one in await talk.settled(session[0])]
+    states = [event.state for event in await talk.settled(session[0])]
     assert states in (["denied"], ["failed"])
     assert await talk.events(CallStarted, session=session[0]) == []
     assert len(await talk.events(TurnStarted, session=session[0])) == 2
@@ -197,7 +197,7 @@ async def test_a_second_task_goes_on_in_the_same_session_and_knows_what_was_said
         assert (await (await chat.send("go"))).text == "Done."
     first, second = await below(talk)
     assert first == second
-    texts = [one.output.text for one in await talk.settled()]
+    texts = [event.output.text for event in await talk.settled()]
     assert texts == [f"One.\n\n[session={first}]", f"Two.\n\n[session={first}]"]
     last = [request for request in talk.requests if prompt_of(request) == "hello"][-1]
     assert [message.text for message in last.messages] == ["hello", "One.", "and now?"]
@@ -276,7 +276,7 @@ async def test_a_turn_below_that_asks_is_cancelled_with_the_one_above_unless_it_
             assert await chat.app.store.gates() == []
     started = await talk.events(CallStarted, session=session)
     assert len(started) == is_detached
-    assert [one.state for one in await talk.settled()] == ["cancelled"]
+    assert [event.state for event in await talk.settled()] == ["cancelled"]
 
 
 @pytest.mark.parametrize("is_detached", [False, True])
@@ -313,8 +313,8 @@ async def test_when_a_person_cancels_the_turn_below_the_one_above_goes_on_with_a
         turn = await chat.send("go")
         await talk.waiting(chat)
         await talk.until(TurnSuspended)
-        [made] = await talk.events(SubagentStarted)
-        await Turn(chat.app, made.session, made.child).cancel()
+        [subagent] = await talk.events(SubagentStarted)
+        await Turn(chat.app, subagent.session, subagent.child).cancel()
         assert (await turn).text == "Well."
     [came] = await talk.settled()
     assert (came.state, came.output.text) == ("failed", "the sub-agent run ended as cancelled")
@@ -356,12 +356,12 @@ async def test_a_sub_turn_that_was_never_begun_cannot_be_followed() -> None:
     async with talk.process(model=scenes) as chat:
         turn = await chat.send("go")
         await turn
-        [made] = await talk.events(SubagentStarted)
-        assert (await (await turn.children(made))).text == "One."
+        [subagent] = await talk.events(SubagentStarted)
+        assert (await (await turn.children(subagent))).text == "One."
         with pytest.raises(UnknownTurn):
-            await turn.children(replace(made, child="nobody"))
+            await turn.children(replace(subagent, child="nobody"))
         with pytest.raises(UnknownTurn):
-            await turn.children(replace(made, session="nowhere"))
+            await turn.children(replace(subagent, session="nowhere"))
 
 
 async def test_being_told_twice_or_too_early_that_the_turn_below_is_over_does_no_harm(store: Store) -> None:
@@ -373,9 +373,9 @@ async def test_being_told_twice_or_too_early_that_the_turn_below_is_over_does_no
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         await talk.until(TurnSuspended)
-        [made] = await talk.events(SubagentStarted)
+        [subagent] = await talk.events(SubagentStarted)
         for at in range(3):
-            early = NotifyCall(key=f"early{at}", session="s", turn=turn.id, call=made.call)
+            early = NotifyCall(key=f"early{at}", session="s", turn=turn.id, call=subagent.call)
             await chat.app.command(early)
             await talk.until(CallSuspended, count=at + 2)  # it looks, and is suspended again
             await talk.until(TurnSuspended, count=at + 2)
@@ -383,12 +383,12 @@ async def test_being_told_twice_or_too_early_that_the_turn_below_is_over_does_no
         await talk.until(CommandDropped)
         await chat.answer(gate, allow="once")
         assert (await turn).text == "Done."
-        await chat.app.command(NotifyCall(key="late", session="s", turn=turn.id, call=made.call))
+        await chat.app.command(NotifyCall(key="late", session="s", turn=turn.id, call=subagent.call))
         await talk.until(CommandDropped, count=2)
     assert len(await talk.events(CallNotified)) == 4
     assert len(await talk.events(CallResumed)) == 4
-    assert [one.output.text for one in await talk.settled()] == ["One."]
-    assert len(await talk.events(CallStarted, session=made.session)) == 1
+    assert [event.output.text for event in await talk.settled()] == ["One."]
+    assert len(await talk.events(CallStarted, session=subagent.session)) == 1
 
 
 class Deaf(MemoryStore):

@@ -124,8 +124,8 @@ async def test_questions_at_once_are_answered_in_any_order() -> None:
     @tool(idempotent=True)
     async def survey(ctx: ToolContext) -> str:
         begun.append(1)
-        said = await asyncio.gather(*(ctx.ask(Question(f"Number {n}?")) for n in range(3)))
-        return ",".join(resolution.result or "-" for resolution in said)
+        resolutions = await asyncio.gather(*(ctx.ask(Question(f"Number {n}?")) for n in range(3)))
+        return ",".join(resolution.result or "-" for resolution in resolutions)
 
     talk = Talk(survey)
     async with talk.process(calls(call("survey")), say("So.")) as chat:
@@ -154,8 +154,8 @@ async def test_a_tool_calls_others_and_each_is_judged_and_written_down(store: St
 
     @tool(idempotent=True)
     async def work(ctx: ToolContext) -> str:
-        one = await ctx.run_tool("double", {"number": 1})
-        two = await ctx.run_tool("triple", {"number": int(one.text)})
+        doubled = await ctx.run_tool("double", {"number": 1})
+        two = await ctx.run_tool("triple", {"number": int(doubled.text)})
         return (await ctx.run_tool("double", {"number": int(two.text)})).text
 
     talk = Talk(double, triple, work, store=store)
@@ -170,13 +170,13 @@ async def test_a_tool_calls_others_and_each_is_judged_and_written_down(store: St
         await chat.turn(turn.id)
     assert ran == [1, 2, 6]
     [*inner, outer] = await talk.settled()
-    assert [one.output.text for one in inner] == ["2", "6", "12"]
+    assert [event.output.text for event in inner] == ["2", "6", "12"]
     assert outer.output.text == "12"
-    assert [made.parent for made in await talk.events(NestedCallRequested)] == [outer.call] * 3
+    assert [event.parent for event in await talk.events(NestedCallRequested)] == [outer.call] * 3
     # No model is told of them.
     [_, request] = talk.requests if len(talk.requests) == 2 else talk.requests[-2:]
-    told = [part for message in request.messages for part in message.parts if isinstance(part, RequestResult)]
-    assert [part.call for part in told] == [outer.call]
+    results = [part for message in request.messages for part in message.parts if isinstance(part, RequestResult)]
+    assert [part.call for part in results] == [outer.call]
 
 
 async def test_a_denied_call_within_a_tool_is_an_error_in_it() -> None:
@@ -234,11 +234,11 @@ async def test_a_turn_above_is_suspended_while_one_below_asks(store: Store) -> N
         await talk.until(TurnSuspended)
         assert not chat.app.tool_tasks.running_calls(turn.id)
     async with talk.process(model=scenes) as chat:
-        assert [one.id for one in await chat.gates()] == [gate.id]
+        assert [gate.id for gate in await chat.gates()] == [gate.id]
         await chat.answer(gate, allow="once")
         result = await chat.turn(turn.id)
     assert result.text == "Done."
-    assert [one.output.text for one in await talk.settled()] == ["It rang."]
+    assert [event.output.text for event in await talk.settled()] == ["It rang."]
     assert begun == ["hand_on", "hand_on"]
 
 
@@ -268,7 +268,7 @@ async def test_the_log_of_a_tool_that_asked_says_so() -> None:
         gates = await talk.waiting(chat)
         assert shown(gates) == ["Which colour?"]
         await talk.until(TurnSuspended)
-        [message] = [one for one in await chat.messages() if one.role == "assistant"]
+        [message] = [message for message in await chat.messages() if message.role == "assistant"]
         assert [part.state for part in message.parts if isinstance(part, ToolPart)] == ["waiting"]
         await chat.answer(gates[0], result='{"colour": "red"}')
         await turn

@@ -43,7 +43,7 @@ async def test_a_tool_that_swallows_its_end_is_suspended_all_the_same() -> None:
         await talk.until(TurnSuspended)
         await chat.answer(gate, result="yes")
         await turn
-    assert [one.output.text for one in await talk.settled()] == ["yes"]
+    assert [event.output.text for event in await talk.settled()] == ["yes"]
     assert len(begun) == 2
 
 
@@ -59,7 +59,7 @@ async def test_a_tool_that_returns_instead_of_being_suspended_has_returned() -> 
     async with talk.process(calls(call("hasty")), say("So.")) as chat:
         assert (await (await chat.send("go"))).text == "So."
         assert await chat.gates() == []
-    assert [(one.state, one.output.text) for one in await talk.settled()] == [("completed", "I did not wait")]
+    assert [(event.state, event.output.text) for event in await talk.settled()] == [("completed", "I did not wait")]
 
 
 async def test_a_plain_function_that_asks_is_told_that_it_cannot() -> None:
@@ -134,8 +134,10 @@ async def test_a_question_with_a_name_is_known_again_wherever_it_stands() -> Non
     async def survey(ctx: ToolContext) -> str:
         begun.append(1)
         names = ["a", "b"] if len(begun) == 1 else ["b", "a"]
-        said = await asyncio.gather(*(ctx.ask(Question(f"{name}?", name=name)) for name in names))
-        return ",".join(sorted(f"{name}={one.result}" for name, one in zip(names, said, strict=True)))
+        resolutions = await asyncio.gather(*(ctx.ask(Question(f"{name}?", name=name)) for name in names))
+        return ",".join(
+            sorted(f"{name}={resolution.result}" for name, resolution in zip(names, resolutions, strict=True))
+        )
 
     talk = Talk(survey)
     async with talk.process(calls(call("survey")), say("So.")) as chat:
@@ -145,7 +147,7 @@ async def test_a_question_with_a_name_is_known_again_wherever_it_stands() -> Non
         for gate in gates:
             await chat.answer(gate, result=gate.arguments.rstrip("?").upper())
         await turn
-    assert [one.output.text for one in await talk.settled()] == ["a=A,b=B"]
+    assert [event.output.text for event in await talk.settled()] == ["a=A,b=B"]
 
 
 async def test_a_call_may_ask_only_so_often() -> None:
@@ -180,7 +182,7 @@ async def test_a_cancel_while_somebody_is_asked_closes_the_gate(repeat: str, har
         await wait_until(lambda: not chat.app.tool_tasks.has_undelivered(turn.id))
         assert not chat.app.tool_tasks.running_calls(turn.id)
     assert (painter.begun, painter.painted) == (1, 0)
-    assert [one.state for one in await talk.settled()] == ["cancelled"]
+    assert [event.state for event in await talk.settled()] == ["cancelled"]
 
 
 class Clerk:
@@ -237,7 +239,7 @@ async def test_a_limit_of_calls_that_is_reached_while_somebody_is_asked_leaves_t
         await talk.until(TurnSuspended)
         await chat.answer(gate, result=RED)
         await turn
-    assert sorted(one.state for one in await talk.settled()) == ["completed", "failed"]
+    assert sorted(event.state for event in await talk.settled()) == ["completed", "failed"]
     assert len(await talk.events(CallStarted)) == 1
 
 
@@ -262,4 +264,4 @@ async def test_the_form_that_a_person_sees_is_the_one_the_answer_is_held_against
         assert json.loads(gate.form) == COLOUR
         await chat.answer(gate, result='{"colour":"red"}')
         await turn
-    assert [one.state for one in await talk.settled()] == ["completed"]
+    assert [event.state for event in await talk.settled()] == ["completed"]

@@ -46,12 +46,12 @@ def attempt(code: str, *args: object) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = Path("/var/tmp", f"everturn-{secrets.token_hex(8)}")  # not in /tmp, which is only hidden
-    made.mkdir(mode=0o755)
-    (made / "canary").write_text("secret")
-    (made / "canary").chmod(0o644)
-    yield made
-    subprocess.run(["rm", "-rf", str(made)], check=True)
+    folder = Path("/var/tmp", f"everturn-{secrets.token_hex(8)}")  # not in /tmp, which is only hidden
+    folder.mkdir(mode=0o755)
+    (folder / "canary").write_text("secret")
+    (folder / "canary").chmod(0o644)
+    yield folder
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
 @pytest.mark.parametrize("path", ["{folder}/canary", "/etc/shadow", "/etc/hostname", "/etc/hosts", "/root/.bashrc"])
@@ -77,8 +77,8 @@ def test_what_is_the_systems_is_mounted_for_reading() -> None:
 
 
 def test_no_open_file_is_inherited(folder: Path) -> None:
-    with open(folder / "canary", encoding="utf-8") as held:
-        os.set_inheritable(held.fileno(), True)
+    with open(folder / "canary", encoding="utf-8") as file:
+        os.set_inheritable(file.fileno(), True)
         code = "print(sorted(int(f) for f in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + f)))"
         assert inside(code).stdout == "[0, 1, 2]\n"
 
@@ -95,8 +95,8 @@ def test_no_listener_is_reached(kind: str, folder: Path) -> None:
             os.chmod(name, 0o777)
         address = server.getsockname()
         code = f"s = socket.socket({int(family)}, {int(server.type)})\ns.connect({address!r})\ns.send(b'out')"
-        said = attempt(code)
-        assert said == "in" if kind == "udp" else said != "in"  # to nobody, on a loopback of its own
+        outcome = attempt(code)
+        assert outcome == "in" if kind == "udp" else outcome != "in"  # to nobody, on a loopback of its own
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.recv(1) if kind == "udp" else server.accept()
@@ -107,9 +107,9 @@ def test_not_even_a_socket_in_the_folder_that_it_was_given(folder: Path) -> None
         server.bind(str(folder / "door"))
         os.chmod(folder / "door", 0o777)
         server.listen()
-        said = inside("socket.socket(socket.AF_UNIX).connect('/work/door')", folder=folder)
-        assert said.exit == 1
-        assert "Address family not supported" in said.stderr
+        result = inside("socket.socket(socket.AF_UNIX).connect('/work/door')", folder=folder)
+        assert result.exit == 1
+        assert "Address family not supported" in result.stderr
 
 
 def test_there_is_no_way_out_but_a_loopback() -> None:
@@ -150,10 +150,10 @@ print(n, flush=True)
 import time; time.sleep(0.3)"""
     counts: list[int] = []
     both = [threading.Thread(target=lambda: counts.append(int(inside(code).stdout))) for _ in range(2)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join()
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
     assert all(20 <= count <= SMALL.processes for count in counts), counts
 
 
@@ -188,11 +188,11 @@ while not os.path.exists('/work/alive'): time.sleep(0.01)
 @pytest.fixture
 def ours(folder: Path) -> Path:
     """A folder that may be written to."""
-    made = folder / secrets.token_hex(4)
-    made.mkdir()
+    subfolder = folder / secrets.token_hex(4)
+    subfolder.mkdir()
     if os.geteuid() == 0:
-        os.chown(made, UID, UID)
-    return made
+        os.chown(subfolder, UID, UID)
+    return subfolder
 
 
 def test_a_daemon_dies_with_its_run(ours: Path) -> None:
@@ -378,7 +378,7 @@ async def test_many_runs_at_once_do_not_mix_and_leave_nothing_open() -> None:
     await sandbox.run("true")
     before = len(os.listdir("/proc/self/fd"))
     ran = await asyncio.gather(*(sandbox.run(f"echo {n} > x; cat x", seconds=30) for n in range(12)))
-    assert [one.stdout for one in ran] == [f"{n}\n" for n in range(12)]
+    assert [result.stdout for result in ran] == [f"{n}\n" for n in range(12)]
     assert len(os.listdir("/proc/self/fd")) <= before
 
 

@@ -23,17 +23,17 @@ CONFIG = "[core]\n\trepositoryformatversion = 0\n[alias]\n\tmine = status\n"
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir="/var/tmp"))
-    made.chmod(0o755)
-    subprocess.run(["git", "init", "-q", "-b", "main", str(made)], check=True)
-    (made / ".git/config").write_text(CONFIG)
-    (made / "a.txt").write_text("a")
-    subprocess.run(["git", "init", "-q", str(made / "other")], check=True)
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    folder.chmod(0o755)
+    subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
+    (folder / ".git/config").write_text(CONFIG)
+    (folder / "a.txt").write_text("a")
+    subprocess.run(["git", "init", "-q", str(folder / "other")], check=True)
     if os.geteuid() == 0:
-        subprocess.run(["chown", "-R", f"{UID}:{UID}", str(made)], check=True)
-    yield made
-    subprocess.run(["chmod", "-R", "u+rwx", str(made)], check=True)
-    subprocess.run(["rm", "-rf", str(made)], check=True)
+        subprocess.run(["chown", "-R", f"{UID}:{UID}", str(folder)], check=True)
+    yield folder
+    subprocess.run(["chmod", "-R", "u+rwx", str(folder)], check=True)
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
 async def use(folder: Path, command: str, is_write: bool = True) -> Output:

@@ -41,14 +41,14 @@ FILES = {
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir="/var/tmp"))  # what is beneath tmp_path is root's alone
-    made.chmod(0o755)
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))  # what is beneath tmp_path is root's alone
+    folder.chmod(0o755)
     for name, text in FILES.items():
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_text(text, encoding="utf-8")
-    yield made
-    subprocess.run(["chmod", "-R", "u+rwx", str(made)], check=True)
-    subprocess.run(["rm", "-rf", str(made)], check=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    yield folder
+    subprocess.run(["chmod", "-R", "u+rwx", str(folder)], check=True)
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
 def found(folder: Path, protect: ProtectedPaths = PROTECTED, *, writable: bool = True) -> HiddenPaths:
@@ -60,38 +60,43 @@ def found(folder: Path, protect: ProtectedPaths = PROTECTED, *, writable: bool =
 
 
 def test_what_is_protected_is_found_with_the_folders_that_must_keep_their_names(folder: Path) -> None:
-    kept = found(folder)
-    assert sorted(kept.hidden_files) == [".docker/config.json", ".env", "sub/.ENV.local", "sub/key.pem"]
-    assert kept.hidden_folders == (".ssh",)
-    assert kept.empty_files == (".git/config",)
-    assert kept.read_only == (".git", ".github/workflows", "AGENTS.md")
-    assert kept.pinned == (".docker", ".github")
+    protected = found(folder)
+    assert sorted(protected.hidden_files) == [".docker/config.json", ".env", "sub/.ENV.local", "sub/key.pem"]
+    assert protected.hidden_folders == (".ssh",)
+    assert protected.empty_files == (".git/config",)
+    assert protected.read_only == (".git", ".github/workflows", "AGENTS.md")
+    assert protected.pinned == (".docker", ".github")
 
 
 def test_in_a_folder_for_reading_only_secrets_are_kept(folder: Path) -> None:
-    kept = found(folder, writable=False)
-    assert sorted(kept.hidden_files) == [".docker/config.json", ".env", "sub/.ENV.local", "sub/key.pem"]
-    assert (kept.hidden_folders, kept.empty_files, kept.read_only, kept.pinned) == ((".ssh",), (".git/config",), (), ())
+    protected = found(folder, writable=False)
+    assert sorted(protected.hidden_files) == [".docker/config.json", ".env", "sub/.ENV.local", "sub/key.pem"]
+    assert (protected.hidden_folders, protected.empty_files, protected.read_only, protected.pinned) == (
+        (".ssh",),
+        (".git/config",),
+        (),
+        (),
+    )
 
 
 def test_what_is_let_go_of_is_not_kept_and_a_path_from_the_root_pins_all_above_it(folder: Path) -> None:
-    kept = found(folder, PROTECTED.excluding("**/.env", ".git").adding(secrets=["sub/deep/x"]))
-    assert ".env" not in kept.unchangeable
-    assert ".git" not in kept.unchangeable
+    protected = found(folder, PROTECTED.excluding("**/.env", ".git").adding(secrets=["sub/deep/x"]))
+    assert ".env" not in protected.unchangeable
+    assert ".git" not in protected.unchangeable
     (folder / "sub/deep").mkdir()
     (folder / "sub/deep/x").touch()
-    kept = found(folder, UNPROTECTED.adding(secrets=["sub/deep/x"]))
-    assert (kept.hidden_files, kept.pinned) == (("sub/deep/x",), ("sub", "sub/deep"))
+    protected = found(folder, UNPROTECTED.adding(secrets=["sub/deep/x"]))
+    assert (protected.hidden_files, protected.pinned) == (("sub/deep/x",), ("sub", "sub/deep"))
 
 
 @pytest.mark.parametrize("pattern", [*SECRETS, *WRITE_PROTECTED])
 def test_the_quick_judge_knows_every_pattern(pattern: str) -> None:
     path = pattern.removeprefix("**/").replace("*", "x").replace("?", "1")
     path_policy = make_path_policy(PROTECTED)
-    for one in (path, f"a/b/{path}", path.upper(), path.replace("k", "\u212a")):
-        expected = PROTECTED.matching_pattern(one, writing=False), PROTECTED.matching_pattern(one, writing=True)
-        assert path_policy(one)[0] == ("hidden" if expected[0] else "fixed" if expected[1] else "")
-        assert path_policy(one)[0]
+    for variant in (path, f"a/b/{path}", path.upper(), path.replace("k", "\u212a")):
+        expected = PROTECTED.matching_pattern(variant, writing=False), PROTECTED.matching_pattern(variant, writing=True)
+        assert path_policy(variant)[0] == ("hidden" if expected[0] else "fixed" if expected[1] else "")
+        assert path_policy(variant)[0]
 
 
 def test_a_link_in_the_place_of_what_is_protected_is_refused_where_it_could_be_replaced(folder: Path) -> None:
@@ -160,14 +165,14 @@ async def use(tool: RunShell, command: str) -> Output:
 @pytest.mark.parametrize("writable", [True, False])
 async def test_no_secret_is_read_by_any_name(folder: Path, writable: bool) -> None:
     tool = shell(folder, writable=writable)
-    said = await use(
+    output = await use(
         tool,
         "cat a.txt AGENTS.md .docker/other; cat .env sub/.ENV.local sub/* .ssh/* .git/config .docker/config.json; "
         "grep -r canary .; mv .env e; ln .env f; cp .env g; chmod 777 .ssh .env; mv .ssh s; cat e f g s/config; "
         "mv .docker d; mv sub t; cat d/config.json t/key.pem",
     )
-    assert "aordersother" in said.text
-    assert "canary" not in said.text
+    assert "aordersother" in output.text
+    assert "canary" not in output.text
     later = await use(tool, "cat d/config.json t/key.pem t/.ENV.local; grep -r canary .")
     assert "canary" not in later.text
     assert [(folder / name).read_text() for name in (".env", ".docker/config.json", ".git/config")] == ["canary"] * 3
@@ -175,24 +180,24 @@ async def test_no_secret_is_read_by_any_name(folder: Path, writable: bool) -> No
 
 @pytest.mark.live
 async def test_what_other_programs_obey_is_not_changed_and_the_rest_is(folder: Path) -> None:
-    said = await use(
+    output = await use(
         shell(folder, writable=True),
         "for f in .git/hooks/pre-commit .git/config AGENTS.md .github/workflows/ci.yml .github/workflows/new.yml; do "
         "echo x > $f; rm -f $f; done; rm -rf .git; mv .git g; mkdir -p .git/hooks; mv .github h; mv AGENTS.md i; "
         "echo new > AGENTS.md; echo b > b.txt; echo c >> a.txt; cat .git/hooks/pre-commit.sample",
     )
-    assert "sample" in said.text
+    assert "sample" in output.text
     assert {name: (folder / name).read_text() for name in FILES} == {**FILES, "a.txt": "ac\n"}
     assert sorted(path.name for path in (folder / ".git/hooks").iterdir()) == ["pre-commit.sample"]
     assert (folder / "b.txt").read_text() == "b\n"
-    assert "made" not in (said.metadata or {})
+    assert "made" not in (output.metadata or {})
 
 
 @pytest.mark.live
 async def test_with_nothing_protected_a_shell_does_what_it_is_told(folder: Path) -> None:
     tool = shell(folder, writable=True, protect=UNPROTECTED)
-    said = await use(tool, "cat .env; echo x > .git/hooks/pre-commit")
-    assert (said.text, (folder / ".git/hooks/pre-commit").read_text()) == ("canary", "x\n")
+    output = await use(tool, "cat .env; echo x > .git/hooks/pre-commit")
+    assert (output.text, (folder / ".git/hooks/pre-commit").read_text()) == ("canary", "x\n")
 
 
 @pytest.mark.live
@@ -201,10 +206,10 @@ async def test_what_is_moved_between_the_look_and_the_start_is_noticed(
 ) -> None:
     tool = shell(folder, writable=True)
     monkeypatch.setattr(hidden_paths, "MOUNT_TIMEOUT", 0.5)
-    kept = tool.sandbox.find_protected()
+    protected = tool.sandbox.find_protected()
     (folder / "AGENTS.md").rename(folder / "moved")
     (folder / "AGENTS.md").symlink_to("a.txt")
-    monkeypatch.setattr(tool.sandbox, "find_protected", lambda: kept)
+    monkeypatch.setattr(tool.sandbox, "find_protected", lambda: protected)
     with pytest.raises((ToolError, ConfigError)):
         await use(tool, "echo begun >> /work/a.txt")
     (folder / "AGENTS.md").unlink()
@@ -227,10 +232,10 @@ def repository(folder: Path) -> Path:
 @pytest.mark.live
 @pytest.mark.parametrize("writable", [True, False])
 async def test_git_reads_a_repository_whose_settings_it_cannot(repository: Path, writable: bool) -> None:
-    said = await use(
+    output = await use(
         shell(repository, writable=writable), "git -c safe.directory=/work status --short a.txt; cat .git/config"
     )
-    assert said.text.strip() == "?? a.txt"
+    assert output.text.strip() == "?? a.txt"
 
 
 @pytest.mark.live

@@ -28,12 +28,12 @@ grouped = pytest.mark.skipif(isinstance(PARENT, str), reason=f"no cgroup can be 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = Path(f"/var/tmp/everturn-{os.getpid()}-{time.monotonic_ns()}")
-    made.mkdir(mode=0o755)
+    folder = Path(f"/var/tmp/everturn-{os.getpid()}-{time.monotonic_ns()}")
+    folder.mkdir(mode=0o755)
     if os.geteuid() == 0:
-        os.chown(made, UID, UID)
-    yield made
-    subprocess.run(["rm", "-rf", str(made)], check=True)
+        os.chown(folder, UID, UID)
+    yield folder
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
 @pytest.fixture
@@ -152,9 +152,9 @@ def test_a_command_that_writes_more_than_its_quota_is_ended(command: str, folder
 @pytest.mark.live
 async def test_the_model_is_told_that_a_quota_was_exceeded(folder: Path) -> None:
     tool = run_shell(folder, writable=True, limits=SMALL)
-    said = await tool.run({"command": "head -c 60000000 /dev/zero > big; sleep 20"}, CONTEXT)
-    assert "it wrote more files, or larger ones, than a command may" in said.text
-    assert (said.metadata or {})["killed"] == "disk"
+    output = await tool.run({"command": "head -c 60000000 /dev/zero > big; sleep 20"}, CONTEXT)
+    assert "it wrote more files, or larger ones, than a command may" in output.text
+    assert (output.metadata or {})["killed"] == "disk"
     assert (await tool.run({"command": "head -c 1000000 /dev/zero > small; wc -c < small"}, CONTEXT)).text == "1000000"
 
 

@@ -26,16 +26,16 @@ CONTEXT = ToolContext(session="s", turn="t", call="c", key="k", progress=lambda 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir="/var/tmp"))
-    made.chmod(0o755)
-    (made / "a.txt").write_text("a")
-    (made / "docs").mkdir()
-    (made / "docs/b.txt").write_text("b")
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    folder.chmod(0o755)
+    (folder / "a.txt").write_text("a")
+    (folder / "docs").mkdir()
+    (folder / "docs/b.txt").write_text("b")
     if os.geteuid() == 0:
-        subprocess.run(["chown", "-R", f"{UID}:{UID}", str(made)], check=True)
-    yield made
-    subprocess.run(["chmod", "-R", "u+rwx", str(made)], check=True)
-    subprocess.run(["rm", "-rf", str(made)], check=True)
+        subprocess.run(["chown", "-R", f"{UID}:{UID}", str(folder)], check=True)
+    yield folder
+    subprocess.run(["chmod", "-R", "u+rwx", str(folder)], check=True)
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
 def bare(path: Path, folder: Path) -> None:
@@ -79,14 +79,14 @@ REPOSITORIES = {
 async def test_a_repository_that_a_command_makes_is_not_obeyed_by_git(
     folder: Path, command: str, beneath: str, names: list[str]
 ) -> None:
-    said = await use(folder, command)
-    assert (said.metadata or {})["quarantined"] == names
-    assert str(said.title).startswith(f"[quarantined: {', '.join(names[:3])}")  # what a person sees of a call
+    output = await use(folder, command)
+    assert (output.metadata or {})["quarantined"] == names
+    assert str(output.title).startswith(f"[quarantined: {', '.join(names[:3])}")  # what a person sees of a call
     if (folder / beneath).exists():
         assert not obeys(folder, beneath)
-    assert "other programs take that as their orders" in said.text
+    assert "other programs take that as their orders" in output.text
     assert (folder / "docs/b.txt").read_text() == "b"
-    assert "[stderr]" not in said.text
+    assert "[stderr]" not in output.text
 
 
 @pytest.mark.parametrize("kind", ["bare", "new", "pointer"])
@@ -97,8 +97,8 @@ async def test_git_would_have_obeyed_it(folder: Path, kind: str) -> None:
 
 
 async def test_what_is_in_quarantine_can_be_put_back_and_is_not_obeyed_there(folder: Path) -> None:
-    said = await use(folder, f"git init -q new; {SETTINGS} new/.git/config; echo x > CLAUDE.md; echo y > kept.txt")
-    metadata = said.metadata or {}
+    output = await use(folder, f"git init -q new; {SETTINGS} new/.git/config; echo x > CLAUDE.md; echo y > kept.txt")
+    metadata = output.metadata or {}
     place = folder / str(metadata["quarantine"])
     assert place.parent == folder / ".everturn-quarantine"
     listed = json.loads((place / "what.json").read_text())
@@ -115,8 +115,8 @@ async def test_what_is_in_quarantine_can_be_put_back_and_is_not_obeyed_there(fol
 
 async def test_neither_a_shell_nor_file_tools_see_the_quarantine(folder: Path) -> None:
     await use(folder, "echo x > AGENTS.md")
-    said = await use(folder, "cat .everturn-quarantine/*/1; ls .everturn-quarantine; mv .everturn-quarantine q; true")
-    assert "x\n" not in said.text
+    output = await use(folder, "cat .everturn-quarantine/*/1; ls .everturn-quarantine; mv .everturn-quarantine q; true")
+    assert "x\n" not in output.text
     assert not (folder / "q").exists()
     assert PROTECTED.matching_pattern(".everturn-quarantine/1-a/1", writing=False)
 
@@ -137,36 +137,38 @@ async def test_neither_a_shell_nor_file_tools_see_the_quarantine(folder: Path) -
 async def test_whatever_is_made_of_the_kind_is_moved_and_the_next_command_runs(
     folder: Path, command: str, names: list[str] | None
 ) -> None:
-    said = await use(folder, command)
-    moved = (said.metadata or {})["quarantined"]
+    output = await use(folder, command)
+    moved = (output.metadata or {})["quarantined"]
     assert moved == names if names is not None else moved
-    assert "not_quarantined" not in (said.metadata or {})
+    assert "not_quarantined" not in (output.metadata or {})
     assert (await use(folder, "cat a.txt")).text == "a"
 
 
 async def test_a_bare_repository_that_is_there_can_be_read_and_not_changed(folder: Path) -> None:
     bare(folder / "store", folder)
-    said = await use(folder, "cat store/HEAD; echo x >> store/config; echo x > store/hooks/post-checkout; rm -r store")
-    assert "ref: refs/heads" in said.text
-    assert said.text.count("Read-only file system") >= 2
-    assert "quarantined" not in (said.metadata or {})
+    output = await use(
+        folder, "cat store/HEAD; echo x >> store/config; echo x > store/hooks/post-checkout; rm -r store"
+    )
+    assert "ref: refs/heads" in output.text
+    assert output.text.count("Read-only file system") >= 2
+    assert "quarantined" not in (output.metadata or {})
     opened = PROTECTED.excluding("store")
-    said = await use(folder, "echo '# x' >> store/config && echo done", opened)
-    assert said.text == "done"
+    output = await use(folder, "echo '# x' >> store/config && echo done", opened)
+    assert output.text == "done"
 
 
 async def test_a_folder_that_is_itself_a_bare_repository_keeps_its_settings(folder: Path) -> None:
     bare(folder, folder)
     shutil.rmtree(folder / "hooks")
-    said = await use(folder, "echo x >> config; mkdir hooks; echo x > hooks/post-checkout; echo fine > new.txt")
-    assert "Read-only file system" in said.text
-    assert (said.metadata or {})["quarantined"] == ["hooks"]
+    output = await use(folder, "echo x >> config; mkdir hooks; echo x > hooks/post-checkout; echo fine > new.txt")
+    assert "Read-only file system" in output.text
+    assert (output.metadata or {})["quarantined"] == ["hooks"]
     assert (folder / "new.txt").read_text() == "fine\n"
 
 
 async def test_a_file_that_is_only_changed_is_not_moved(folder: Path) -> None:
-    said = await use(folder, "echo b >> a.txt; mkdir objects; mkdir refs; echo x > config")
-    assert "quarantined" not in (said.metadata or {})
+    output = await use(folder, "echo b >> a.txt; mkdir objects; mkdir refs; echo x > config")
+    assert "quarantined" not in (output.metadata or {})
 
 
 @pytest.mark.parametrize(
@@ -187,5 +189,5 @@ async def test_a_quarantine_that_cannot_be_made_is_reported(folder: Path, monkey
         raise ToolError("files cannot be moved to quarantine")
 
     monkeypatch.setattr(quarantine, "_root", refuse)
-    said = await use(folder, "echo x > AGENTS.md")
-    assert "files cannot be moved to quarantine" in said.text
+    output = await use(folder, "echo x > AGENTS.md")
+    assert "files cannot be moved to quarantine" in output.text

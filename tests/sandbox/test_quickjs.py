@@ -18,9 +18,9 @@ from everturn.sandbox.seccomp import interpreter_filter
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[QuickJs]:
-    made = QuickJs(memory=32 * MIB, keep=20_000)
-    yield made
-    made._end()
+    sandbox = QuickJs(memory=32 * MIB, keep=20_000)
+    yield sandbox
+    sandbox._end()
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_even_code_that_got_out_of_the_engine_could_only_compute(
     sandbox: QuickJs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CANARY", "do-not-tell")
-    told = QuickJs().probe_worker()
-    assert told is not None
-    assert (told.found, told.filtered) == ([], True)
+    reply = QuickJs().probe_worker()
+    assert reply is not None
+    assert (reply.found, reply.filtered) == ([], True)
 
 
 def ask(
@@ -241,10 +241,10 @@ def test_the_engine_ends_a_run_by_itself_and_tells_what_it_had_logged(code: str)
         data, killed = ask(worker, "console.log('begun');" + code, seconds=0.1, wall=30)
     finally:
         worker.end()
-    told = quickjs_ng._read(data, "t")
+    reply = quickjs_ng._read(data, "t")
     assert killed == ""
-    assert told is not None
-    assert (told.killed, told.logs) == ("time", "begun\n")
+    assert reply is not None
+    assert (reply.killed, reply.logs) == ("time", "begun\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes")
@@ -281,9 +281,9 @@ def test_a_worker_whose_run_was_ended_is_never_used_again() -> None:
 
 def test_an_answer_that_was_not_asked_for_is_none() -> None:
     good = b'{"token": "mine", "value": "1"}\n'
-    told = quickjs_ng._read(good, "mine")
-    assert told is not None
-    assert told.value == "1"
+    reply = quickjs_ng._read(good, "mine")
+    assert reply is not None
+    assert reply.value == "1"
     for wrong in (
         good[:-1],
         good + b'{"token": "mine"}\n',  # one for the next run, left in the pipe
@@ -322,7 +322,7 @@ async def test_a_run_that_is_cancelled_is_dead() -> None:
 async def test_many_runs_at_once_do_not_mix() -> None:
     sandbox = QuickJs()
     ran = await asyncio.gather(*(sandbox.run(f"console.log({n}); {n} * 2") for n in range(20)))
-    assert [(one.stdout, one.value) for one in ran] == [(f"{n}\n", n * 2) for n in range(20)]
+    assert [(result.stdout, result.value) for result in ran] == [(f"{n}\n", n * 2) for n in range(20)]
     assert len(sandbox._ready) <= quickjs_ng.READY
     await sandbox.aclose()
 
@@ -339,5 +339,5 @@ def test_the_engine_is_never_in_our_own_process() -> None:
     import subprocess
 
     code = "from everturn.sandbox.quickjs_ng import *; QuickJs().run_code('1'); import sys; print([m for m in sys.modules if 'quickjs' in m])"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout == "['everturn.sandbox.quickjs_ng']\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "['everturn.sandbox.quickjs_ng']\n"

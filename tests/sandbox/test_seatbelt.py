@@ -57,9 +57,9 @@ def mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mac]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix='a "quoted\\" (folder) ') as made:
-        path = Path(made)
-        subprocess.run(["git", "init", "-q", "-b", "main", made], check=True)
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix='a "quoted\\" (folder) ') as directory:
+        path = Path(directory)
+        subprocess.run(["git", "init", "-q", "-b", "main", directory], check=True)
         (path / "a.txt").write_text("a")
         (path / "sub").mkdir()
         (path / "sub/.env").write_text("SECRET=1")
@@ -167,18 +167,18 @@ def test_a_variable_that_is_seen_and_work_that_is_refused_are_reported() -> None
 async def test_a_command_works_in_its_folder_and_not_outside(mac: Mac, folder: Path) -> None:
     mac("")
     outside = folder.parent / f"everturn-{os.getpid()}"
-    said = await use(
+    output = await use(
         folder, f"pwd; cat a.txt; echo b > b.txt; ls; echo x > {outside}; cat sub/.env; mv sub other; exit 3"
     )
     assert (folder / "b.txt").read_text() == "b\n"
-    assert str(folder) in said.text
+    assert str(folder) in output.text
     assert not outside.exists()
-    assert "SECRET" not in said.text
+    assert "SECRET" not in output.text
     assert (folder / "sub").is_dir()
-    assert "[exit 3]" in said.text
-    assert said.metadata is not None
-    assert said.metadata["guarantees"] == ["files", "net", "env"]
-    assert str(said.metadata["sandbox"]).startswith("seatbelt")
+    assert "[exit 3]" in output.text
+    assert output.metadata is not None
+    assert output.metadata["guarantees"] == ["files", "net", "env"]
+    assert str(output.metadata["sandbox"]).startswith("seatbelt")
 
 
 @pytest.mark.live
@@ -191,8 +191,8 @@ async def test_git_commits_only_in_a_command_that_may_and_never_changes_hooks(ma
 
     await use(folder, "git add a.txt; git commit -qm no")
     assert log() == ""
-    said = await use(folder, "git add a.txt && git commit -qm one && git status --short", git=True)
-    assert log() == "one\n", said.text
+    output = await use(folder, "git add a.txt && git commit -qm one && git status --short", git=True)
+    assert log() == "one\n", output.text
     await use(folder, "echo x > .git/hooks/pre-commit; git config alias.x '!id'; mv .git/hooks .git/old", git=True)
     assert not (folder / ".git/hooks/pre-commit").exists()
     assert "alias" not in (folder / ".git/config").read_text()
@@ -205,8 +205,8 @@ async def test_settings_of_a_repository_are_read_unless_they_hold_a_secret(mac: 
     for line in ("url = https://ada:word@example.com/x", "url = https://t0ken@example.com/x", "extraHeader = X: word"):
         config = f'[core]\n\tbare = false\n[remote "origin"]\n\t{line}\n'
         (folder / ".git/config").write_text(config)
-        assert "example" not in (said := (await use(folder, "cat .git/config")).text)
-        assert "word" not in said
+        assert "example" not in (text := (await use(folder, "cat .git/config")).text)
+        assert "word" not in text
     (folder / ".git/config").write_text('[remote "origin"]\n\turl = ssh://git@example.com/x\n[branch "token"]\n')
     assert "example" in (await use(folder, "cat .git/config")).text
 
@@ -217,9 +217,9 @@ async def test_what_a_command_makes_that_programs_obey_is_moved_away(
 ) -> None:
     mac("")
     monkeypatch.delattr(os, "O_PATH")
-    said = await use(folder, "mkdir -p deep/.vscode && echo x > deep/.vscode/tasks.json && chmod 0 deep/.vscode")
-    assert said.metadata is not None
-    assert said.metadata["quarantined"] == ["deep/.vscode"]
+    output = await use(folder, "mkdir -p deep/.vscode && echo x > deep/.vscode/tasks.json && chmod 0 deep/.vscode")
+    assert output.metadata is not None
+    assert output.metadata["quarantined"] == ["deep/.vscode"]
     assert not (folder / "deep/.vscode").exists()
 
 
@@ -297,13 +297,13 @@ def test_the_assistant_of_a_folder(
 ) -> None:
     mac(fault)
     environ = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-    made = make_folder_tools(Project(folder, folder, is_git=True), AssistantTable(), load_config(None), environ)
-    assert [text for text in made.notes if "shell" in text and note in text] != [] or note == ""
-    shells = [tool for tool in made.tools if isinstance(tool, RunShell)]
+    folder_tools = make_folder_tools(Project(folder, folder, is_git=True), AssistantTable(), load_config(None), environ)
+    assert [text for text in folder_tools.notes if "shell" in text and note in text] != [] or note == ""
+    shells = [tool for tool in folder_tools.tools if isinstance(tool, RunShell)]
     assert len(shells) == (1 if listing else 0)
     everything = Rule("run_shell", "allow", {"command": "*"})
     for shell in shells:
-        permissions = Permissions([*made.rules, everything])
+        permissions = Permissions([*folder_tools.rules, everything])
 
         def decide(line: str, spec: ToolSpec = shell.spec, permissions: Permissions = permissions) -> str:
             cases = [{"command": subject} for subject in read_command(line)]

@@ -46,51 +46,53 @@ UNWRITABLE = (
 
 
 def test_the_machine_and_the_folder_can_be_read_and_places_of_people_cannot() -> None:
-    made = profile()
-    assert [path for path in READABLE if not made.allows("file-read-data", path)] == []
-    assert [path for path in UNREADABLE if made.allows("file-read-data", path)] == []
-    assert made.allows("file-read-metadata", f"{FOLDER}/sub/.env"), "git compares it with its index"
-    assert made.allows("file-read-metadata", HOME)
-    assert not made.allows("file-read-metadata", f"{HOME}/.ssh")
+    sandbox_profile = profile()
+    assert [path for path in READABLE if not sandbox_profile.allows("file-read-data", path)] == []
+    assert [path for path in UNREADABLE if sandbox_profile.allows("file-read-data", path)] == []
+    assert sandbox_profile.allows("file-read-metadata", f"{FOLDER}/sub/.env"), "git compares it with its index"
+    assert sandbox_profile.allows("file-read-metadata", HOME)
+    assert not sandbox_profile.allows("file-read-metadata", f"{HOME}/.ssh")
 
 
 def test_only_the_folder_and_its_temporary_folder_can_be_written() -> None:
-    made = profile()
-    assert [path for path in UNWRITABLE if made.allows("file-write-data", path)] == []
-    assert all(made.allows("file-write-data", path) for path in (f"{FOLDER}/a.txt", f"{SCRATCH}/x", "/dev/null"))
+    sandbox_profile = profile()
+    assert [path for path in UNWRITABLE if sandbox_profile.allows("file-write-data", path)] == []
+    assert all(
+        sandbox_profile.allows("file-write-data", path) for path in (f"{FOLDER}/a.txt", f"{SCRATCH}/x", "/dev/null")
+    )
     assert not profile(writable=False).allows("file-write-data", f"{FOLDER}/a.txt")
     assert not profile(folder="", protected=HiddenPaths()).allows("file-write-data", f"{FOLDER}/a.txt")
 
 
 def test_a_protected_path_keeps_its_name_and_gets_no_second_one() -> None:
-    made = profile()
+    sandbox_profile = profile()
     names = (".git", "sub", "keys", "docs", "sub/.env", "keys/.ssh", "docs/.vscode")
-    assert [name for name in names if made.allows("file-write-unlink", f"{FOLDER}/{name}")] == []
-    assert not made.allows("file-write-unlink", FOLDER)
-    assert made.allows("file-write-unlink", f"{FOLDER}/sub/other")
-    assert not made.allows("file-link", f"{FOLDER}/a.txt")
-    assert not made.allows("file-clone", f"{FOLDER}/a.txt")
+    assert [name for name in names if sandbox_profile.allows("file-write-unlink", f"{FOLDER}/{name}")] == []
+    assert not sandbox_profile.allows("file-write-unlink", FOLDER)
+    assert sandbox_profile.allows("file-write-unlink", f"{FOLDER}/sub/other")
+    assert not sandbox_profile.allows("file-link", f"{FOLDER}/a.txt")
+    assert not sandbox_profile.allows("file-clone", f"{FOLDER}/a.txt")
 
 
 def test_other_processes_services_and_the_network_are_out_of_reach() -> None:
-    made = profile()
-    assert not made.allows("network-outbound", "localhost:8080", "remote")
-    assert not made.allows("process-info-listpids", "others", "target")
-    assert made.allows("process-info-pidinfo", "same-sandbox", "target")
-    assert not made.allows("signal", "others", "target")
-    assert not made.allows("nvram-get")
+    sandbox_profile = profile()
+    assert not sandbox_profile.allows("network-outbound", "localhost:8080", "remote")
+    assert not sandbox_profile.allows("process-info-listpids", "others", "target")
+    assert sandbox_profile.allows("process-info-pidinfo", "same-sandbox", "target")
+    assert not sandbox_profile.allows("signal", "others", "target")
+    assert not sandbox_profile.allows("nvram-get")
     for service in ("com.apple.SecurityServer", "com.apple.securityd.xpc", "com.apple.coreservices.launchservicesd"):
-        assert not made.allows("mach-lookup", service, "global-name")
+        assert not sandbox_profile.allows("mach-lookup", service, "global-name")
     for other in ("appleevent-send", "lsopen", "mach-register", "iokit-open", "user-preference-read", "ipc-posix-shm"):
-        assert not made.allows(other)
+        assert not sandbox_profile.allows(other)
 
 
 def test_with_a_proxy_its_port_is_the_only_address() -> None:
-    made = profile(proxy_port=8080)
-    assert made.allows("network-outbound", "localhost:8080", "remote")
-    assert not made.allows("network-outbound", "localhost:80800", "remote")
-    assert not made.allows("network-outbound", "localhost:22", "remote")
-    assert not made.allows("network-bind", "localhost:8080", "remote")
+    sandbox_profile = profile(proxy_port=8080)
+    assert sandbox_profile.allows("network-outbound", "localhost:8080", "remote")
+    assert not sandbox_profile.allows("network-outbound", "localhost:80800", "remote")
+    assert not sandbox_profile.allows("network-outbound", "localhost:22", "remote")
+    assert not sandbox_profile.allows("network-bind", "localhost:8080", "remote")
 
 
 ATTACKS = (
@@ -108,11 +110,11 @@ ATTACKS = (
 @pytest.mark.parametrize("path", ATTACKS)
 def test_a_path_is_one_string_whatever_is_in_it(path: str) -> None:
     assert read(quote_sbpl(path)) == [path]
-    made = profile(folder=path, protected=HiddenPaths(hidden_files=(f'{path[1:]}"',)))
-    assert made.allows("file-write-data", f"{path}/a")
-    assert not made.allows("file-read-data", f'{path}/{path[1:]}"')
-    assert not made.allows("file-read-data", f"{HOME}/.ssh")
-    assert not made.allows("file-write-data", "/etc/x")
+    sandbox_profile = profile(folder=path, protected=HiddenPaths(hidden_files=(f'{path[1:]}"',)))
+    assert sandbox_profile.allows("file-write-data", f"{path}/a")
+    assert not sandbox_profile.allows("file-read-data", f'{path}/{path[1:]}"')
+    assert not sandbox_profile.allows("file-read-data", f"{HOME}/.ssh")
+    assert not sandbox_profile.allows("file-write-data", "/etc/x")
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1))

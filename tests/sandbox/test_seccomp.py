@@ -35,19 +35,19 @@ def walk(program: bytes, number: int, *args: int, architecture: int = X86) -> in
     """What the kernel would do with a call."""
     shown = struct.pack("<IIQ6Q", number, architecture, 0, *args, *([0] * (6 - len(args))))
     steps = list(struct.iter_unpack("<HBBI", program))
-    held = at = 0
+    accumulator = at = 0
     while True:
         code, yes, no, value = steps[at]
         at += 1
         match code:
             case 0x20:
-                held = struct.unpack_from("<I", shown, value)[0]
+                accumulator = struct.unpack_from("<I", shown, value)[0]
             case 0x15:
-                at += yes if held == value else no
+                at += yes if accumulator == value else no
             case 0x35:
-                at += yes if held >= value else no
+                at += yes if accumulator >= value else no
             case 0x45:
-                at += yes if held & value else no
+                at += yes if accumulator & value else no
             case 0x06:
                 return value
             case _:
@@ -78,7 +78,7 @@ def test_what_a_call_is_given_decides_where_it_must(machine: str, column: int, a
     program = seccomp.shell_filter(machine)
     assert program is not None
     clone, clone3, socket, ioctl = (
-        one[column] for one in (seccomp.CLONE, seccomp.CLONE3, seccomp.SOCKET, seccomp.IOCTL)
+        numbers[column] for numbers in (seccomp.CLONE, seccomp.CLONE3, seccomp.SOCKET, seccomp.IOCTL)
     )
     for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
         assert walk(program, clone, flag | 17, architecture=architecture) == EPERM

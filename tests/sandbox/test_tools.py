@@ -42,17 +42,17 @@ async def use(tool: Tool, **arguments: Any) -> Output:
 @pytest.mark.live
 async def test_a_shell_says_what_was_written_and_how_it_ended() -> None:
     tool = run_shell(seconds=20)
-    said = await use(tool, command="echo out; echo err >&2; exit 4")
-    assert said.text == "out\n[stderr]\nerr\n[exit 4]"
-    assert said.metadata is not None
-    held = bubblewrap_probe.check().holds  # without a cgroup, memory is not among them
-    assert said.metadata["guarantees"] == [one for one in GUARANTEES if one in held]
-    assert held >= ALL - {"memory"}
-    assert str(said.metadata["sandbox"]).startswith("bubblewrap ")
-    assert (said.metadata["exit"], said.metadata["killed"]) == (4, "")
+    output = await use(tool, command="echo out; echo err >&2; exit 4")
+    assert output.text == "out\n[stderr]\nerr\n[exit 4]"
+    assert output.metadata is not None
+    guarantees = bubblewrap_probe.check().holds  # without a cgroup, memory is not among them
+    assert output.metadata["guarantees"] == [guarantee for guarantee in GUARANTEES if guarantee in guarantees]
+    assert guarantees >= ALL - {"memory"}
+    assert str(output.metadata["sandbox"]).startswith("bubblewrap ")
+    assert (output.metadata["exit"], output.metadata["killed"]) == (4, "")
     assert (await use(tool, command="true")).text == "[it wrote nothing, and ended well]"
-    said = await use(tool, command="echo begun; sleep 20", timeout=0.3)
-    assert said.text == "begun\n[it was ended: its time, 0.3 s, was over]"
+    output = await use(tool, command="echo begun; sleep 20", timeout=0.3)
+    assert output.text == "begun\n[it was ended: its time, 0.3 s, was over]"
 
 
 @pytest.mark.live
@@ -67,8 +67,8 @@ def test_a_person_is_asked_about_commands_which_rules_can_read() -> None:
 
 async def test_javascript_says_what_was_logged_and_its_value() -> None:
     tool = run_javascript()
-    said = await use(tool, code="console.log('hi'); ({a: 1})")
-    assert said.text == 'hi\n[value] {"a":1}'
+    output = await use(tool, code="console.log('hi'); ({a: 1})")
+    assert output.text == 'hi\n[value] {"a":1}'
     assert (await use(tool, code="throw new Error('no')")).text.startswith("[error] Error: no")
     assert "its time, 0.1 s, was over" in (await use(tool, code="for (;;);", timeout=0.1)).text
     assert "more memory" in (await use(tool, code="'x'.repeat(2 ** 29)")).text
@@ -192,7 +192,7 @@ async def test_a_shell_without_a_limit_of_memory_is_offered_and_says_so(
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("lost", [one for one in GUARANTEES if one != "memory"])
+@pytest.mark.parametrize("lost", [guarantee for guarantee in GUARANTEES if guarantee != "memory"])
 def test_what_does_not_hold_makes_a_tool_absent_unless_it_is_done_without(
     lost: Guarantee, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,9 +220,9 @@ def _cached(report: SandboxReport) -> Any:
 async def test_every_result_says_what_held(monkeypatch: pytest.MonkeyPatch) -> None:
     report = SandboxReport("bubblewrap", "1", ALL - {"memory"}, {"memory": "it leaked"})
     monkeypatch.setattr(bubblewrap_probe, "check", _cached(report))
-    said = await use(run_shell(allow_degraded=["memory"]), command="true")
-    assert said.metadata is not None
-    assert said.metadata["guarantees"] == [one for one in GUARANTEES if one != "memory"]
+    output = await use(run_shell(allow_degraded=["memory"]), command="true")
+    assert output.metadata is not None
+    assert output.metadata["guarantees"] == [guarantee for guarantee in GUARANTEES if guarantee != "memory"]
 
 
 @pytest.mark.parametrize("wrong", ["memory", ("mem",), ("net", "nte")])

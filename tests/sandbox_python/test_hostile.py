@@ -23,8 +23,8 @@ async def run(code: str, *, limits: MontyLimits | None = None, seconds: float = 
     sandbox = Monty(limits or MontyLimits())
     called: list[object] = []
 
-    async def call(name: str, args: tuple[object, ...], given: dict[str, object]) -> object:
-        called.append((args, given))
+    async def call(name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        called.append((args, kwargs))
         return len(called)
 
     try:
@@ -112,7 +112,7 @@ async def test_a_worker_has_nothing_of_our_environment(monkeypatch: pytest.Monke
     seen: list[str] = []
     sandbox = Monty()
 
-    async def look(name: str, args: object, given: object) -> object:
+    async def look(name: str, args: object, kwargs: object) -> object:
         seen.extend(_environment(child) for child in _children())
         return None
 
@@ -241,7 +241,7 @@ async def test_a_run_that_is_cancelled_in_mid_spin_is_dead():
     workers: list[int] = []
     others = set(_children())  # of tests before this one
 
-    async def call(name: str, args: object, given: object) -> object:
+    async def call(name: str, args: object, kwargs: object) -> object:
         workers.extend(set(_children()) - others)
         spinning.set()
         return None
@@ -259,7 +259,7 @@ async def test_a_run_that_is_cancelled_in_mid_spin_is_dead():
 
 def _children() -> list[int]:
     lists = [task / "children" for task in Path("/proc/self/task").iterdir()]
-    return [int(child) for one in lists for child in one.read_text(encoding="utf-8").split()]
+    return [int(child) for path in lists for child in path.read_text(encoding="utf-8").split()]
 
 
 def _environment(pid: int) -> str:

@@ -46,7 +46,7 @@ async def test_what_the_code_calls_is_asked_about_logged_and_done_once():
         result = await turn
         events = [entry.event for entry in await store.events(chat.session)]
     assert result.message is not None
-    [part] = [one for one in result.message.parts if isinstance(one, ToolPart) and one.name == "run_python"]
+    [part] = [part for part in result.message.parts if isinstance(part, ToolPart) and part.name == "run_python"]
     assert part.output is not None
     assert part.output.text == "sent 1 sent 2"
     assert (looked, len(sent), sent[0]) == (["hall", "attic"], 2, "seen hall, seen attic")

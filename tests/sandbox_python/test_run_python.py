@@ -25,7 +25,9 @@ class PutAside(BaseException):
 
 
 def spec(name: str, *parameters: str) -> ToolSpec:
-    return ToolSpec(name, "", {"type": "object", "properties": {one: {"type": "string"} for one in parameters}})
+    return ToolSpec(
+        name, "", {"type": "object", "properties": {parameter: {"type": "string"} for parameter in parameters}}
+    )
 
 
 SPECS = {name: spec(name, "key", "value") for name in ("get", "put", "fail", "web-read", "run_python")}
@@ -234,7 +236,7 @@ async def test_a_worker_that_is_killed_fails_its_run_with_a_clear_text_and_the_n
     sandbox = backend.Monty()
     workers: list[int] = []
 
-    async def kill(name: str, args: object, given: object) -> object:
+    async def kill(name: str, args: object, kwargs: object) -> object:
         os.kill(workers[0], signal.SIGKILL)
         return None
 
@@ -262,7 +264,7 @@ async def test_when_all_workers_are_taken_a_run_says_so_and_does_not_wait_for_ev
     monkeypatch.setattr(backend, "WAIT", 0.05)
     sandbox = backend.Monty()
 
-    async def nested(name: str, args: object, given: object) -> object:
+    async def nested(name: str, args: object, kwargs: object) -> object:
         return (await sandbox.run("1")).value
 
     ran = await sandbox.run("nested()", call=nested, functions=["nested"])
@@ -274,7 +276,7 @@ async def test_a_run_that_is_cancelled_while_it_waits_for_a_worker_takes_none(mo
     monkeypatch.setattr(backend, "AT_ONCE", 1)
     sandbox, begun, go_on = backend.Monty(), asyncio.Event(), asyncio.Event()
 
-    async def hold(name: str, args: object, given: object) -> object:
+    async def hold(name: str, args: object, kwargs: object) -> object:
         begun.set()
         await go_on.wait()
         return 1
@@ -298,13 +300,13 @@ async def test_a_run_that_was_suspended_has_given_its_worker_back(monkeypatch: p
     monkeypatch.setattr(backend, "WAIT", 1.0)
     sandbox = backend.Monty()
 
-    async def leave(name: str, args: object, given: object) -> object:
+    async def leave(name: str, args: object, kwargs: object) -> object:
         raise PutAside
 
-    with pytest.raises(PutAside) as held:
+    with pytest.raises(PutAside) as raised:
         await sandbox.run("leave()", call=leave, functions=["leave"])
     assert (await sandbox.run("3")).value == 3
-    assert held.tb is not None  # and with it all that the run had in its hands
+    assert raised.tb is not None  # and with it all that the run had in its hands
     await sandbox.aclose()
 
 
@@ -312,7 +314,7 @@ async def test_a_run_that_was_suspended_has_given_its_worker_back(monkeypatch: p
 async def test_a_result_that_is_nested_deeply_harms_nobody(deep: int):
     sandbox = backend.Monty()
 
-    async def nested(name: str, args: object, given: object) -> object:
+    async def nested(name: str, args: object, kwargs: object) -> object:
         return python.decode_result("[" * deep + "]" * deep)
 
     ran = await sandbox.run("x = nested()\n'told'", call=nested, functions=["nested"])
@@ -322,8 +324,8 @@ async def test_a_result_that_is_nested_deeply_harms_nobody(deep: int):
 
 
 def test_the_tool_is_absent_where_a_guarantee_does_not_hold(monkeypatch: pytest.MonkeyPatch):
-    held = backend.check()
-    leaking = SandboxReport("monty", "1", held.holds - {"net"}, {"net": "a socket was opened"})
+    report = backend.check()
+    leaking = SandboxReport("monty", "1", report.holds - {"net"}, {"net": "a socket was opened"})
     monkeypatch.setattr(python, "check", lambda: leaking)
     with pytest.raises(ConfigError, match="net: a socket was opened"):
         run_python()

@@ -92,7 +92,7 @@ def test_a_single_time_is_planned_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cron", "said"),
+    ("cron", "message"),
     [
         ("* * * * * *", "five fields"),
         ("@daily", "five fields"),
@@ -102,8 +102,8 @@ def test_a_single_time_is_planned_once() -> None:
         ("x" * 300, "five fields"),
     ],
 )
-def test_an_expression_that_is_none_is_refused_with_an_example(cron: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as error:
+def test_an_expression_that_is_none_is_refused_with_an_example(cron: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as error:
         check_cron(cron, "UTC")
     assert "0 9 * * 1-5" in str(error.value)
 

@@ -267,17 +267,17 @@ def _with_agent(row: Schedule, agent: str) -> Schedule:
 
 async def test_the_same_definition_is_the_same_schedule(bench: Bench) -> None:
     app = bench.app()
-    made = await app.schedules.create("Report.", id="daily", cron="0 9 * * *")
-    assert await app.schedules.create("Report.", id="daily", cron="0 9 * * *") == made
+    schedule = await app.schedules.create("Report.", id="daily", cron="0 9 * * *")
+    assert await app.schedules.create("Report.", id="daily", cron="0 9 * * *") == schedule
     with pytest.raises(KeyConflict, match="daily"):
         await app.schedules.create("Another.", id="daily", cron="0 9 * * *")
 
 
 async def test_schedules_of_tenants_have_sessions_of_their_own(bench: Bench) -> None:
     app = bench.app()
-    one = await app.schedules.create("A.", id="daily", cron="0 9 * * *")
+    first = await app.schedules.create("A.", id="daily", cron="0 9 * * *")
     other = await app.schedules.create("B.", id="daily", cron="0 9 * * *", tenant="acme")
-    assert run_session(one, NINE) != run_session(other, NINE)
+    assert run_session(first, NINE) != run_session(other, NINE)
 
 
 async def test_a_configuration_replaces_only_its_own(bench: Bench) -> None:
@@ -291,7 +291,7 @@ async def test_a_configuration_replaces_only_its_own(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"cron": "0 9 * * *", "at": NINE}, "needs either"),
         ({}, "`cron` or `at`"),
@@ -304,8 +304,8 @@ async def test_a_configuration_replaces_only_its_own(bench: Bench) -> None:
         ({"cron": "0 9 * * *", "agent": "nobody"}, "reporter"),
     ],
 )
-async def test_a_schedule_that_cannot_be_is_refused(bench: Bench, fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+async def test_a_schedule_that_cannot_be_is_refused(bench: Bench, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         await bench.app().schedules.create("Report.", **fields)
 
 

@@ -41,8 +41,8 @@ class Expression(NamedTuple):
 def expressions() -> list[Expression]:
     """Every expression in the source, each once."""
     found: dict[tuple[str | bytes, int], Expression] = {}
-    for one in itertools.chain(_held(), _written()):
-        found.setdefault((one.pattern, one.flags & ~re.UNICODE), one)
+    for expression in itertools.chain(_held(), _written()):
+        found.setdefault((expression.pattern, expression.flags & ~re.UNICODE), expression)
     return list(found.values())
 
 
@@ -87,12 +87,12 @@ def _written() -> Iterator[Expression]:
             if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "re" and node.args):
                 continue
             if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str | bytes):
-                flags = next((one.value for one in node.keywords if one.arg == "flags"), node.args[-1])
+                flags = next((keyword.value for keyword in node.keywords if keyword.arg == "flags"), node.args[-1])
                 yield Expression(f"{path.relative_to(ROOT)}:{node.lineno}", node.args[0].value, _flags(flags))
 
 
 def _flags(node: ast.expr) -> int:
-    names = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    names = {attribute.attr for attribute in ast.walk(node) if isinstance(attribute, ast.Attribute)}
     return sum(int(getattr(re, name)) for name in names if isinstance(getattr(re, name, None), re.RegexFlag))
 
 
@@ -187,7 +187,7 @@ def pumps(tree: Any, before: str = "") -> Iterator[tuple[str, str]]:
             case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 inner = samples(value[2])
                 yield from ((lead, unit) for unit in inner)
-                yield from ((lead, one + other) for one, other in itertools.permutations(inner[:3], 2))
+                yield from ((lead, first + other) for first, other in itertools.permutations(inner[:3], 2))
                 yield from pumps(value[2], lead)
                 # The repeated part with all that stands before it: what a search begins with again and again.
                 yield from ((before, lead[len(before) :] + unit) for unit in inner[:2])
@@ -211,11 +211,11 @@ def attacks(expression: Expression, most: int) -> list[tuple[str, str]]:
 
 def cost(pattern: re.Pattern[Any], text: str, is_searched: bool) -> float:
     """CPU seconds of the slowest way in which an expression is used on a text."""
-    given: Any = text.encode("utf-8", "replace") if isinstance(pattern.pattern, bytes) else text
+    subject: Any = text.encode("utf-8", "replace") if isinstance(pattern.pattern, bytes) else text
     worst = 0.0
     for use in (pattern.fullmatch, pattern.search if is_searched else pattern.match):
         began = time.process_time()
-        use(given)
+        use(subject)
         worst = max(worst, time.process_time() - began)
     return worst
 
@@ -243,10 +243,10 @@ def is_searched(expression: Expression, used: Mapping[str, set[str]]) -> bool:
 
 
 if __name__ == "__main__":
-    given = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    characters = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     used = uses()
     every = expressions()
-    for one in every:
-        if text := slow(one, is_searched(one, used), given, 400):
-            print(f"{one.where}: {one.pattern!r} is slow on {text}", flush=True)
+    for candidate in every:
+        if text := slow(candidate, is_searched(candidate, used), characters, 400):
+            print(f"{candidate.where}: {candidate.pattern!r} is slow on {text}", flush=True)
     print(len(every), "expressions")

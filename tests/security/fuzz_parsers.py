@@ -60,9 +60,9 @@ def stream(reader: Callable[[], Any], data: bytes) -> None:
     cut = data[0] if data else 0
     data = data[1:]
     whole, parts = reader(), reader()
-    told = [*whole.feed(data), *whole.end()]
+    events = [*whole.feed(data), *whole.end()]
     pieces = [*parts.feed(data[:cut]), *parts.feed(data[cut:]), *parts.end()]
-    assert told == pieces
+    assert events == pieces
     assert whole.error is None or isinstance(whole.error, ModelError)
 
 
@@ -80,7 +80,7 @@ def decoder(name: str, data: bytes) -> None:
 
 def _said(out: Sequence[Chunk]) -> list[tuple[str, Any, str]]:
     """What chunks say, in as few pieces as there are parts."""
-    said: list[tuple[str, Any, str]] = []
+    merged: list[tuple[str, Any, str]] = []
     for chunk in out:
         match chunk:
             case TextChunk(text=text) | ReasoningChunk(text=text):
@@ -89,24 +89,24 @@ def _said(out: Sequence[Chunk]) -> list[tuple[str, Any, str]]:
                 key = slot
             case _:
                 continue
-        if said and said[-1][:2] == (type(chunk).__name__, key):
-            said[-1] = (*said[-1][:2], said[-1][2] + text)
+        if merged and merged[-1][:2] == (type(chunk).__name__, key):
+            merged[-1] = (*merged[-1][:2], merged[-1][2] + text)
         elif text:
-            said.append((type(chunk).__name__, key, text))
-    return said
+            merged.append((type(chunk).__name__, key, text))
+    return merged
 
 
 def prompted(tool_format: Any, data: bytes) -> None:
     """An answer with calls in it comes to the same however it is cut."""
     cut, text = (data[0] if data else 0), _text(data[1:])
-    told: list[list[tuple[str, Any, str]]] = []
+    results: list[list[tuple[str, Any, str]]] = []
     for pieces in ((text,), (text[:cut], text[cut:])):
         reading, out = tool_format.answer(OFFER), list[Chunk]()
         for piece in pieces:
             reading.feed(piece, out)
         reading.end(out)
-        told.append(_said(out))
-    assert told[0] == told[1], told
+        results.append(_said(out))
+    assert results[0] == results[1], results
 
 
 def stored(data: bytes) -> None:
@@ -183,14 +183,17 @@ def wire_json(value: Any) -> str:
 def targets() -> dict[str, Callable[[bytes], None]]:
     """Every parser, by a name."""
 
-    def bound(function: Any, *given: Any) -> Callable[[bytes], None]:
-        return lambda data: function(*given, data)
+    def bound(function: Any, *parameters: Any) -> Callable[[bytes], None]:
+        return lambda data: function(*parameters, data)
 
     return {
         "sse": bound(stream, SseReader),
         "ndjson": bound(stream, NdjsonReader),
         **{f"decoder-{name}": bound(decoder, name) for name in DECODERS},
-        **{f"prompted-{one.name}": bound(prompted, one) for one in (JsonFormat(), XmlFormat(), BlocksFormat())},
+        **{
+            f"prompted-{tool_format.name}": bound(prompted, tool_format)
+            for tool_format in (JsonFormat(), XmlFormat(), BlocksFormat())
+        },
         "stored": stored,
         "frames": frames,
         "cursors": cursors,

@@ -63,11 +63,11 @@ class Obedient:
         if text.startswith("hang"):
             yield [TextChunk("I begin. ")]
             await self.go_on.wait()
-        made = [line.split(" ", 2) for line in text.split("\n") if line.startswith("call ")]
-        if not made:
+        calls = [line.split(" ", 2) for line in text.split("\n") if line.startswith("call ")]
+        if not calls:
             yield [TextChunk("Done."), FinishChunk("stop")]
             return
-        yield [CallChunk(slot, words[2], words[1], f"given_{slot}") for slot, words in enumerate(made)]
+        yield [CallChunk(slot, words[2], words[1], f"given_{slot}") for slot, words in enumerate(calls)]
         yield [FinishChunk("tool_calls")]
 
 
@@ -148,51 +148,51 @@ class Peer:
         return make_app(self.house, self.entrance, streams, ServerOptions()).table.routes
 
     @asynccontextmanager
-    async def open(self, method: str, path: str, who: str = "", **more: Any) -> AsyncGenerator[aiohttp.ClientResponse]:
+    async def open(self, method: str, path: str, user: str = "", **more: Any) -> AsyncGenerator[aiohttp.ClientResponse]:
         """Ask; `who` is `tenant/role`. The answer can be read as it comes."""
         assert self.http is not None
         headers: dict[str, str] = dict(more.pop("headers", {}))
         headers.setdefault("accept-encoding", "identity")
-        if who:
-            headers.setdefault("authorization", f"Bearer {self.keys[who]}")
+        if user:
+            headers.setdefault("authorization", f"Bearer {self.keys[user]}")
         url = URL(self.url + path, encoded=True)
         async with self.http.request(method, url, headers=headers, allow_redirects=False, **more) as answer:
             yield answer
 
-    async def ask(self, method: str, path: str, who: str = "ours/owner", **more: Any) -> Answer:
+    async def ask(self, method: str, path: str, user: str = "ours/owner", **more: Any) -> Answer:
         """Ask, and read all of the answer."""
-        async with asyncio.timeout(SOON), self.open(method, path, who, **more) as answer:
+        async with asyncio.timeout(SOON), self.open(method, path, user, **more) as answer:
             return Answer(answer.status, list(answer.headers.items()), await answer.read())
 
-    async def say(self, text: str, who: str = "ours/owner", **more: Any) -> api.MessageReceipt:
+    async def say(self, text: str, user: str = "ours/owner", **more: Any) -> api.MessageReceipt:
         """Begin a session, and share it with everybody in the tenant."""
-        answer = await self.ask("POST", "/api/sessions", who, json={"text": text, **more})
+        answer = await self.ask("POST", "/api/sessions", user, json={"text": text, **more})
         assert answer.status == 201, answer.body
         sent = msgspec.json.decode(answer.body, type=api.MessageReceipt)
         shared = {"role": "viewer", "level": "write"}
-        assert (await self.ask("POST", f"/api/sessions/{sent.session}/shares", who, json=shared)).status == 201
+        assert (await self.ask("POST", f"/api/sessions/{sent.session}/shares", user, json=shared)).status == 201
         return sent
 
-    async def gates(self, session: str, who: str = "ours/owner", count: int = 1) -> list[Any]:
+    async def gates(self, session: str, user: str = "ours/owner", count: int = 1) -> list[Any]:
         """The open gates of a session, once there are so many."""
         async with asyncio.timeout(SOON):
             while True:
-                found = (await self.ask("GET", f"/api/sessions/{session}/gates", who)).json["gates"]
+                found = (await self.ask("GET", f"/api/sessions/{session}/gates", user)).json["gates"]
                 if len(found) >= count:
-                    return [one["gate"] for one in found]
+                    return [view["gate"] for view in found]
                 await asyncio.sleep(0.01)
 
-    async def answer(self, session: str, gate: Any, who: str = "ours/approver", **said: Any) -> Answer:
+    async def answer(self, session: str, gate: Any, user: str = "ours/approver", **decision: Any) -> Answer:
         """Answer a gate."""
-        body = {"hash": gate["hash"], **(said or {"allow": "once"})}
-        return await self.ask("POST", f"/api/sessions/{session}/gates/{gate['id']}/answer", who, json=body)
+        body = {"hash": gate["hash"], **(decision or {"allow": "once"})}
+        return await self.ask("POST", f"/api/sessions/{session}/gates/{gate['id']}/answer", user, json=body)
 
-    async def rest(self, sent: api.MessageReceipt, who: str = "ours/owner") -> Any:
+    async def rest(self, sent: api.MessageReceipt, user: str = "ours/owner") -> Any:
         """A turn that is over or waits: what it is then."""
         path = f"/api/sessions/{sent.session}/turns/{sent.turn}"
         async with asyncio.timeout(SOON):
             while True:
-                turn = (await self.ask("GET", path, who)).json
+                turn = (await self.ask("GET", path, user)).json
                 if turn["phase"] in ("completed", "error", "cancelled", "waiting"):
                     return turn
                 await asyncio.sleep(0.01)
@@ -232,11 +232,11 @@ async def a_peer(
     oidc: OidcOptions | None = None,
 ) -> AsyncGenerator[Peer]:
     """Serve, with a user of every role in `ours` and in `theirs`, until the end."""
-    ledger, kept = Ledger(), store or MemoryStore()
+    ledger, inner_store = Ledger(), store or MemoryStore()
     model = model or Obedient()
-    runtime = App(model, tools=[*ledger.tools(), *tools], store=wrap(kept), bus=bus, engine=engine, rules=rules)
+    runtime = App(model, tools=[*ledger.tools(), *tools], store=wrap(inner_store), bus=bus, engine=engine, rules=rules)
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=limits or TenantLimits(requests=0))
-    accounts: Any = kept.accounts
+    accounts: Any = inner_store.accounts
     house = ServerContext(runtime, accounts, agents)
     entrance = Authenticator(accounts, SystemClock(), oidc)
     peer, leave, up = Peer(house, entrance, model, ledger), asyncio.Event(), asyncio.Event()
@@ -253,8 +253,8 @@ async def a_peer(
             for role in ROLES:
                 await accounts.put_user(User(tenant, role, role=role))
                 peer.keys[f"{tenant}/{role}"] = (await top.accounts.create_key(api.NewKey(user=role, role=role))).secret
-        given: dict[str, Any] = {"port": 0, "merge": 0.01, "drain": 1.0, **(options or {})}
-        task = asyncio.create_task(serve(house, entrance, ServerOptions(**given), ready, leave=leave))
+        settings: dict[str, Any] = {"port": 0, "merge": 0.01, "drain": 1.0, **(options or {})}
+        task = asyncio.create_task(serve(house, entrance, ServerOptions(**settings), ready, leave=leave))
         timeout = aiohttp.ClientTimeout(total=SOON)
         jar = aiohttp.DummyCookieJar()
         try:
@@ -277,10 +277,10 @@ REVIVES = ("pickle.find_class", "marshal.loads", "code.__new__", "exec", "compil
 _watches: list[tuple[tuple[str, ...], list[str]]] = []
 
 
-def _on_audit(event: str, given: tuple[object, ...]) -> None:
+def _on_audit(event: str, arguments: tuple[object, ...]) -> None:
     for wanted, seen in _watches:
         if event in wanted:
-            seen.append(f"{event} {given!r:.200}")
+            seen.append(f"{event} {arguments!r:.200}")
 
 
 @contextmanager

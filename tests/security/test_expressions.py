@@ -29,10 +29,12 @@ def test_no_expression_that_reads_untrusted_text_can_be_made_slow() -> None:
     every = expressions()
     assert len(every) > 200  # so many are there
     found = {
-        one.where: text
-        for one in every
-        if one.where.partition(":")[0] not in TRUSTED
-        and (text := slow(one, is_searched(one, used) and one.where.rpartition(".")[2] not in WHOLE))
+        expression.where: text
+        for expression in every
+        if expression.where.partition(":")[0] not in TRUSTED
+        and (
+            text := slow(expression, is_searched(expression, used) and expression.where.rpartition(".")[2] not in WHOLE)
+        )
     }
     assert not found
 

@@ -34,10 +34,10 @@ frames = st.one_of(
 
 
 @given(st.lists(frames, max_size=8))
-def test_no_frame_from_outside_breaks_a_reader(said: list[Frame]) -> None:
+def test_no_frame_from_outside_breaks_a_reader(received: list[Frame]) -> None:
     reader = TurnReader("t")
     list(reader.entry(Entry(1, StepStarted(turn="t", step=1))))
-    for frame in plausible_frames(said, "t"):
+    for frame in plausible_frames(received, "t"):
         assert not isinstance(frame, DriverGone)
         if isinstance(frame, TextDelta):
             shown = reader.delta(frame)
@@ -64,8 +64,10 @@ def test_an_age_that_no_date_has_is_not_a_message(digits: int) -> None:
 def test_a_step_that_never_ends_is_held_up_to_a_limit() -> None:
     inlet = InboundTurn("t", "everturn.d.t")
     megabyte: list[Frame] = [TextDelta("t", 1, 0, 0, "x" * 2**20), READ_LOG]
-    held = [frame for _ in range(20) for frame in within_memory_limit(inlet, megabyte) if isinstance(frame, TextDelta)]
-    assert 0 < len(held) < 9
+    retained = [
+        frame for _ in range(20) for frame in within_memory_limit(inlet, megabyte) if isinstance(frame, TextDelta)
+    ]
+    assert 0 < len(retained) < 9
     assert within_memory_limit(inlet, [LogAdvanced(2), *megabyte]) == [LogAdvanced(2), *megabyte]
 
 

@@ -122,12 +122,12 @@ async def read(store: MemoryStore, bus: NatsBus) -> list[TurnItem]:
 
 @pytest.mark.parametrize("kind", FORGED)
 async def test_whatever_is_forged_readers_see_the_end_and_the_log_is_untouched(cell: Cell, kind: str) -> None:
-    here, there, elsewhere = [await cell.node() for _ in range(3)]
+    writer, reader, elsewhere = [await cell.node() for _ in range(3)]
     store = Counting()
     await store.admit(Send(key="k", session="s", turn="t", parts=(TextPart("Hi"),)))
-    story = Story(store, here)
+    story = Story(store, writer)
     await story.begin()
-    early = asyncio.create_task(read(store, there))
+    early = asyncio.create_task(read(store, reader))
     await cell.forge(*FORGED[kind])
     story.say("There are ")
     await cell.forge()
@@ -151,15 +151,15 @@ async def test_whatever_is_forged_readers_see_the_end_and_the_log_is_untouched(c
 
 
 async def test_a_reader_whose_live_text_is_withheld_reads_the_log_when_it_is_polled(cell: Cell) -> None:
-    here, there = await cell.node(), await cell.node()
+    writer, reader = await cell.node(), await cell.node()
     store = Counting()
     await store.admit(Send(key="k", session="s", turn="t", parts=(TextPart("Hi"),)))
-    story = Story(store, here)
+    story = Story(store, writer)
     await story.begin()
-    reading = asyncio.create_task(read(store, there))
+    reading = asyncio.create_task(read(store, reader))
     await cell.forge()
     await cell.forge(*FORGED["a log far ahead"], *FORGED["a step far ahead"])
-    watch = LogPoll(store, 0.05).watch("s", lambda: 0, lambda: there.publish("t", NUDGE_FRAMES))
+    watch = LogPoll(store, 0.05).watch("s", lambda: 0, lambda: reader.publish("t", NUDGE_FRAMES))
     await story._append(StepFinished(turn="t", step=1, parts=(TextPart("Seven."),), finish="stop"))
     await story._append(TurnCompleted(turn="t"))  # and nobody closes it
 
@@ -171,13 +171,15 @@ async def test_a_reader_whose_live_text_is_withheld_reads_the_log_when_it_is_pol
 
 async def test_a_stream_of_one_tenant_shows_nothing_of_anothers_and_the_answer_is_what_the_log_has(cell: Cell) -> None:
     async with a_peer(bus=await cell.node()) as peer:
-        sent = {who: await peer.say("hang", f"{who}/owner") for who in ("ours", "theirs")}
-        path = {who: f"/api/sessions/{one.session}/turns/{one.turn}/events" for who, one in sent.items()}
+        sent = {tenant: await peer.say("hang", f"{tenant}/owner") for tenant in ("ours", "theirs")}
+        path = {
+            tenant: f"/api/sessions/{receipt.session}/turns/{receipt.turn}/events" for tenant, receipt in sent.items()
+        }
         assert (await peer.ask("GET", path["ours"], "theirs/owner")).status == 404
-        reading = {who: asyncio.create_task(peer.ask("GET", path[who], f"{who}/owner")) for who in sent}
+        reading = {tenant: asyncio.create_task(peer.ask("GET", path[tenant], f"{tenant}/owner")) for tenant in sent}
         bus = cell.nodes[0]
         async with asyncio.timeout(10):
-            while not all(one.turn in bus._subscriptions.inlets for one in sent.values()):  # noqa: ASYNC110
+            while not all(receipt.turn in bus._subscriptions.inlets for receipt in sent.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         for seq in range(12):  # wherever the step begins
             await cell.forge(message(delta(turn=sent["ours"].turn, seq=seq, offset=9)), turn=sent["ours"].turn)
@@ -190,8 +192,8 @@ async def test_a_stream_of_one_tenant_shows_nothing_of_anothers_and_the_answer_i
         assert LIE.encode() not in theirs
         assert b"for us alone" not in theirs
         assert LIE.encode() in ours  # whoever publishes on NATS is believed until the step ends: docs/security.md
-        for who, one in sent.items():
-            turn = await peer.rest(one, f"{who}/owner")
+        for tenant, receipt in sent.items():
+            turn = await peer.rest(receipt, f"{tenant}/owner")
             assert (turn["phase"], turn["messages"][-1]["parts"][0]["text"]) == ("completed", "I begin. Done.")
-            assert LIE not in str(await peer.house.app.store.events(one.session))
+            assert LIE not in str(await peer.house.app.store.events(receipt.session))
         assert (await peer.ask("GET", "/healthz", "")).status == 200

@@ -36,16 +36,16 @@ async def peer(tmp_path: Path) -> AsyncGenerator[Peer]:
     place = Place()
     try:
         limits = TenantLimits(requests=0, streams=STREAMS)
-        async with a_peer(store=place.store(), oidc=oidc, limits=limits) as one:
-            yield one
+        async with a_peer(store=place.store(), oidc=oidc, limits=limits) as peer:
+            yield peer
     finally:
         await place.aclose()
 
 
 def token(**more: Any) -> str:
     now = int(time.time())
-    said = {"iss": ISSUER, "aud": "web", "sub": "sso", "iat": now, "exp": now + 300, **more}
-    return jwt.encode(said, KEY, "RS256", headers={"kid": "k"})
+    claims = {"iss": ISSUER, "aud": "web", "sub": "sso", "iat": now, "exp": now + 300, **more}
+    return jwt.encode(claims, KEY, "RS256", headers={"kid": "k"})
 
 
 async def test_ids_of_another_tenant_lead_nowhere_by_any_protocol(peer: Peer) -> None:
@@ -56,7 +56,7 @@ async def test_ids_of_another_tenant_lead_nowhere_by_any_protocol(peer: Peer) ->
     ):
         await asyncio.sleep(0.01)
     part = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "what was said?"}]}
-    said = {"id": "1", "role": "user", "content": "what was said?"}
+    message = {"id": "1", "role": "user", "content": "what was said?"}
     tries: list[tuple[str, str, Any]] = [
         ("GET", f"/ai-sdk/chat/{sent.session}/stream", None),
         ("POST", f"/ai-sdk/chat/{sent.session}/stop", None),
@@ -74,7 +74,7 @@ async def test_ids_of_another_tenant_lead_nowhere_by_any_protocol(peer: Peer) ->
         assert b"pay" not in answer.body
     for path, body in (
         ("/ai-sdk/chat", {"id": sent.session, "messages": [part]}),
-        ("/ag-ui", {"threadId": sent.session, "runId": "r", "messages": [said], "tools": [], "context": [], "state": {},
+        ("/ag-ui", {"threadId": sent.session, "runId": "r", "messages": [message], "tools": [], "context": [], "state": {},
                     "forwardedProps": {}}),
     ):  # fmt: skip
         answer = await peer.ask("POST", path, "theirs/owner", json=body)

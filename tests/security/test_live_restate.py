@@ -30,8 +30,8 @@ DIGITS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 class Watched(RestateEngine):
     """Counts the drives that have ended."""
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, listen=("127.0.0.1", 0), **more)
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, listen=("127.0.0.1", 0), **more)
         self.driven: Counter[str] = Counter()
         self.begun: Counter[str] = Counter()
         self.failed: list[str] = []  # each would be tried again for months
@@ -79,12 +79,12 @@ async def call(restate: RestateServer, session: str, how: str = "drive/send", **
 async def everything(place: Place) -> Any:
     """All rows that say what was said, asked and answered, whoever drives."""
     names = ("events", "gates", "inbox", "messages")
-    there = {row["tablename"] for row in await place.sql(
+    tables = {row["tablename"] for row in await place.sql(
         f"SELECT tablename FROM pg_tables WHERE schemaname = '{place.schema}'"
     )}  # fmt: skip
-    assert "sessions" in there
+    assert "sessions" in tables
     return {
-        **{name: await place.sql(f"SELECT count(*) FROM {name}") for name in names if name in there},
+        **{name: await place.sql(f"SELECT count(*) FROM {name}") for name in names if name in tables},
         "sessions": await place.sql("SELECT id FROM sessions ORDER BY id"),
     }
 
@@ -177,8 +177,8 @@ async def test_with_an_identity_key_a_worker_obeys_its_own_restate_alone(tmp_pat
 def public(key: ed25519.Ed25519PrivateKey) -> str:
     """The public key as Restate writes it."""
     raw = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    number, said = int.from_bytes(raw, "big"), ""
+    number, encoded = int.from_bytes(raw, "big"), ""
     while number:
         number, digit = divmod(number, 58)
-        said = DIGITS[digit] + said
-    return "publickeyv1_" + "1" * (len(raw) - len(raw.lstrip(b"\0"))) + said
+        encoded = DIGITS[digit] + encoded
+    return "publickeyv1_" + "1" * (len(raw) - len(raw.lstrip(b"\0"))) + encoded

@@ -125,12 +125,12 @@ ELSE: dict[str, set[int]] = {
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with a_world() as made:
-        yield made
+    async with a_world() as world:
+        yield world
 
 
-def same(one: Answer, other: Answer) -> None:
-    assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
+def same(first: Answer, other: Answer) -> None:
+    assert (first.status, first.body, first.headers) == (other.status, other.body, other.headers)
 
 
 async def test_the_matrix_has_every_route_that_takes_a_credential(world: World) -> None:
@@ -230,10 +230,10 @@ async def test_ids_in_bodies_are_checked_like_those_in_paths(world: World) -> No
 
     async def both(name: str, body: Any) -> Answer:
         """Ask for something of my own, with an id of theirs inside, and with one that nobody has."""
-        one = await world.ask(routes[name], key, mine.ids(), body(ours))
+        foreign = await world.ask(routes[name], key, mine.ids(), body(ours))
         other = await world.ask(routes[name], key, mine.ids(), body(none))
-        same(one, other)
-        return one
+        same(foreign, other)
+        return foreign
 
     assert (await both("send", lambda it: {"text": "x", "after": it.answer})).code == "unknown_message"
     assert (await both("send", lambda it: {"text": "x", "after": it.message})).status == 404

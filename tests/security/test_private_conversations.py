@@ -43,8 +43,8 @@ WITHOUT_EFFECT = [name for name, person in PEOPLE.items() if person.level in (No
 
 @pytest.fixture
 async def private() -> AsyncIterator[PrivateWorld]:
-    async with a_private_world() as made:
-        yield made
+    async with a_private_world() as private:
+        yield private
 
 
 async def test_every_route_is_in_one_of_the_two_lists(private: PrivateWorld) -> None:

@@ -57,7 +57,7 @@ async def provider() -> AsyncIterator[Provider]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Here:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Here:
     (tmp_path / "tools.py").write_text(TOOLS, encoding="utf-8")
     return Here(tmp_path, monkeypatch, capsysbinary)
 
@@ -88,10 +88,10 @@ async def recorded(file: Path) -> Recording:
 # A hostile model ------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_offered_to_be_pasted_is_one_word_of_a_shell(provider: Provider, here: Here) -> None:
+async def test_what_is_offered_to_be_pasted_is_one_word_of_a_shell(provider: Provider, cli: Here) -> None:
     path = "a'; touch owned; 'b"
     words = at(provider, [Call("save", json.dumps({"path": path, "text": "x"}))], [Say("Well.")])
-    done = await here(*words)
+    done = await cli(*words)
     offer = done.err.split("--allow ")[1]
     pasted = shlex.split(offer)
     assert pasted[1:] == ["would", "let", "it", "run"]
@@ -108,7 +108,7 @@ async def test_what_is_offered_to_be_pasted_is_one_word_of_a_shell(provider: Pro
     ],
 )
 async def test_what_was_allowed_beforehand_is_what_runs(
-    rule: str, arguments: dict[str, str], runs: bool, provider: Provider, here: Here, tmp_path: Path
+    rule: str, arguments: dict[str, str], runs: bool, provider: Provider, cli: Here, tmp_path: Path
 ) -> None:
     """`put` always requires approval, so it is `--allow` that answers; a reference leads wherever the last result says."""
 
@@ -116,37 +116,37 @@ async def test_what_was_allowed_beforehand_is_what_runs(
         last = body["messages"][-1]["tool_call_id"]
         return [Call("put", json.dumps(arguments).replace("LAST", last))]
 
-    done = await here(*at(provider, [Call("look", "{}")], put, [Say("Well.")]), "--allow", rule)
+    done = await cli(*at(provider, [Call("look", "{}")], put, [Say("Well.")]), "--allow", rule)
     assert bool(did(tmp_path)) == runs, done
 
 
 async def test_what_a_rule_asks_about_a_default_is_not_answered_by_allow(
-    provider: Provider, here: Here, tmp_path: Path
+    provider: Provider, cli: Here, tmp_path: Path
 ) -> None:
     rule = '[[permissions]]\ntool = "put"\nmatch = {how = "by force"}\naction = "ask"\n'
     (tmp_path / "ask.toml").write_text(rule, encoding="utf-8")
     words = at(provider, [Call("put", '{"path": "a"}')], [Say("Well.")])
-    done = await here(*words, "--allow", "put", "--permissions", "ask.toml")
+    done = await cli(*words, "--allow", "put", "--permissions", "ask.toml")
     assert (done.code, did(tmp_path)) == (3, [])
 
 
 @pytest.mark.parametrize("rule", ["savee*", "*(pth=notes/**)", "s?ve(command=rm *)"])
-async def test_a_pattern_that_denies_nothing_is_refused(rule: str, provider: Provider, here: Here) -> None:
-    done = await here(*at(provider, [Say("Well.")]), "--deny", rule)
+async def test_a_pattern_that_denies_nothing_is_refused(rule: str, provider: Provider, cli: Here) -> None:
+    done = await cli(*at(provider, [Say("Well.")]), "--deny", rule)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert (await here(*at(provider, [Say("Well.")]), "--deny", "s*(path=**)")).code == 0
+    assert (await cli(*at(provider, [Say("Well.")]), "--deny", "s*(path=**)")).code == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "expected"),
     [
         ("run_shell(a)(b)", {"command": "a)(b"}),
         ("run_shell(git commit -m x, author=me)", {"command": "git commit -m x, author=me"}),
         ('{tool = "save", match = {path = "a\'b"}}', {"path": "a'b"}),
     ],
 )
-def test_a_rule_is_read_as_it_is_written(text: str, meant: dict[str, str]) -> None:
-    assert parse_rule(text, "allow", "--allow").match == meant
+def test_a_rule_is_read_as_it_is_written(text: str, expected: dict[str, str]) -> None:
+    assert parse_rule(text, "allow", "--allow").match == expected
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ async def _replay(file: Path, words: list[str], capsys: pytest.CaptureFixture[st
     import asyncio
 
     code = await asyncio.to_thread(main, ["replay", str(file), *words])
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert code in (0, 1, 2)
-    assert all(char.isprintable() or char == "\n" for char in said.out + said.err), said
-    assert "please report" not in said.err
+    assert all(char.isprintable() or char == "\n" for char in captured.out + captured.err), captured
+    assert "please report" not in captured.err
 
 
 async def test_a_log_that_makes_no_sense_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,10 +225,10 @@ def test_a_complaint_obeys_nothing_that_it_quotes(capsys: pytest.CaptureFixture[
     for words in (["config", "check"], ["config", "show"], ["run", "--no-stdin", "Hi", "--config"]):
         assert main([*words, str(file)]) == 2
     assert main(["replay", str(tmp_path / ESCAPE)]) == 2
-    said = capsys.readouterr()
-    assert "\x1b" not in said.out + said.err
-    assert said.err.count("\\x1b[2J") >= 3
-    assert said.err.count("\n") == 4
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out + captured.err
+    assert captured.err.count("\\x1b[2J") >= 3
+    assert captured.err.count("\n") == 4
 
 
 def test_a_time_that_is_none_is_listed_all_the_same() -> None:
@@ -296,16 +296,16 @@ def test_the_token_of_this_machine_is_not_shown_to_another_user(
 )
 def test_the_password_of_a_store_is_not_said(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sessions", "--store", store]) == 2
-    said = capsys.readouterr().err
-    assert "pass" not in said
-    assert "word" not in said
-    assert said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert "pass" not in stderr
+    assert "word" not in stderr
+    assert stderr.count("\n") == 1
 
 
 # A web page, and whoever else can reach a port of this machine ----------------------------------------------------------
 
 
-async def test_the_server_of_a_chat_opens_to_its_own_user_alone(here: Here, tmp_path: Path) -> None:
+async def test_the_server_of_a_chat_opens_to_its_own_user_alone(cli: Here, tmp_path: Path) -> None:
     options = make_parser().parse_args(["chat", "--model", "offline:demo", "--store", str(tmp_path / "a.db")])
     async with open_chat_server(options) as housed, aiohttp.ClientSession() as anybody:
         assert await housed.server.sessions() is not None

@@ -96,16 +96,16 @@ class Naming(Away):
 ME = api.Me(tenant="local", user="ann", role="operator", version="0")
 
 
-def asked(evil: str, **more: Any) -> api.GateView:
+def gate_view(evil: str, **more: Any) -> api.GateView:
     """A question in which a text stands wherever somebody else's can."""
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "tool": evil,
         "arguments": json.dumps({"amount": evil, evil[:500]: 1}),
         "why": evil,
         "preview": f"--- a\n+++ b\n@@ -1 +1 @@\n-{evil}\n+{evil}",
         "identity": evil,
     }
-    gate = Gate(id="g", turn="t", call="c", hash="h", **{**given, **more})
+    gate = Gate(id="g", turn="t", call="c", hash="h", **{**fields, **more})
     return api.GateView(session="s", title=evil, opened=0.0, gate=gate)
 
 
@@ -143,10 +143,10 @@ def deeds(app: Any) -> set[Any]:
 
 
 @pytest.mark.parametrize(
-    ("what", "kind"), [*((what, "call") for what in SPOOFS), ("a dialog", "question"), ("markup", "client")]
+    ("spoof", "kind"), [*((spoof, "call") for spoof in SPOOFS), ("a dialog", "question"), ("markup", "client")]
 )
-async def test_a_question_keeps_its_frame_and_its_keys_whatever_it_quotes(what: str, kind: str) -> None:
-    view = asked(SPOOFS[what], kind=kind)
+async def test_a_question_keeps_its_frame_and_its_keys_whatever_it_quotes(spoof: str, kind: str) -> None:
+    view = gate_view(SPOOFS[spoof], kind=kind)
     async with standing(GateScreen(view), view) as (app, _):
         dialog, keys, body = (
             app.screen.query_one("#dialog"),
@@ -165,21 +165,21 @@ async def test_a_question_keeps_its_frame_and_its_keys_whatever_it_quotes(what: 
         assert dialog.region.contains_region(keys.region)
         assert keys.region.height > 0
         ours = {("screen.press", (key,)) for key, _ in keys.keys}
-        assert {_deed(one) for one in deeds(app)} <= ours
+        assert {_deed(deed) for deed in deeds(app)} <= ours
         assert not app.answers
 
 
-def _deed(one: Any) -> Any:
+def _deed(action: Any) -> Any:
     """`screen.press('y')` → its name and its arguments."""
-    name, _, given = str(one).partition("(")
-    return name, ast.literal_eval(f"({given[:-1]},)") if given else ()
+    name, _, arguments = str(action).partition("(")
+    return name, ast.literal_eval(f"({arguments[:-1]},)") if arguments else ()
 
 
-@pytest.mark.parametrize("what", SPOOFS)
-async def test_a_click_or_a_key_on_a_forged_question_answers_nothing(what: str) -> None:
+@pytest.mark.parametrize("spoof", SPOOFS)
+async def test_a_click_or_a_key_on_a_forged_question_answers_nothing(spoof: str) -> None:
     writing = Writing()
-    writing.said("t", SPOOFS[what])
-    writing.answered("t", [TextPart(SPOOFS[what])])
+    writing.said("t", SPOOFS[spoof])
+    writing.answered("t", [TextPart(SPOOFS[spoof])])
     app = Stage(writing.state)
     async with app.run_test(size=(WIDTH, HEIGHT)) as pilot:
         await pilot.pause()
@@ -198,7 +198,7 @@ async def test_a_real_question_is_no_part_of_the_transcript() -> None:
     writing.answered("t", [TextPart("\n".join(FRAME))])
     app = Stage(writing.state)
     app.me, app.server = ME, cast("Server", Away())
-    view = asked("pay", arguments='{"amount": 5}')
+    view = gate_view("pay", arguments='{"amount": 5}')
     app.inbox_gates = [view]
     async with app.run_test(size=(WIDTH, HEIGHT)) as pilot:
         forged = [line.index("╭─ pay asks") for line in lines(app) if "╭─ pay asks" in line]
@@ -248,7 +248,7 @@ def screens(evil: str) -> Iterator[tuple[str, Screen[Any]]]:
 async def test_no_screen_takes_a_text_for_markup(which: str) -> None:
     for evil in (SPOOFS["markup"], SPOOFS["actions"], SPOOFS["sequences"], SPOOFS["wide"], "\n".join(MARKUP[:12])):
         screen = dict(screens(evil))[which]
-        async with standing(screen, asked(evil), Naming(evil)) as (app, _):
+        async with standing(screen, gate_view(evil), Naming(evil)) as (app, _):
             shown = lines(app)
             assert all(is_harmless(line) for line in shown)
             assert {_deed(deed)[0] for deed in deeds(app)} <= {"screen.press", "app.simulate_key"}
@@ -280,11 +280,11 @@ def loose(source: str) -> list[int]:
     own = {name.name for node in imports if (node.module or "").startswith("everturn.") for name in node.names}
     bases = {
         call: ast.unparse(base)
-        for made in ast.walk(tree)
-        if isinstance(made, ast.ClassDef)
-        for base in made.bases
+        for definition in ast.walk(tree)
+        if isinstance(definition, ast.ClassDef)
+        for base in definition.bases
         if ast.unparse(base) in PARSERS
-        for call in ast.walk(made)
+        for call in ast.walk(definition)
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "super().__init__"
     }
     for node in ast.walk(tree):

@@ -17,9 +17,9 @@ def runtime() -> App:
 async def test_rules_and_what_they_come_to_are_asked_for_by_members() -> None:
     app = make(await make_house(runtime()))
     rules = await ask(app, "GET", "/api/rules?agent=assistant", word("member"))
-    assert [one["name"] for one in rules.json["tools"]] == ["pay"]
-    told = await ask(app, "POST", "/api/explain", word("member"), json={"tool": "pay", "arguments": {"amount": 7}})
-    assert (told.status, told.json["action"], told.json["is_final"]) == (200, "ask", False)
+    assert [tool["name"] for tool in rules.json["tools"]] == ["pay"]
+    explained = await ask(app, "POST", "/api/explain", word("member"), json={"tool": "pay", "arguments": {"amount": 7}})
+    assert (explained.status, explained.json["action"], explained.json["is_final"]) == (200, "ask", False)
     for body, status, code in (
         ({"tool": "play"}, 422, "unknown_tool"),
         ({"tool": "pay", "agent": "nobody"}, 422, "unknown_agent"),

@@ -149,7 +149,7 @@ BODIES: dict[Any, Any] = {
 }
 
 
-async def call(app: Any, route: Route, who: str, **ids: str) -> Any:
+async def call(app: Any, route: Route, credential: str, **ids: str) -> Any:
     """Ask a route with something that fits it."""
     path = route.path
     for name in (part[1:-1] for part in route.path.split("/") if part.startswith("{")):
@@ -160,7 +160,7 @@ async def call(app: Any, route: Route, who: str, **ids: str) -> Any:
         more = {"body": b"data", "headers": {"content-type": route.media[0].replace("*/*", "image/png")}}
     elif route.body is not None:
         more = {"json": BODIES.get(route.body, {})}
-    return await ask(app, route.method, f"{path}?{query}" if query else path, who, **more)
+    return await ask(app, route.method, f"{path}?{query}" if query else path, credential, **more)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -233,8 +233,8 @@ async def test_with_one_the_rest_is_404_or_405() -> None:
 async def test_an_encoded_slash_stays_inside_its_id() -> None:
     seen: list[Any] = []
 
-    async def handler(asked: HttpRequestContext) -> None:
-        seen.append(dict(asked.ids))
+    async def handler(request: HttpRequestContext) -> None:
+        seen.append(dict(request.ids))
 
     route = Route(method="GET", path="/x/{one}/y/{two}", name="x", needs="viewer", about="", handler=handler)
     app = make(RecordingHouse(), extra=[route])
@@ -276,10 +276,10 @@ async def test_an_empty_body_is_an_empty_object() -> None:
 
 async def test_a_body_that_is_too_large_is_refused_with_and_without_its_length() -> None:
     app = make(RecordingHouse(), options=ServerOptions(body=100))
-    who, kind = word("member"), {"content-type": "application/json"}
-    told = await ask(app, "POST", "/api/sessions", who, body=b"", headers={**kind, "content-length": "101"})
-    streamed = await ask(app, "POST", "/api/sessions", who, pieces=[b"[" * 60, b"[" * 60, b""], headers=kind)
-    for answer in (told, streamed):
+    credential, kind = word("member"), {"content-type": "application/json"}
+    declared = await ask(app, "POST", "/api/sessions", credential, body=b"", headers={**kind, "content-length": "101"})
+    streamed = await ask(app, "POST", "/api/sessions", credential, pieces=[b"[" * 60, b"[" * 60, b""], headers=kind)
+    for answer in (declared, streamed):
         assert (answer.status, answer.code, answer.header("connection")) == (413, "too_large", "close")
     assert app._bodies.memory.held == 0
 
@@ -287,11 +287,11 @@ async def test_a_body_that_is_too_large_is_refused_with_and_without_its_length()
 async def test_an_upload_may_be_larger_and_has_its_own_limit() -> None:
     house = RecordingHouse()
     app = make(house, options=ServerOptions(body=100))
-    who, kind = word("member"), {"content-type": "image/svg+xml"}
-    assert (await ask(app, "POST", "/api/files", who, body=b"x" * 900, headers=kind)).status == 204
-    assert (await ask(app, "POST", "/api/files", who, body=b"x" * 1001, headers=kind)).status == 413
-    assert (await ask(app, "POST", "/api/files", who, body=b"x", headers={"content-type": "no"})).status == 415
-    assert (await ask(app, "POST", "/api/import", who, body=b"x", headers=kind)).status == 415
+    credential, kind = word("member"), {"content-type": "image/svg+xml"}
+    assert (await ask(app, "POST", "/api/files", credential, body=b"x" * 900, headers=kind)).status == 204
+    assert (await ask(app, "POST", "/api/files", credential, body=b"x" * 1001, headers=kind)).status == 413
+    assert (await ask(app, "POST", "/api/files", credential, body=b"x", headers={"content-type": "no"})).status == 415
+    assert (await ask(app, "POST", "/api/import", credential, body=b"x", headers=kind)).status == 415
 
 
 async def test_a_bad_value_says_where_it_stands() -> None:
@@ -307,14 +307,14 @@ async def test_a_bad_value_says_where_it_stands() -> None:
 async def test_a_cookie_changes_something_only_with_its_token() -> None:
     house = RecordingHouse()
     app = make(house)
-    who = word("member")
+    cookie = word("member")
     for headers in ({}, {"x-csrf-token": "csrf of somebody"}, {"x-csrf-token": ""}):
-        answer = await ask(app, "POST", "/api/sessions", cookie=who, json={}, headers=headers)
+        answer = await ask(app, "POST", "/api/sessions", cookie=cookie, json={}, headers=headers)
         assert (answer.status, answer.code) == (403, "csrf")
     assert house.called == []
-    assert (await ask(app, "GET", "/api/me", cookie=who)).status == 204
-    headers = {"x-csrf-token": f"csrf of {who}"}
-    assert (await ask(app, "POST", "/api/sessions", cookie=who, json={}, headers=headers)).status == 204
+    assert (await ask(app, "GET", "/api/me", cookie=cookie)).status == 204
+    headers = {"x-csrf-token": f"csrf of {cookie}"}
+    assert (await ask(app, "POST", "/api/sessions", cookie=cookie, json={}, headers=headers)).status == 204
 
 
 async def test_a_node_that_leaves_takes_no_new_streams_and_says_so() -> None:
@@ -500,9 +500,9 @@ async def test_the_document_has_every_route_and_every_reference_leads_somewhere(
     app = make(await make_house())
     document = (await ask(app, "GET", "/openapi.json", word("viewer"))).json
     for route in app.table.routes:
-        said = document["paths"][route.path][route.method.lower()]
-        assert (said["operationId"], said.get("security") == []) == (route.name, route.needs is None)
-        assert str(route.status) in said["responses"]
+        operation = document["paths"][route.path][route.method.lower()]
+        assert (operation["operationId"], operation.get("security") == []) == (route.name, route.needs is None)
+        assert str(route.status) in operation["responses"]
     count = sum(len(methods) for methods in document["paths"].values())
     assert count == len(app.table.routes)
     for reference in find_references(document):
@@ -516,8 +516,8 @@ async def test_the_document_has_every_route_and_every_reference_leads_somewhere(
 
 async def test_the_document_is_the_same_every_time() -> None:
     house = await make_house()
-    one, other = [await ask(make(house), "GET", "/openapi.json", word("viewer")) for _ in range(2)]
-    assert one.body == other.body
+    first, other = [await ask(make(house), "GET", "/openapi.json", word("viewer")) for _ in range(2)]
+    assert first.body == other.body
 
 
 def test_two_routes_in_one_place_are_a_mistake() -> None:

@@ -24,8 +24,8 @@ async def test_a_recording_is_transcribed_and_a_text_spoken_and_neither_is_cache
         world.house.audio = AudioService(
             AudioModel(get_model("ear@audio-stt", base_url=url)), AudioModel(get_model("voice@audio-tts", base_url=url))
         )
-        heard = await ask(world.app, "POST", "/api/transcription", key, body=a_recording(), headers=wav)
-        assert (heard.status, heard.json) == (200, {"text": "Hello."})
+        transcription = await ask(world.app, "POST", "/api/transcription", key, body=a_recording(), headers=wav)
+        assert (transcription.status, transcription.json) == (200, {"text": "Hello."})
         owner = world.key("ours", "owner")
         spoken = await ask(world.app, "POST", f"/api/sessions/{session}/speech", owner, json={"text": "Hello."})
         assert (spoken.status, spoken.body, spoken.header("content-type")) == (200, a_recording(), "audio/wav")

@@ -52,49 +52,49 @@ async def test_of_an_unknown_client_hardly_anything_is_read() -> None:
 
 
 async def test_however_full_the_node_is_somebody_who_says_little_is_heard() -> None:
-    held, then = BodyReader(ServerOptions()), asyncio.Event()
+    body_reader, then = BodyReader(ServerOptions()), asyncio.Event()
     long = [b"x" * MB] * (TENANT_MEMORY_LIMIT // MB) + [b""]
     readings = [
-        asyncio.create_task(held.read(wire(long, then), None, TENANT_MEMORY_LIMIT, tenant))
+        asyncio.create_task(body_reader.read(wire(long, then), None, TENANT_MEMORY_LIMIT, tenant))
         for tenant in ("a", "b", "c", "d", "e")
     ]
     while not any(reading.done() for reading in readings):  # noqa: ASYNC110 - it has no bell
         await asyncio.sleep(0)
     assert sum(reading.done() for reading in readings) == 1, "all of them together have what there is"
     with pytest.raises(RequestError) as refused:
-        await held.read(wire([b"x" * MB, b"x" * MB]), None, TENANT_MEMORY_LIMIT, "f")
+        await body_reader.read(wire([b"x" * MB, b"x" * MB]), None, TENANT_MEMORY_LIMIT, "f")
     assert refused.value.code == "busy"
     for tenant in ("", "a", "f"):
-        assert await held.read(wire([b"hello"]), None, MB, tenant) == b"hello"
-        held.release(b"hello", tenant)
+        assert await body_reader.read(wire([b"hello"]), None, MB, tenant) == b"hello"
+        body_reader.release(b"hello", tenant)
     then.set()
     for tenant, reading in zip("abcde", readings, strict=True):
         try:
-            held.release(await reading, tenant)
+            body_reader.release(await reading, tenant)
         except RequestError as error:
             assert error.code == "busy"  # noqa: PT017 - one of them, whichever
-    assert held.memory.held == 0
+    assert body_reader.memory.held == 0
 
 
 async def test_a_tenant_has_its_share_and_no_more_unless_a_single_body_may_be_longer() -> None:
-    held, then = BodyReader(ServerOptions()), asyncio.Event()
+    body_reader, then = BodyReader(ServerOptions()), asyncio.Event()
     pieces = [b"x" * MB] * (TENANT_MEMORY_LIMIT // MB - 1) + [b""]
-    first = asyncio.create_task(held.read(wire(pieces, then), None, TENANT_MEMORY_LIMIT, "ours"))
-    while held.memory.held < TENANT_MEMORY_LIMIT - MB - UNCOUNTED_BYTES:  # noqa: ASYNC110 - it has no bell
+    first = asyncio.create_task(body_reader.read(wire(pieces, then), None, TENANT_MEMORY_LIMIT, "ours"))
+    while body_reader.memory.held < TENANT_MEMORY_LIMIT - MB - UNCOUNTED_BYTES:  # noqa: ASYNC110 - it has no bell
         await asyncio.sleep(0)
     with pytest.raises(RequestError) as refused:
-        await held.read(wire([b"x" * MB] * 3), None, TENANT_MEMORY_LIMIT, "ours")
+        await body_reader.read(wire([b"x" * MB] * 3), None, TENANT_MEMORY_LIMIT, "ours")
     assert refused.value.code == "busy"
-    assert len(await held.read(wire([b"x" * MB] * 3), None, TENANT_MEMORY_LIMIT, "theirs")) == 3 * MB
+    assert len(await body_reader.read(wire([b"x" * MB] * 3), None, TENANT_MEMORY_LIMIT, "theirs")) == 3 * MB
     then.set()
-    held.release(await first, "ours")
+    body_reader.release(await first, "ours")
     long = [b"x" * MB] * (TENANT_MEMORY_LIMIT // MB + 2)
-    assert len(await held.read(wire(long), None, MEMORY_LIMIT, "ours")) == len(long) * MB
+    assert len(await body_reader.read(wire(long), None, MEMORY_LIMIT, "ours")) == len(long) * MB
 
 
 async def test_a_body_that_goes_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_limits, "BODY_TIMEOUT", 0.3)
-    held = BodyReader(ServerOptions(header_time=0.1))
+    body_reader = BodyReader(ServerOptions(header_time=0.1))
 
     async def receive() -> dict[str, Any]:
         await asyncio.sleep(0.02)  # at 50 MB a second, which is fast enough
@@ -102,13 +102,13 @@ async def test_a_body_that_goes_on_and_on_is_given_up(monkeypatch: pytest.Monkey
 
     async with asyncio.timeout(10):
         with pytest.raises(RequestError) as refused:
-            await held.read(receive, None, MEMORY_LIMIT, "ours")
+            await body_reader.read(receive, None, MEMORY_LIMIT, "ours")
     assert refused.value.code == "too_slow"
-    assert held.memory.held == 0
+    assert body_reader.memory.held == 0
 
 
 async def test_a_body_that_brings_a_kilobyte_a_second_is_too_slow() -> None:
-    held = BodyReader(ServerOptions(header_time=0.1))
+    body_reader = BodyReader(ServerOptions(header_time=0.1))
     pieces = iter([b"x" * 4096] * 1000)
 
     async def receive() -> dict[str, Any]:
@@ -117,20 +117,20 @@ async def test_a_body_that_brings_a_kilobyte_a_second_is_too_slow() -> None:
 
     async with asyncio.timeout(10):
         with pytest.raises(RequestError) as refused:
-            await held.read(receive, None, MB, "ours")
+            await body_reader.read(receive, None, MB, "ours")
     assert refused.value.code == "too_slow"
 
 
 async def test_what_was_read_is_given_back_when_it_was_answered() -> None:
     app = make(await make_house())
-    held = app._bodies
+    body_reader = app._bodies
     body = b'{"text": "%s"}' % (b"x" * (2 * UNCOUNTED_BYTES))
     answer = await ask(
         app, "POST", "/api/sessions", word("member"), body=body, headers={"content-type": "application/json"}
     )
     assert answer.status == 201
-    assert held.memory.held == 0
-    assert not held.memory._per_tenant
+    assert body_reader.memory.held == 0
+    assert not body_reader.memory._per_tenant
 
 
 async def test_answers_that_nobody_reads_are_counted_and_one_too_many_is_refused(
@@ -139,7 +139,7 @@ async def test_answers_that_nobody_reads_are_counted_and_one_too_many_is_refused
     monkeypatch.setattr(body_limits, "TENANT_MEMORY_LIMIT", 5 * UNCOUNTED_BYTES)
     data = b"x" * (4 * UNCOUNTED_BYTES)
 
-    async def give(asked: Any) -> Response:
+    async def give(request: Any) -> Response:
         return Response(data, media_type="application/octet-stream")
 
     route = Route(
@@ -174,7 +174,7 @@ async def test_answers_that_nobody_reads_are_counted_and_one_too_many_is_refused
 
 
 async def test_a_long_answer_goes_out_in_pieces_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def give(asked: Any) -> Response:
+    async def give(request: Any) -> Response:
         return Response(b"x" * (5 * SEND_CHUNK + 1), media_type="application/octet-stream")
 
     route = Route(

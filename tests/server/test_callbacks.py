@@ -47,9 +47,9 @@ class Carrier:
 
 @pytest.fixture
 async def carrier() -> AsyncIterator[Carrier]:
-    made = Carrier()
-    yield made
-    await made.app.aclose()
+    carrier = Carrier()
+    yield carrier
+    await carrier.app.aclose()
 
 
 async def test_a_token_finishes_its_call_without_a_login_once(carrier: Carrier) -> None:

@@ -18,7 +18,7 @@ LONG = [f"a line of many, number {number}" for number in range(200)]
 
 
 def route(name: str, method: Any = "GET", lines: Any = LONG, **more: Any) -> Route:
-    async def handler(asked: HttpRequestContext) -> Any:
+    async def handler(request: HttpRequestContext) -> Any:
         return lines
 
     return Route(
@@ -57,7 +57,7 @@ async def test_what_is_short_was_changed_or_has_a_token_is_never_compressed(meth
 
 
 def test_who_is_asking_has_a_token_and_is_never_compressed() -> None:
-    [me] = [one for one in api.ROUTES if one.path == "/api/me"]
+    [me] = [route for route in api.ROUTES if route.path == "/api/me"]
     assert me.is_secret
     assert MIN_COMPRESS_BYTES >= 1024  # nor is anything as short as what a login is told
 
@@ -83,16 +83,16 @@ def test_gzip_is_accepted_by_name(header: str, accepts: bool) -> None:
 VISIT = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
-@pytest.mark.parametrize("who", ["", word("viewer")])
+@pytest.mark.parametrize("credential", ["", word("viewer")])
 @pytest.mark.parametrize("path", ["/nope", "/chats/1", "/assets.html"])
-async def test_a_browser_at_an_address_where_nothing_is_finds_a_page_that_says_so(who: str, path: str) -> None:
+async def test_a_browser_at_an_address_where_nothing_is_finds_a_page_that_says_so(credential: str, path: str) -> None:
     app = make(await make_house())
-    answer = await ask(app, "GET", path, who, headers=VISIT)
+    answer = await ask(app, "GET", path, credential, headers=VISIT)
     assert (answer.status, answer.header("content-type")) == (404, "text/html; charset=utf-8")
     assert b"Page not found" in answer.body
     assert b'href="/"' in answer.body
     assert "default-src 'none'" in answer.header("content-security-policy")
-    other = await ask(app, "GET", path, who, headers={**VISIT, "accept-language": "zh-CN,zh;q=0.9"})
+    other = await ask(app, "GET", path, credential, headers={**VISIT, "accept-language": "zh-CN,zh;q=0.9"})
     assert "找不到页面" in other.body.decode()
     assert b'lang="zh"' in other.body
 

@@ -23,15 +23,15 @@ SOON = 5.0
 """Seconds in which something must have happened whose limit is less than one."""
 
 
-async def big(asked: HttpRequestContext) -> Response:
+async def big(request: HttpRequestContext) -> Response:
     return Response(b"x" * 40_000_000)
 
 
-async def count(asked: HttpRequestContext) -> Response:
-    return Response(str(len(asked.body)))
+async def count(request: HttpRequestContext) -> Response:
+    return Response(str(len(request.body)))
 
 
-async def tick(asked: HttpRequestContext) -> Response:
+async def tick(request: HttpRequestContext) -> Response:
     async def beats() -> AsyncIterator[bytes]:
         while True:
             yield b": beat\n\n"
@@ -83,10 +83,16 @@ async def running(**options: Any) -> AsyncGenerator[Node]:
     addresses: asyncio.Queue[str] = asyncio.Queue()
     leave = asyncio.Event()
     parts: Any = PlainDoor()
-    there: Any = streams
+    endpoints: Any = streams
     serving = asyncio.create_task(
         serve(
-            house, parts, ServerOptions(**{**FAST, **options}), addresses.put_nowait, EXTRA, streams=there, leave=leave
+            house,
+            parts,
+            ServerOptions(**{**FAST, **options}),
+            addresses.put_nowait,
+            EXTRA,
+            streams=endpoints,
+            leave=leave,
         )
     )
     try:
@@ -193,7 +199,7 @@ async def a_rest(node: Node, reader: asyncio.StreamReader, writer: asyncio.Strea
 
 
 @pytest.mark.parametrize(
-    ("attack", "said"),
+    ("attack", "expected"),
     [
         (silent, b""),
         (half_a_header, b" 408 "),
@@ -208,12 +214,12 @@ async def a_rest(node: Node, reader: asyncio.StreamReader, writer: asyncio.Strea
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-async def test_whoever_takes_their_time_is_sent_away(attack: Attack, said: bytes) -> None:
+async def test_whoever_takes_their_time_is_sent_away(attack: Attack, expected: bytes) -> None:
     async with running() as node:
         reader, writer = await node.open()
         answer = await attack(node, reader, writer)
         writer.close()
-        assert said in answer
+        assert expected in answer
         assert b" 200 " in await node.get("/healthz")
 
 
@@ -290,8 +296,8 @@ async def test_a_body_at_a_fair_pace_is_taken() -> None:
 async def test_two_hundred_requests_at_once_are_answered_in_order() -> None:
     async with running() as node:
         reader, writer = await node.open()
-        one = b"GET /healthz HTTP/1.1\r\n" + node.head + b"\r\n"
-        writer.write(one * 199 + one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        request = b"GET /healthz HTTP/1.1\r\n" + node.head + b"\r\n"
+        writer.write(request * 199 + request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         answer = await until_closed(reader)
         writer.close()
         assert answer.count(b"HTTP/1.1 200") == 200
@@ -303,11 +309,11 @@ async def test_one_connection_too_many_is_told_so_and_the_others_live() -> None:
         writer.write(b"GET /tick HTTP/1.1\r\n" + node.head + b"\r\n")
         await reader.readuntil(b": beat")
         crowd = [await node.open() for _ in range(40)]
-        answers = await asyncio.gather(*(until_closed(one) for one, _ in crowd[9:]))
+        answers = await asyncio.gather(*(until_closed(stream_reader) for stream_reader, _ in crowd[9:]))
         assert all(b" 503 " in answer for answer in answers)
         await reader.readuntil(b": beat")
-        for _, one in [*crowd, (reader, writer)]:
-            one.close()
+        for _, stream_writer in [*crowd, (reader, writer)]:
+            stream_writer.close()
         async with asyncio.timeout(SOON):
             while b" 200 " not in await node.get("/healthz"):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)

@@ -86,10 +86,10 @@ def test_of_a_name_that_comes_twice_the_last_counts() -> None:
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(), st.lists, max_leaves=20))
 def test_whatever_python_writes_is_read_as_the_same_but_clean(value: Any) -> None:
-    def clean(given: Any) -> Any:
-        if isinstance(given, str):
-            return given.replace("\0", "").encode("utf-8", "replace").decode()
-        return [clean(item) for item in given] if isinstance(given, list) else given
+    def clean(node: Any) -> Any:
+        if isinstance(node, str):
+            return node.replace("\0", "").encode("utf-8", "replace").decode()
+        return [clean(item) for item in node] if isinstance(node, list) else node
 
     assert read_json(json.dumps(value).encode()) == clean(value)
 
@@ -198,7 +198,7 @@ async def test_a_long_body_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPat
     for size in (10, THREAD_DECODE_BYTES):
         answer = await ask(site, "POST", "/api/sessions", word("member"), json={"text": "x" * size})
         assert answer.status == 201
-    assert [one == threading.get_ident() for one in where] == [True, False]
+    assert [thread_id == threading.get_ident() for thread_id in where] == [True, False]
 
 
 class _Rule(msgspec.Struct):

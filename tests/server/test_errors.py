@@ -21,20 +21,20 @@ def test_every_error_has_a_row(kind: type[EverturnError]) -> None:
 
 def test_what_is_not_there_never_says_which() -> None:
     for kind in (errors.UnknownSession, errors.UnknownGate, errors.UnknownFile, errors.UnknownTurn):
-        one, other = (
+        missing, other = (
             error_response(kind("there is no session ses_1")),
             error_response(kind("session ses_2 belongs to theirs")),
         )
-        assert one.status == 404
-        assert (one.body(), one.headers) == (other.body(), other.headers)
+        assert missing.status == 404
+        assert (missing.body(), missing.headers) == (other.body(), other.headers)
 
 
 def test_our_own_faults_are_in_the_log_under_a_name_and_nowhere_else(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
-        said = error_response(ValueError("the password is swordfish"))
-    assert said.status == 500
-    assert b"swordfish" not in said.body()
-    name = said.view.message.rsplit(" ", 1)[1]
+        response = error_response(ValueError("the password is swordfish"))
+    assert response.status == 500
+    assert b"swordfish" not in response.body()
+    name = response.view.message.rsplit(" ", 1)[1]
     assert name in caplog.text
     assert "swordfish" in caplog.text
 
@@ -52,15 +52,15 @@ def test_whoever_asks_too_much_is_told_when_to_come_again(seconds: float, header
 
 
 def test_whoever_is_not_known_is_told_what_to_show() -> None:
-    said = error_response(errors.NotRecognised("key evk_123 was revoked"))
-    assert said.status == 401
-    assert said.headers["www-authenticate"].startswith("Bearer")
-    assert b"evk_123" not in said.body()
+    response = error_response(errors.NotRecognised("key evk_123 was revoked"))
+    assert response.status == 401
+    assert response.headers["www-authenticate"].startswith("Bearer")
+    assert b"evk_123" not in response.body()
 
 
 @pytest.mark.parametrize("code", sorted(REQUEST_ERRORS))
 def test_a_refusal_has_a_text(code: str) -> None:
     row = REQUEST_ERRORS[code]
-    said = error_response(RequestError(code, "" if row.text else "because"))
-    assert said.status == row.status
-    assert said.view.message
+    response = error_response(RequestError(code, "" if row.text else "because"))
+    assert response.status == row.status
+    assert response.view.message

@@ -72,9 +72,9 @@ class Door:
 
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    one = Door(tmp_path_factory.mktemp("door") / "it's a home")
-    yield one
-    one.end()
+    door = Door(tmp_path_factory.mktemp("door") / "it's a home")
+    yield door
+    door.end()
 
 
 def wait_for_text(look: Callable[[], Any], says: str) -> None:
@@ -113,9 +113,9 @@ def browser(door: Door) -> Browser:
 
     def go(path: str, form: str = "", **headers: str) -> tuple[int, str]:
         url = path if "://" in path else door.address + path
-        asked = urllib.request.Request(url, form.encode() or None, headers)
+        request = urllib.request.Request(url, form.encode() or None, headers)
         try:
-            with opener.open(asked, timeout=10) as answer:
+            with opener.open(request, timeout=10) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

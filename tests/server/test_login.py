@@ -20,8 +20,8 @@ async def csrf_of(world: World, cookie: str) -> str:
 
 
 async def change(world: World, cookie: str, token: str, **headers: str) -> Answer:
-    given = {"x-csrf-token": token, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    return await ask(world.app, "POST", "/api/sessions", cookie=cookie, json={"text": "x"}, headers=given)
+    request_headers = {"x-csrf-token": token, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return await ask(world.app, "POST", "/api/sessions", cookie=cookie, json={"text": "x"}, headers=request_headers)
 
 
 async def test_a_link_becomes_a_cookie_once() -> None:

@@ -71,8 +71,10 @@ async def test_configured_names_are_ours_as_well() -> None:
 @pytest.mark.parametrize("origin", [EVIL, "null", "", f"https://{HOST}", "http://127.0.0.1:3000", "http://127.0.0.1"])
 @pytest.mark.parametrize("carrier", ["nothing", "cookie", "bearer"])
 async def test_a_page_that_is_none_of_ours_is_refused_whatever_it_carries(origin: str, carrier: str) -> None:
-    who = word("owner")
-    more: dict[str, Any] = {"cookie": who} if carrier == "cookie" else {"who": who} if carrier == "bearer" else {}
+    credential = word("owner")
+    more: dict[str, Any] = (
+        {"cookie": credential} if carrier == "cookie" else {"who": credential} if carrier == "bearer" else {}
+    )
     for method in ("GET", "POST", "OPTIONS"):
         answer = await ask(await app(), method, "/api/sessions", headers={"origin": origin}, **more)
         assert (answer.status, answer.code) == (403, "foreign_page")
@@ -84,9 +86,9 @@ async def test_our_own_page_is_let_in() -> None:
     answer = await ask(site, "GET", "/api/me", cookie=word("viewer"), headers={"origin": f"http://{HOST}"})
     assert (answer.status, answer.header("access-control-allow-origin")) == (200, "")
     site = await app(public_url="https://chat.example")
-    who: dict[str, Any] = {"who": word("viewer"), "host": "chat.example"}
-    assert (await ask(site, "GET", "/api/me", headers={"origin": "https://chat.example"}, **who)).status == 200
-    assert (await ask(site, "GET", "/api/me", headers={"origin": "http://chat.example"}, **who)).status == 403
+    options: dict[str, Any] = {"who": word("viewer"), "host": "chat.example"}
+    assert (await ask(site, "GET", "/api/me", headers={"origin": "https://chat.example"}, **options)).status == 200
+    assert (await ask(site, "GET", "/api/me", headers={"origin": "http://chat.example"}, **options)).status == 403
 
 
 async def test_a_page_that_was_named_comes_in_with_a_token_and_never_with_a_cookie() -> None:
@@ -170,8 +172,13 @@ async def test_there_are_no_web_sockets() -> None:
 
 async def test_every_answer_is_dressed() -> None:
     site = await app()
-    for path, who in (("/api/me", word("viewer")), ("/api/me", ""), ("/healthz", ""), ("/nothing", word("viewer"))):
-        answer = await ask(site, "GET", path, who)
+    for path, credential in (
+        ("/api/me", word("viewer")),
+        ("/api/me", ""),
+        ("/healthz", ""),
+        ("/nothing", word("viewer")),
+    ):
+        answer = await ask(site, "GET", path, credential)
         for name, value in SECURITY:
             assert answer.header(name.decode()) == value.decode(), (path, name)
     refused = await ask(site, "GET", "/api/me", host="evil.example")

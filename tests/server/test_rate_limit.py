@@ -43,14 +43,14 @@ def test_each_address_has_its_own_number_and_gets_more_with_time() -> None:
     assert asks(door, "192.0.2.2")
     now[0] += 2.0
     assert sum(asks(door, "192.0.2.1") for _ in range(200)) == int(2 * RATE)
-    assert sum(asks(door, f"2001:db8::{one:x}") for one in range(300)) == int(BURST), "a whole net is one address"
+    assert sum(asks(door, f"2001:db8::{suffix:x}") for suffix in range(300)) == int(BURST), "a whole net is one address"
 
 
 def test_no_more_addresses_are_remembered_than_there_is_place_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "ADDRESS_LIMIT", 10)
     door = AnonymousRateLimit(lambda: 1.0)
-    for one in range(100):
-        door.take(at(f"192.0.2.{one}"))
+    for suffix in range(100):
+        door.take(at(f"192.0.2.{suffix}"))
     assert len(door._buckets) == 10
 
 
@@ -76,41 +76,42 @@ async def a_door(*roles: Role) -> tuple[Application, ServerContext, list[str], d
     app._unknown_credential_limit._now = lambda: 1.0
     keys: dict[Role, str] = {}
     for role in roles:
-        keys[role], kept = new_secret(KEY_PREFIX)
-        await house.accounts.put_credential(Credential(f"k-{role}", "ours", role, "key", kept, role=role))
-    asked: list[str] = []
+        keys[role], secret_hash = new_secret(KEY_PREFIX)
+        await house.accounts.put_credential(Credential(f"k-{role}", "ours", role, "key", secret_hash, role=role))
+    queries: list[str] = []
     known = house.accounts.find_credential
 
     async def counted(hash: str) -> Any:
-        asked.append(hash)
+        queries.append(hash)
         return await known(hash)
 
     house.accounts.find_credential = counted
-    return app, house, asked, keys
+    return app, house, queries, keys
 
 
 async def test_wrong_keys_are_refused_without_a_question_to_the_store_and_right_ones_go_on() -> None:
-    app, _, asked, keys = await a_door("viewer", "owner")
+    app, _, queries, keys = await a_door("viewer", "owner")
     assert (await ask(app, "GET", "/api/me", keys["viewer"])).status == 200
     statuses = [
-        (await ask(app, "GET", "/api/me", f"evk_{one:040}")).status for one in range(int(UNKNOWN_CREDENTIAL_BURST) + 60)
+        (await ask(app, "GET", "/api/me", f"evk_{number:040}")).status
+        for number in range(int(UNKNOWN_CREDENTIAL_BURST) + 60)
     ]
     assert statuses == [401] * int(UNKNOWN_CREDENTIAL_BURST) + [429] * 60
-    assert len(asked) == 1 + int(UNKNOWN_CREDENTIAL_BURST)
+    assert len(queries) == 1 + int(UNKNOWN_CREDENTIAL_BURST)
     assert (await ask(app, "GET", "/api/me", keys["viewer"])).status == 200, "who was recognised before is let in"
     assert (await ask(app, "GET", "/api/me", keys["owner"])).status == 429, "who comes for the first time tries again"
     app._unknown_credential_limit._now = lambda: 2.0
     assert (await ask(app, "GET", "/api/me", keys["owner"])).status == 200
-    statuses = [(await ask(app, "GET", "/api/me", f"evk_{one:039}x")).status for one in range(50)]
+    statuses = [(await ask(app, "GET", "/api/me", f"evk_{number:039}x")).status for number in range(50)]
     assert statuses == [401] * int(UNKNOWN_CREDENTIAL_RATE) + [429] * (50 - int(UNKNOWN_CREDENTIAL_RATE)), (
         "a right one took nothing"
     )
 
 
 async def test_many_wrong_keys_at_once_are_as_few_questions() -> None:
-    app, _, asked, _ = await a_door()
-    answers = await asyncio.gather(*(ask(app, "GET", "/api/me", f"evk_{one:040}") for one in range(300)))
-    assert sum(answer.status == 401 for answer in answers) == len(asked) == int(UNKNOWN_CREDENTIAL_BURST)
+    app, _, queries, _ = await a_door()
+    answers = await asyncio.gather(*(ask(app, "GET", "/api/me", f"evk_{number:040}") for number in range(300)))
+    assert sum(answer.status == 401 for answer in answers) == len(queries) == int(UNKNOWN_CREDENTIAL_BURST)
 
 
 async def test_what_holds_no_more_is_not_remembered() -> None:

@@ -103,8 +103,8 @@ async def test_an_inbox_pushes_a_private_conversation_to_those_who_may_see_it() 
         await author.sharing.share(sent.session, api.NewShare(user="friend"))
 
         async def is_pushed() -> bool:
-            told = ("author", "friend", "outside_approver")
-            return all(sent.session.encode() in clients[name].data for name in told)
+            recipients = ("author", "friend", "outside_approver")
+            return all(sent.session.encode() in clients[name].data for name in recipients)
 
         await wait_until(is_pushed)
         assert sent.session.encode() not in clients["stranger"].data + clients["foreign_owner"].data

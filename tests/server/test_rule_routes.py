@@ -61,8 +61,8 @@ async def test_what_is_invalid_is_refused_with_the_number_of_the_rule(tmp_path: 
         {"rules": [{"tool": "pay", "action": "deny", "match": {"path": ""}}]},
     ):
         assert (await ask(app, "PUT", RULES, word("owner"), json=body)).status == 422
-    told = await ask(app, "PUT", RULES, word("owner"), json={"rules": [DENY, {"tool": " x", "action": "deny"}]})
-    assert told.json["error"]["message"].startswith("rule 2: ")
+    response = await ask(app, "PUT", RULES, word("owner"), json={"rules": [DENY, {"tool": " x", "action": "deny"}]})
+    assert response.json["error"]["message"].startswith("rule 2: ")
     for calls_ in (0, 1001):
         refused = await ask(app, "POST", f"{RULES}/dry-run", word("owner"), json={"rules": [], "calls": calls_})
         assert refused.status == 422

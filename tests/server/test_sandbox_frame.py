@@ -28,13 +28,13 @@ async def test_the_frame_has_no_origin_no_network_and_one_script(built: Path) ->
     answer = await ask(make(await make_house()), "GET", PATH)
     assert (answer.status, answer.body) == (200, PAGE)
     header = answer.header("content-security-policy")
-    told = dict((f"{part} ").split(" ", 1) for part in header.split("; "))
-    held = {name: value.split() for name, value in told.items()}
+    directives = dict((f"{part} ").split(" ", 1) for part in header.split("; "))
+    policy = {name: value.split() for name, value in directives.items()}
     digest = base64.b64encode(hashlib.sha256(SCRIPT).digest()).decode()
-    assert held["sandbox"] == ["allow-scripts"]  # and not its origin
-    assert held["default-src"] == held["connect-src"] == held["base-uri"] == held["form-action"] == ["'none'"]
-    assert held["script-src"] == [f"'sha256-{digest}'", "blob:", "'unsafe-eval'"]
-    assert held["frame-ancestors"] == ["'self'"]
+    assert policy["sandbox"] == ["allow-scripts"]  # and not its origin
+    assert policy["default-src"] == policy["connect-src"] == policy["base-uri"] == policy["form-action"] == ["'none'"]
+    assert policy["script-src"] == [f"'sha256-{digest}'", "blob:", "'unsafe-eval'"]
+    assert policy["frame-ancestors"] == ["'self'"]
     assert (answer.header("x-frame-options"), answer.header("cache-control")) == ("SAMEORIGIN", "no-store")
 
 
@@ -42,13 +42,13 @@ async def test_the_preview_runs_no_script_but_its_own_and_asks_nobody(built: Pat
     answer = await ask(make(await make_house()), "GET", PREVIEW_PATH)
     assert (answer.status, answer.body) == (200, PAGE)
     header = answer.header("content-security-policy")
-    held = {name: value.split() for name, _, value in (part.partition(" ") for part in header.split("; "))}
+    policy = {name: value.split() for name, _, value in (part.partition(" ") for part in header.split("; "))}
     digest = base64.b64encode(hashlib.sha256(SCRIPT).digest()).decode()
-    assert held["sandbox"] == ["allow-scripts"]
-    assert held["default-src"] == held["connect-src"] == held["base-uri"] == held["form-action"] == ["'none'"]
-    assert held["script-src"] == [f"'sha256-{digest}'", "blob:"]
-    assert held["img-src"] == held["font-src"] == ["data:"]
-    assert held["frame-ancestors"] == ["'self'"]
+    assert policy["sandbox"] == ["allow-scripts"]
+    assert policy["default-src"] == policy["connect-src"] == policy["base-uri"] == policy["form-action"] == ["'none'"]
+    assert policy["script-src"] == [f"'sha256-{digest}'", "blob:"]
+    assert policy["img-src"] == policy["font-src"] == ["data:"]
+    assert policy["frame-ancestors"] == ["'self'"]
     assert (answer.header("x-frame-options"), answer.header("cache-control")) == ("SAMEORIGIN", "no-store")
 
 

@@ -21,8 +21,8 @@ from tests.helpers.node_process import WorldNode, a_node
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[WorldNode]:
-    with a_node() as one:
-        yield one
+    with a_node() as node:
+        yield node
 
 
 def bearer(node: WorldNode, role: str = "owner") -> dict[str, str]:

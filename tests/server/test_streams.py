@@ -52,42 +52,42 @@ async def test_two_branches_that_stream_at_once_are_both_shown_as_they_are_said(
     model = Taps()
     app = App(model)
     async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
-        one = await chat.send("one")
+        first = await chat.send("one")
         await Page(f"{server.url}/s").read(lambda page: page.has(TurnStarted))
-        other = await chat.send("other", beside=one)
+        other = await chat.send("other", beside=first)
         page = Page(f"{server.url}/s")
         for letter in "abc":
             model.tap("one").put_nowait(letter)
             model.tap("other").put_nowait(letter.upper())
             goal = "abc"[: "abc".index(letter) + 1]
-            await page.read(lambda page, goal=goal: page.live == {one.id: goal, other.id: goal.upper()})
+            await page.read(lambda page, goal=goal: page.live == {first.id: goal, other.id: goal.upper()})
             assert len(page.cursor.split(";")) == 2
         model.tap("one").put_nowait("")
         model.tap("other").put_nowait("")
         await page.read(lambda page: page.has(Terminal, 2))
 
-    assert page.texts == {one.id: "abc", other.id: "ABC"}
+    assert page.texts == {first.id: "abc", other.id: "ABC"}
 
 
 async def test_a_stream_of_one_turn_shows_no_other_and_ends_with_it():
     model = Taps()
     app = App(model)
     async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
-        one = await chat.send("one")
+        first = await chat.send("one")
         await Page(f"{server.url}/s").read(lambda page: page.has(TurnStarted))
-        other = await chat.send("other", beside=one)
-        page = Page(f"{server.url}/s/{one.id}")
+        other = await chat.send("other", beside=first)
+        page = Page(f"{server.url}/s/{first.id}")
         for text in ("a", "b"):
             model.tap("other").put_nowait(text)
             model.tap("one").put_nowait(text)
-            await page.read(lambda page, text=text: page.live.get(one.id, "").endswith(text))
+            await page.read(lambda page, text=text: page.live.get(first.id, "").endswith(text))
         model.tap("one").put_nowait("")
         assert await page.read() == "over"
         assert await page.read() == "over"
-        again = Page(f"{server.url}/s/{one.id}")
+        again = Page(f"{server.url}/s/{first.id}")
         assert await again.read() == "over"
-        assert again.log == page.log == [(e.seq, e.event) for e in await app.store.events("s", 0, one.id)]
-        assert page.texts == again.texts == {one.id: "ab"}
+        assert again.log == page.log == [(e.seq, e.event) for e in await app.store.events("s", 0, first.id)]
+        assert page.texts == again.texts == {first.id: "ab"}
         model.tap("other").put_nowait("")
         await other
 
@@ -187,7 +187,7 @@ async def test_a_reader_that_stalls_while_it_catches_up_is_let_go(
         await reader.readuntil(b"id: ")
         await so(lambda: not server.streams.open)
         writer.close()
-    assert not [one for one in caplog.records if "without completing" in one.getMessage()]
+    assert not [record for record in caplog.records if "without completing" in record.getMessage()]
 
 
 async def test_a_credential_that_is_revoked_ends_its_streams_and_no_others(monkeypatch: pytest.MonkeyPatch):
@@ -202,7 +202,7 @@ async def test_a_credential_that_is_revoked_ends_its_streams_and_no_others(monke
         await so(lambda: server.streams.open >= 3)
         gone.add("bad")
 
-        assert [await one for one in reading[:2]] == ["revoked", "revoked"]
+        assert [await task for task in reading[:2]] == ["revoked", "revoked"]
         await server.streams.aclose()
         assert await reading[2] == "drain"
 
@@ -269,18 +269,18 @@ async def test_one_who_knows_only_a_position_is_shown_what_is_being_said_as_it_i
     model = Taps()
     app = App(model)
     async with serving(house_of(app)) as server, Chat("", app=app, session="s") as chat:
-        one = await chat.send("one")
+        turn = await chat.send("one")
         model.tap("one").put_nowait("a")
-        await Page(f"{server.url}/s").read(lambda page: bool(page.live.get(one.id)))
+        await Page(f"{server.url}/s").read(lambda page: bool(page.live.get(turn.id)))
         page = Page(f"{server.url}/s", after=str(await app.store.head("s")))
-        page.partial[one.id] = {}  # it had seen that the step began
-        await page.read(lambda page: page.live == {one.id: "a"})
+        page.partial[turn.id] = {}  # it had seen that the step began
+        await page.read(lambda page: page.live == {turn.id: "a"})
         model.tap("one").put_nowait("b")
-        await page.read(lambda page: page.live == {one.id: "ab"})
+        await page.read(lambda page: page.live == {turn.id: "ab"})
         model.tap("one").put_nowait("")
         await page.read(lambda page: page.has(TurnCompleted))
 
-    assert page.texts == {one.id: "ab"}
+    assert page.texts == {turn.id: "ab"}
 
 
 async def test_one_who_has_seen_more_elsewhere_than_was_shown_here_is_shown_nothing_twice():
@@ -288,15 +288,15 @@ async def test_one_who_has_seen_more_elsewhere_than_was_shown_here_is_shown_noth
     app = App(model)
     options = ServerOptions(merge=0.5)
     async with serving(house_of(app), options) as server, Chat("", app=app, session="s") as chat:
-        one = await chat.send("one")
-        here = Page(f"{server.url}/s")
-        reading = asyncio.create_task(here.read(lambda page: page.has(TurnCompleted)))
+        turn = await chat.send("one")
+        page = Page(f"{server.url}/s")
+        reading = asyncio.create_task(page.read(lambda page: page.has(TurnCompleted)))
         model.tap("one").put_nowait("a")
-        await so(lambda: here.live == {one.id: "a"})
+        await so(lambda: page.live == {turn.id: "a"})
         model.tap("one").put_nowait("b")  # is kept back for a moment, to be merged
         head = await app.store.head("s")
         ahead = Page(f"{server.url}/s", after=f"{head}:{head}=2")
-        ahead.partial[one.id] = {0: "ab"}
+        ahead.partial[turn.id] = {0: "ab"}
         other = asyncio.create_task(ahead.read(lambda page: page.has(TurnCompleted)))
         await so(lambda: server.streams.open == 2)
         for text in ("c", ""):
@@ -304,7 +304,7 @@ async def test_one_who_has_seen_more_elsewhere_than_was_shown_here_is_shown_noth
             model.tap("one").put_nowait(text)
         await asyncio.gather(reading, other)
 
-    assert here.texts == ahead.texts == {one.id: "abc"}
+    assert page.texts == ahead.texts == {turn.id: "abc"}
 
 
 async def test_one_who_has_read_more_of_the_log_than_was_shown_here_is_told_nothing_twice(

@@ -52,17 +52,17 @@ async def test_a_turn_is_told_in_another_protocol_from_its_beginning_to_its_end_
         turn = await chat.send("one")
         model.tap("one").put_nowait("a")
 
-        async def told(stops: str) -> tuple[str, str]:
+        async def read_turn(stops: str) -> tuple[str, str]:
             async with http.get(f"{server.url}/s/{turn.id}", params={"stops": stops}) as response:
                 return response.headers["x-protocol"], await response.text()
 
-        both = [asyncio.create_task(told(stops)) for stops in ("0", "1")]
+        both = [asyncio.create_task(read_turn(stops)) for stops in ("0", "1")]
         await so(lambda: server.streams.open >= 2)
         for text in ("b", "c", ""):
             model.tap("one").put_nowait(text)
 
         assert await asyncio.gather(*both) == [("plain", "<abc!>over"), ("plain", "<abc>over")]
-        assert await told("0") == ("plain", "<abc!>over")  # long after it is over, too
+        assert await read_turn("0") == ("plain", "<abc!>over")  # long after it is over, too
 
 
 async def test_a_stream_of_another_protocol_says_why_it_is_cut_short():

@@ -74,21 +74,21 @@ async def test_what_happens_on_one_node_is_told_on_another(tmp_path: Path):
 
         await share_with_all(driving.store, "s", "local")
         turn = await chat.send("go")
-        [*_, told] = await read_items_until(owner, waits)
+        [*_, item] = await read_items_until(owner, waits)
         [*_, veiled] = await read_items_until(viewer, waits)
 
-        assert told.session is not None
-        assert told.waits is not None
-        assert told.session.id == "s"
-        assert told.waits[0].gate.output is not None
-        assert "the secret" in repr(told)
+        assert item.session is not None
+        assert item.waits is not None
+        assert item.session.id == "s"
+        assert item.waits[0].gate.output is not None
+        assert "the secret" in repr(item)
         assert "the secret" not in repr(veiled)
 
         late = await anext(items(server))  # whoever comes now is told at once
         assert late.snapshot is not None
         assert [gate.session for gate in late.snapshot.gates] == ["s"]
 
-        await turn.answer(told.waits[0].gate, allow="once")
+        await turn.answer(item.waits[0].gate, allow="once")
         await turn
         seen = await read_items_until(owner, lambda item: item.session is not None and not item.session.is_awake)
         assert seen[-1].waits == []

@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.live, pytest.mark.skipif(BINARY is None, reason="there
 async def buses(tmp_path: Path) -> AsyncIterator[list[NatsBus]]:
     server = NatsServer(tmp_path)
     server.start()
-    made = [await NatsBus.connect(server.url, prefix="streams") for _ in range(2)]
-    yield made
-    for bus in made:
+    buses = [await NatsBus.connect(server.url, prefix="streams") for _ in range(2)]
+    yield buses
+    for bus in buses:
         await bus.aclose()
     server.stop()
 
@@ -50,13 +50,13 @@ async def test_a_page_that_changes_nodes_in_the_middle_of_a_word_ends_with_every
         turn = await chat.send("go")
         model.tap("go").put_nowait("x")
         await reading
-        said = "x"
+        text = "x"
         for number in range(20):
             page.url = f"{(near, far)[number % 2].url}/s"
-            said += f"{number} "
+            text += f"{number} "
             model.tap("go").put_nowait(f"{number} ")
-            await page.read(lambda page, said=said: page.live[turn.id] == said)
+            await page.read(lambda page, text=text: page.live[turn.id] == text)
         model.tap("go").put_nowait("")
         await page.read(lambda page: page.has(TurnCompleted, 2))
 
-    assert page.texts == {first.id: "a", turn.id: said}
+    assert page.texts == {first.id: "a", turn.id: text}

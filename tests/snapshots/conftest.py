@@ -8,6 +8,6 @@ import pytest
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Beside it there is room for what must not be touched."""
-    made = tmp_path / "folder"
-    made.mkdir()
-    return made
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    return folder

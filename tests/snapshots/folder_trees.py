@@ -35,21 +35,21 @@ def in_tree(store: Path, tree: str) -> Disk:
     kinds = {b"100644": "file", b"100755": "program", b"120000": "link"}
     listed = git(store / "git", "ls-tree", "-r", "-z", tree).split(b"\0")[:-1]
     names = [line.split(b"\t", 1)[0].split(b" ")[2] for line in listed]
-    told = git(store / "git", "cat-file", "--batch", given=b"".join(name + b"\n" for name in names))
+    output = git(store / "git", "cat-file", "--batch", stdin=b"".join(name + b"\n" for name in names))
     for line in listed:
-        what, path = line.split(b"\t", 1)
-        head, told = told.split(b"\n", 1)
+        attributes, path = line.split(b"\t", 1)
+        head, output = output.split(b"\n", 1)
         size = int(head.split(b" ")[2])
-        found[path], told = (kinds[what.split(b" ")[0]], told[:size]), told[size + 1 :]
+        found[path], output = (kinds[attributes.split(b" ")[0]], output[:size]), output[size + 1 :]
     return found
 
 
-def git(home: Path, *args: str, given: bytes = b"", folder: Path | None = None, code: tuple[int, ...] = (0,)) -> bytes:
+def git(home: Path, *args: str, stdin: bytes = b"", folder: Path | None = None, code: tuple[int, ...] = (0,)) -> bytes:
     """Ask git."""
     env = {"PATH": os.environ["PATH"], "GIT_DIR": str(home), "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
     if folder is not None:
         env["GIT_WORK_TREE"] = str(folder)
-    done = subprocess.run(["git", *args], input=given, env=env, capture_output=True, check=False, cwd=folder)
+    done = subprocess.run(["git", *args], input=stdin, env=env, capture_output=True, check=False, cwd=folder)
     assert done.returncode in code, done.stderr
     return done.stdout
 
@@ -63,9 +63,9 @@ def new_repository(at: Path) -> None:
 def commit(at: Path, name: str) -> None:
     """Put a file into a repository."""
     (at / name).write_text("first\n", encoding="utf-8")
-    who = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
+    identity = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
     subprocess.run(["git", "-C", str(at), "add", name], check=True)
-    subprocess.run(["git", "-C", str(at), *who, "commit", "-q", "-m", "first"], check=True)
+    subprocess.run(["git", "-C", str(at), *identity, "commit", "-q", "-m", "first"], check=True)
 
 
 def names(folder: Path) -> list[str]:

@@ -78,7 +78,7 @@ def dies(shadow: FolderSnapshots, tree: str, count: int) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def one(scratch: Path, count: int, twice: int, with_record: bool) -> bool:
+def check_recovery(scratch: Path, count: int, twice: int, with_record: bool) -> bool:
     """Whether it died. `twice`: the one that goes on dies as well; `with_record`: somebody looks in between."""
     folder, store = scratch / "folder", scratch / "store"
     folder.mkdir(parents=True)
@@ -87,7 +87,7 @@ def one(scratch: Path, count: int, twice: int, with_record: bool) -> bool:
     wanted = asyncio.run(shadow.record())
     second(folder)
     disk, now = on_disk(folder), asyncio.run(shadow.record())
-    others: Disk = {path: what for path, what in disk.items() if path not in in_tree(store, now)}
+    others: Disk = {path: content for path, content in disk.items() if path not in in_tree(store, now)}
     assert others.keys() == {b"build/out", b"my.log"}
     died = dies(shadow, wanted, count)
     if twice:
@@ -108,7 +108,7 @@ def one(scratch: Path, count: int, twice: int, with_record: bool) -> bool:
 def main() -> None:
     walk.FILE_BYTES, walk.GROWN_BYTES = 2000, 4000
     scratch, count = Path(sys.argv[1]), 1
-    while one(scratch / str(count), count, twice=(count % 3) * 2, with_record=count % 4 == 3):
+    while check_recovery(scratch / str(count), count, twice=(count % 3) * 2, with_record=count % 4 == 3):
         count += 1
     print(count - 1)
 

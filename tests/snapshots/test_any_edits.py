@@ -109,9 +109,9 @@ def remove(folder: Path, path: str) -> None:
         at.unlink()
 
 
-def clash(one: bytes, other: bytes) -> bool:
+def clash(first: bytes, other: bytes) -> bool:
     """Whether two files cannot both be there."""
-    return (one + b"/").startswith(other + b"/") or (other + b"/").startswith(one + b"/")
+    return (first + b"/").startswith(other + b"/") or (other + b"/").startswith(first + b"/")
 
 
 def not_ignored(home: Path, folder: Path, rules: Disk) -> set[bytes]:
@@ -136,9 +136,11 @@ def not_ignored(home: Path, folder: Path, rules: Disk) -> set[bytes]:
 
 
 def is_ignored(home: Path, folder: Path, path: bytes) -> bool:
-    asked = b"./" + path + b"\0"
-    told = git(home, "check-ignore", "--no-index", "--stdin", "-z", "-v", "-n", given=asked, folder=folder, code=(0, 1))
-    pattern = told.split(b"\0")[2]
+    query = b"./" + path + b"\0"
+    output = git(
+        home, "check-ignore", "--no-index", "--stdin", "-z", "-v", "-n", stdin=query, folder=folder, code=(0, 1)
+    )
+    pattern = output.split(b"\0")[2]
     return bool(path and pattern and not pattern.startswith(b"!"))
 
 
@@ -157,20 +159,20 @@ async def live(top: Path, story: Story) -> None:
             edit(folder, kind, path, how)
         disk, rules = on_disk(folder), trees[back // 3 % len(trees)] if back % 3 else ""
         now = await shadow.record(rules)
-        held = in_tree(store, now)
-        assert {path: disk.get(path) for path in held} == held, "a tree holds what there is"
+        tracked = in_tree(store, now)
+        assert {path: disk.get(path) for path in tracked} == tracked, "a tree holds what there is"
         if not has_restored:
             effective = in_tree(store, rules) if rules else disk
-            assert set(held) == not_ignored(home, folder, effective) | (recorded & set(disk))
+            assert set(tracked) == not_ignored(home, folder, effective) | (recorded & set(disk))
         assert await shadow.record(rules or now) == now, "by the same rules it is the same"
         trees.append(now)
         wanted = trees[back % len(trees)]
         now = await shadow.record_before(wanted)
         trees.append(now)
-        held = in_tree(store, now)
-        recorded = set(held)
+        tracked = in_tree(store, now)
+        recorded = set(tracked)
         note(f"restore {back % len(trees)} of {len(trees)}")
-        if await restored(shadow, folder, store, wanted, disk, held):
+        if await restored(shadow, folder, store, wanted, disk, tracked):
             has_restored = True
             assert await shadow.record() == wanted
             if back % 2:
@@ -180,9 +182,9 @@ async def live(top: Path, story: Story) -> None:
     assert on_disk(top / "outside") == {b"kept": ("file", b"kept")}
 
 
-async def restored(shadow: FolderSnapshots, folder: Path, store: Path, tree: str, disk: Disk, held: Disk) -> bool:
+async def restored(shadow: FolderSnapshots, folder: Path, store: Path, tree: str, disk: Disk, tracked: Disk) -> bool:
     wanted = in_tree(store, tree)
-    others = {path: what for path, what in disk.items() if path not in held}
+    others = {path: content for path, content in disk.items() if path not in tracked}
     is_in_the_way = any(clash(path, other) for path in wanted for other in others)
     if is_in_the_way:
         with pytest.raises(CommandRefused):

@@ -34,13 +34,13 @@ async def test_a_rule_of_ones_own_hides_nothing_and_is_listed_itself(folder: Pat
     write(folder, base="1")
     base = await shadow.record()
     write(folder, **{".gitignore": "*\n"})
-    one = await shadow.record(base)
+    first = await shadow.record(base)
     write(folder, evil="1")
     (folder / "sub").mkdir()
     write(folder / "sub", evil="1", **{".gitignore": "*\n"})
     two = await shadow.record(base)
-    assert await listed(shadow, base, one) == [(".gitignore", "added")]
-    assert await listed(shadow, one, two) == [("evil", "added"), ("sub/.gitignore", "added"), ("sub/evil", "added")]
+    assert await listed(shadow, base, first) == [(".gitignore", "added")]
+    assert await listed(shadow, first, two) == [("evil", "added"), ("sub/.gitignore", "added"), ("sub/evil", "added")]
     assert await shadow.record() == two, "what was recorded stays so when the rule counts"
     assert await shadow.record_before(base) == two
     await shadow.restore(base)
@@ -183,21 +183,21 @@ async def test_what_grew_too_large_to_be_kept_is_moved_away_by_a_revert_and_come
     assert on_disk(folder) == disk
     await shadow.restore(before)
     os.unlink(folder / os.fsdecode(put))
-    held = on_disk(folder)
+    expected = on_disk(folder)
     with pytest.raises(CommandRefused, match="'sub/base' was too large then"):
         await shadow.restore(after)
-    assert on_disk(folder) == held
+    assert on_disk(folder) == expected
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("what", ["beneath", "taken"])
+@pytest.mark.parametrize("case", ["beneath", "taken"])
 async def test_what_grew_too_large_and_has_nowhere_to_go_makes_a_revert_refuse(
-    folder: Path, shadow: FolderSnapshots, what: str
+    folder: Path, shadow: FolderSnapshots, case: str
 ) -> None:
     write(folder, file="1")
     before = await shadow.record()
     at = folder / "file"
-    if what == "beneath":
+    if case == "beneath":
         at.unlink()
         at.mkdir()
         at = at / "in"
@@ -205,7 +205,7 @@ async def test_what_grew_too_large_and_has_nowhere_to_go_makes_a_revert_refuse(
         await shadow.record()
     write(at.parent, **{at.name: "x" * 2000})
     await shadow.record()
-    if what == "taken":
+    if case == "taken":
         await shadow.restore(before)
         [put] = [path for path in names(folder) if "aside" in path]
         os.rename(folder / put, at)
@@ -241,9 +241,9 @@ async def test_a_store_is_of_one_folder(folder: Path, shadow: FolderSnapshots, t
     write(folder, old="1")
     write(other, new="1")
     tree = await shadow.record()
-    for asked in (early.record(), early.restore(tree), early.record_before(tree), early.check_unused()):
+    for operation in (early.record(), early.restore(tree), early.record_before(tree), early.check_unused()):
         with pytest.raises(ConfigError, match=rf"the snapshots of {folder}, .*choose another store_dir"):
-            await asked
+            await operation
     with pytest.raises(ConfigError, match=f"the snapshots of {folder}"):
         FolderSnapshots(other, shadow.store_dir)
     assert names(other) == ["new"]

@@ -142,13 +142,13 @@ class Keeper:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (OSError("cannot open /srv/data/secret-place"), "could not revert the files (OSError)"),
         (CommandRefused("move it away"), "move it away"),
     ],
 )
-async def test_why_a_folder_was_not_reverted_says_nothing_of_the_machine(error: Exception, said: str) -> None:
+async def test_why_a_folder_was_not_reverted_says_nothing_of_the_machine(error: Exception, message: str) -> None:
     store = MemoryStore()
     tree = "a" * 64
     begun = TurnStarted(turn="t", at=1.0, options=TurnOptions(), input=None)
@@ -157,6 +157,6 @@ async def test_why_a_folder_was_not_reverted_says_nothing_of_the_machine(error: 
     async with Chat("", app=App(Scenes(), store=store, plugins=[Keeper(error)]), session="s") as chat:
         with pytest.raises(CommandRefused) as refused:
             await chat.revert(FilesPart(0, before=tree, after="", root="work"))
-        assert said in str(refused.value)
+        assert message in str(refused.value)
         assert "/srv" not in str(refused.value)
         assert all("/srv" not in repr(entry.event) for entry in await store.events("s"))

@@ -102,25 +102,25 @@ async def test_what_was_recorded_stays_so_although_a_rule_names_it_later(folder:
     assert (folder / "trace").read_text(encoding="utf-8") == "2"
 
 
-@pytest.mark.parametrize("what", ["large", "pipe", "ignored", "inside", "above"])
+@pytest.mark.parametrize("case", ["large", "pipe", "ignored", "inside", "above"])
 async def test_a_restore_that_would_lose_something_is_refused_and_changes_nothing(
-    folder: Path, shadow: FolderSnapshots, what: str
+    folder: Path, shadow: FolderSnapshots, case: str
 ) -> None:
     write(folder, other="1")
     (folder / "sub").mkdir()
-    write(folder / "sub", file="1") if what == "above" else write(folder, file="1")
+    write(folder / "sub", file="1") if case == "above" else write(folder, file="1")
     before = await shadow.record()
-    (folder / ("sub/file" if what == "above" else "file")).unlink()
+    (folder / ("sub/file" if case == "above" else "file")).unlink()
     await shadow.record()
     write(folder, other="2")
-    if what == "large":
+    if case == "large":
         (folder / "file").write_bytes(b"x" * (3 * 2**20))
-    elif what == "pipe":
+    elif case == "pipe":
         os.mkfifo(folder / "file")
-    elif what == "ignored":
+    elif case == "ignored":
         (folder / ".gitignore").write_text("file\n", encoding="utf-8")
         write(folder, file="precious")
-    elif what == "inside":
+    elif case == "inside":
         (folder / "file").mkdir()
         (folder / "file" / "large").write_bytes(b"x" * (3 * 2**20))
     else:
@@ -142,11 +142,11 @@ async def test_the_files_of_a_repository_in_the_folder_are_covered_and_its_git_f
     write(folder / "worktree", code="1", **{".git": "gitdir: /nowhere"})
     before = await shadow.record()
     assert await paths(shadow) == {"code", "inner/code", "worktree/code"}
-    held = {path: what for path, what in on_disk(folder).items() if b".git" in path.split(b"/")}
+    git_files = {path: content for path, content in on_disk(folder).items() if b".git" in path.split(b"/")}
     write(folder / "inner", code="2", more="3")
     await shadow.restore(before)
     assert await shadow.record() == before
-    assert {path: what for path, what in on_disk(folder).items() if b".git" in path.split(b"/")} == held
+    assert {path: content for path, content in on_disk(folder).items() if b".git" in path.split(b"/")} == git_files
 
 
 async def test_a_hostile_folder_runs_nothing(
@@ -350,17 +350,17 @@ async def test_changes_are_reported_with_their_lines_and_five_hundred_at_most(
 async def test_a_long_diff_is_cut(folder: Path, shadow: FolderSnapshots) -> None:
     before = await shadow.record()
     write(folder, file="line\n" * 100_000)
-    told = await shadow.diff(before, await shadow.record(), "file")
-    assert told.endswith(CUT)
-    assert len(told) == DIFF_BYTES + len(CUT)
+    diff = await shadow.diff(before, await shadow.record(), "file")
+    assert diff.endswith(CUT)
+    assert len(diff) == DIFF_BYTES + len(CUT)
 
 
 @pytest.mark.parametrize("tree", ["", "HEAD", "--help", "0" * 64, "../x", "0" * 40])
 async def test_a_tree_that_was_never_recorded_is_refused(shadow: FolderSnapshots, tree: str) -> None:
     known = await shadow.record()
-    for asked in (shadow.restore(tree), shadow.changes(known, tree), shadow.diff(tree, known, "x")):
+    for operation in (shadow.restore(tree), shadow.changes(known, tree), shadow.diff(tree, known, "x")):
         with pytest.raises(CommandRefused, match="no tree"):
-            await asked
+            await operation
 
 
 async def test_a_restore_whose_files_are_gone_from_the_store_changes_nothing(
@@ -397,13 +397,13 @@ async def test_a_pipe_for_a_gitignore_is_reported_at_once_and_not_waited_for(
 async def test_records_and_restores_at_the_same_time_wait_for_one_another(folder: Path, tmp_path: Path) -> None:
     write(folder, file="1")
     shadows = [FolderSnapshots(folder, tmp_path / "store") for _ in range(4)]
-    one = await shadows[0].record()
+    first = await shadows[0].record()
     write(folder, file="2", more="2")
     two = await shadows[1].record()
     seen = await asyncio.gather(
-        *(shadow.restore(tree) for shadow in shadows for tree in (one, two)), *(shadow.record() for shadow in shadows)
+        *(shadow.restore(tree) for shadow in shadows for tree in (first, two)), *(shadow.record() for shadow in shadows)
     )
-    assert {tree for tree in seen if tree is not None} <= {one, two}
+    assert {tree for tree in seen if tree is not None} <= {first, two}
 
 
 async def test_a_lock_that_is_held_for_too_long_is_an_error(

@@ -26,10 +26,10 @@ from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "folder"
-    made.mkdir()
-    (made / "old").write_text("1\n", encoding="utf-8")
-    return made
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "old").write_text("1\n", encoding="utf-8")
+    return folder
 
 
 def tools(folder: Path) -> list[Tool]:
@@ -63,20 +63,20 @@ async def test_the_tree_before_a_turn_and_after_each_step_that_changed_something
     async with Chat(model, tools=tools(folder), plugins=[plugin], store=store) as chat:
         result = await (await chat.send("please"))
         await (await chat.send("and now?"))
-        base, one, three, next_base = await changed(store, chat.session)
+        base, first, three, next_base = await changed(store, chat.session)
     assert (base.step, base.before, base.changes) == (0, base.after, ())
-    assert (one.step, one.before, one.changes) == (1, base.after, (FileChange("new", "added", 1),))
-    assert (three.step, three.before) == (3, one.after)
+    assert (first.step, first.before, first.changes) == (1, base.after, (FileChange("new", "added", 1),))
+    assert (three.step, three.before) == (3, first.after)
     assert three.changes == (FileChange("new", "modified", 1), FileChange("old", "modified", 1, 1))
     assert (next_base.step, next_base.before, next_base.after) == (0, three.after, three.after)
     assert result.message is not None
     parts = [part for part in result.message.parts if isinstance(part, FilesPart)]
     assert [(part.step, part.root, part.changes) for part in parts] == [
-        (1, "work", one.changes),
+        (1, "work", first.changes),
         (3, "work", three.changes),
     ]
-    held = in_tree(tmp_path / "store" / "work", base.after)
-    assert held == {b"old": ("file", b"1\n")}
+    recorded = in_tree(tmp_path / "store" / "work", base.after)
+    assert recorded == {b"old": ("file", b"1\n")}
 
 
 async def test_before_any_call_runs_the_log_says_what_there_was(folder: Path, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_before_any_call_runs_the_log_says_what_there_was(folder: Path, tm
 
 async def test_a_summary_of_the_conversation_is_no_step_of_a_turn(folder: Path, tmp_path: Path) -> None:
     """Before the first step the folder is not recorded yet, and after a step it is recorded for that step."""
-    store, asked = MemoryStore(), itertools.count()
+    store, counter = MemoryStore(), itertools.count()
 
     @tool(idempotent=True)
     def put(name: str) -> str:
@@ -104,7 +104,7 @@ async def test_a_summary_of_the_conversation_is_no_step_of_a_turn(folder: Path, 
         return "a long result " * 120
 
     def answer(request: ModelRequest) -> list[Chunk]:
-        if (number := next(asked)) % 2:
+        if (number := next(counter)) % 2:
             return [TextChunk("a long answer " * 120)]
         return [CallChunk(0, f'{{"name": "new{number}"}}', "put", f"c{number}")]
 
@@ -152,9 +152,13 @@ async def test_a_process_that_dies_in_the_middle_of_a_step_takes_nothing_from_wh
     await first.aclose()
     async with chat(first.session) as second:
         await second.turn(turn.id)
-        base, one = await changed(store, second.session)
+        base, files_changed = await changed(store, second.session)
     assert in_tree(tmp_path / "store" / "work", base.after) == {b"old": ("file", b"1\n")}
-    assert (one.step, one.before, [change.path for change in one.changes]) == (1, base.after, ["new0", "new1"])
+    assert (files_changed.step, files_changed.before, [change.path for change in files_changed.changes]) == (
+        1,
+        base.after,
+        ["new0", "new1"],
+    )
 
 
 async def test_what_a_turn_changed_before_it_failed_is_written_down(folder: Path, tmp_path: Path) -> None:
@@ -233,8 +237,8 @@ async def test_a_turn_hides_nothing_by_a_rule_it_writes_and_takes_nothing_along_
         result = await (await chat.send("please"))
         assert result.message is not None
         parts = [part for part in result.message.parts if isinstance(part, FilesPart)]
-        told = [(part.step, change.path, change.kind) for part in parts for change in part.changes]
-        assert told == [
+        changes = [(part.step, change.path, change.kind) for part in parts for change in part.changes]
+        assert changes == [
             (1, ".gitignore", "modified"),
             (2, "evil", "added"),
             (3, ".gitignore", "modified"),
@@ -267,8 +271,8 @@ async def test_a_compaction_records_nothing_and_changes_stay_with_their_step(fol
         number = last_number(request)
         if number >= 6 or not request.tools:
             return [TextChunk("done")]
-        said = TextChunk("words " * 200)  # results could be cleared
-        return [said, CallChunk(0, f'{{"number": {number + 1}}}', "write", f"id{number}")]
+        text = TextChunk("words " * 200)  # results could be cleared
+        return [text, CallChunk(0, f'{{"number": {number + 1}}}', "write", f"id{number}")]
 
     @tool(idempotent=True)
     def write(number: int) -> str:

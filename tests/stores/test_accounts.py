@@ -116,9 +116,9 @@ async def test_cleanup_removes_old_marks_those_beyond_the_limit_and_logins_that_
         ):
             await accounts.put_credential(each)
 
-        kept = await store.run_maintenance(now)
+        removed = await store.run_maintenance(now)
 
-        assert (kept.fingerprints, kept.credentials) == (3, 2)
+        assert (removed.fingerprints, removed.credentials) == (3, 2)
         assert [await accounts.fingerprint("acme", f"h{n}") is not None for n in range(5)] == [
             False,
             False,
@@ -127,7 +127,7 @@ async def test_cleanup_removes_old_marks_those_beyond_the_limit_and_logins_that_
             True,
         ]
         assert await accounts.fingerprint("b", "h0") is not None
-        assert {one.id for one in await accounts.credentials("acme")} == {"key1", "fresh", "good"}
+        assert {credential.id for credential in await accounts.credentials("acme")} == {"key1", "fresh", "good"}
 
 
 @pytest.mark.parametrize("kind", ["memory", *SQL])

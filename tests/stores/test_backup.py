@@ -63,9 +63,9 @@ class Stores:
 
 @pytest.fixture(params=["sqlite", POSTGRES])
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
-    made = Stores(request.param, tmp_path)
-    yield made
-    await made.aclose()
+    addresses = Stores(request.param, tmp_path)
+    yield addresses
+    await addresses.aclose()
 
 
 @pytest.fixture
@@ -363,8 +363,8 @@ async def test_nothing_of_an_erased_session_is_in_a_backup_that_was_taken_before
     source, word = str(tmp_path / "source.db"), b"xylophonecanary"
     async with App(ScenarioModel(), store=source) as app:
         for number in range(12):  # neighbours, so that pages are shared and split
-            said = "xylophonecanary" if number % 2 else "neighbour"
-            await (await app.chat(f"s{number}").send(ask("echo", f"s{number}", about=f"{said} " * 20)))
+            topic = "xylophonecanary" if number % 2 else "neighbour"
+            await (await app.chat(f"s{number}").send(ask("echo", f"s{number}", about=f"{topic} " * 20)))
         for number in range(1, 12, 2):
             await app.store.erase(f"s{number}")
     assert word in (tmp_path / "source.db").read_bytes(), "nothing was left in the file: this proves nothing"

@@ -52,13 +52,13 @@ def review(output: Output | None) -> GateOpened:
 
 
 def test_every_blob_of_an_output_is_found_wherever_the_output_is():
-    for said in (
+    for record in (
         CallFinished(turn="t", call="c", state="completed", output=OUTPUT),
         LateResultReceived(turn="t", call="c", output=OUTPUT),
         LateResult(key="k", session="s", turn="t", call="c", output=OUTPUT),
         review(OUTPUT),
     ):
-        assert referenced_blobs(said) == [WHOLE, PRIVATE, PICTURE]
+        assert referenced_blobs(record) == [WHOLE, PRIVATE, PICTURE]
     assert referenced_blobs(review(None)) == referenced_blobs(review(Output("all of it"))) == []
 
 
@@ -101,16 +101,16 @@ async def test_the_files_of_a_session_go_with_it_and_what_is_said_of_a_folder_do
 async def test_a_call_that_waits_for_a_client_is_over_where_it_is_imported(store: Store, tmp_path: Path):
     first = MemoryStore()
     await first.admit(send_message())
-    made = NestedCallRequested(turn="t", at=NOON, call="t.made", parent="t.call", name="look", arguments="{}")
-    before = [*call_requested_events(), *call_started_events(), made]
+    nested = NestedCallRequested(turn="t", at=NOON, call="t.made", parent="t.call", name="look", arguments="{}")
+    before = [*call_requested_events(), *call_started_events(), nested]
     await first.append("s", 0, [*turn_started_events(), *before, *client_call_events()[len(before) - 1 :]])
     await first.admit(claim_call())
     await export_session(first, "s", tmp_path / "s.zip")
 
     await import_session(store, tmp_path / "s.zip")
 
-    *_, one, other, ended = [entry.event for entry in await store.events("s")]
-    assert [(event.call, event.state) for event in (one, other) if isinstance(event, CallFinished)] == [
+    *_, finished, other, ended = [entry.event for entry in await store.events("s")]
+    assert [(event.call, event.state) for event in (finished, other) if isinstance(event, CallFinished)] == [
         ("t.call", "cancelled"),
         ("t.made", "cancelled"),
     ]

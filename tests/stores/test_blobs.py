@@ -17,7 +17,7 @@ from everturn.stores.sql.store import SqlStore
 SIZES = [0, 1, ROW_LIMIT, ROW_LIMIT + 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 5]
 
 
-def made(size: int) -> bytes:
+def sample_bytes(size: int) -> bytes:
     return bytes(range(256)) * (size // 256) + b"x" * (size % 256)
 
 
@@ -33,7 +33,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_what_is_put_comes_back(store: SqlStore, size: int) -> None:
-    data = made(size)
+    data = sample_bytes(size)
     name = await store.put_blob(data)
     assert name == hashlib.sha256(data).hexdigest()
     assert await store.blob(name) == data
@@ -43,8 +43,8 @@ async def test_what_is_put_comes_back(store: SqlStore, size: int) -> None:
 async def test_bytes_that_are_put_again_are_kept_once(kind: str, tmp_path: Path) -> None:
     async with opened_sql(kind, tmp_path) as store:
         for size in SIZES:
-            names = await asyncio.gather(*(store.put_blob(made(size)) for _ in range(4)))
-            assert len({*names, await store.put_blob(made(size))}) == 1
+            names = await asyncio.gather(*(store.put_blob(sample_bytes(size)) for _ in range(4)))
+            assert len({*names, await store.put_blob(sample_bytes(size))}) == 1
     with sqlite3.connect(tmp_path / "store.db") as database:
         assert database.execute("SELECT count(*) FROM blobs").fetchone() == (len(SIZES),)
     database.close()
@@ -58,19 +58,19 @@ async def test_what_nobody_put_is_unknown(store: SqlStore) -> None:
 
 async def test_a_large_blob_is_a_file_beside_the_database_and_a_small_one_is_not(tmp_path: Path) -> None:
     store = SqlStore.sqlite(tmp_path / "store.db")
-    await store.put_blob(made(ROW_LIMIT))
+    await store.put_blob(sample_bytes(ROW_LIMIT))
     assert not (tmp_path / "store.db-blobs").exists()
 
-    name = await store.put_blob(made(ROW_LIMIT + 1))
+    name = await store.put_blob(sample_bytes(ROW_LIMIT + 1))
     (file,) = files(tmp_path / "store.db-blobs")
     assert (file.parent.name, file.name.partition(".")[0]) == (name[:2], name)
-    assert file.read_bytes() == made(ROW_LIMIT + 1)
+    assert file.read_bytes() == sample_bytes(ROW_LIMIT + 1)
     await store.aclose()
 
 
 @pytest.mark.parametrize("damage", ["changed", "shorter", "longer", "gone"])
 async def test_a_damaged_file_is_an_error_until_its_bytes_are_put_again(tmp_path: Path, damage: str) -> None:
-    store, data = SqlStore.sqlite(tmp_path / "store.db"), made(CHUNK)
+    store, data = SqlStore.sqlite(tmp_path / "store.db"), sample_bytes(CHUNK)
     name = await store.put_blob(data)
     (file,) = files(tmp_path / "store.db-blobs")
     match damage:
@@ -96,7 +96,7 @@ async def test_a_damaged_file_is_an_error_until_its_bytes_are_put_again(tmp_path
 )
 async def test_damaged_rows_are_an_error(tmp_path: Path, damage: str) -> None:
     store = SqlStore(Sqlite(tmp_path / "store.db"))
-    name = await store.put_blob(made(3 * CHUNK))
+    name = await store.put_blob(sample_bytes(3 * CHUNK))
     await store.aclose()
     with sqlite3.connect(tmp_path / "store.db") as database:
         database.execute(damage)
@@ -109,7 +109,7 @@ async def test_damaged_rows_are_an_error(tmp_path: Path, damage: str) -> None:
 
 
 async def test_a_blob_whose_writer_died_is_not_there_until_it_is_put_again(tmp_path: Path) -> None:
-    store, data = SqlStore(Sqlite(tmp_path / "store.db")), made(3 * CHUNK)
+    store, data = SqlStore(Sqlite(tmp_path / "store.db")), sample_bytes(3 * CHUNK)
     name = await store.put_blob(data)
     await store.aclose()
     with sqlite3.connect(tmp_path / "store.db") as database:
@@ -126,7 +126,7 @@ async def test_a_blob_whose_writer_died_is_not_there_until_it_is_put_again(tmp_p
 
 
 async def test_a_put_that_is_cancelled_leaves_nothing_that_reads_wrong(store: SqlStore) -> None:
-    data = made(3 * CHUNK + 5)
+    data = sample_bytes(3 * CHUNK + 5)
     for turns in range(0, 40, 3):
         putting = asyncio.ensure_future(store.put_blob(data + bytes([turns])))
         for _ in range(turns):

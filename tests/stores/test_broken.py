@@ -47,7 +47,7 @@ class RemembersWhatItRefuses(MemoryStore):
 class RevokesWhatItLikes(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
         if isinstance(command, Revoke):
-            self._totals._revoke = lambda *given: True  # type: ignore[method-assign]
+            self._totals._revoke = lambda *args: True  # type: ignore[method-assign]
         return await super().admit(command)
 
 
@@ -56,14 +56,14 @@ class RevokesByNameAlone(MemoryStore):
         head = await super().append(session, after, events, epoch)
         gone = {event.grant for event in events if isinstance(event, GrantRevoked)}
         books = self._totals
-        books._grants = {place: held for place, held in books._grants.items() if place[1] not in gone}
+        books._grants = {place: grant for place, grant in books._grants.items() if place[1] not in gone}
         return head
 
 
 class BelievesAnyLog(MemoryStore):
     async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
         take = self._totals.take
-        self._totals.take = lambda *given, **_: take(*given)
+        self._totals.take = lambda *args, **_: take(*args)
         await super().restore(session, tenant, events)
 
 
@@ -132,11 +132,11 @@ class OverlooksACancel(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
         if isinstance(command, ClaimCall):
             inbox = self._sessions["s"].inbox
-            held = {key: inbox.pop(key) for key, one in list(inbox.items()) if isinstance(one, Cancel)}
+            cancels = {key: inbox.pop(key) for key, queued in list(inbox.items()) if isinstance(queued, Cancel)}
             try:
                 return await super().admit(command)
             finally:
-                inbox.update(held)
+                inbox.update(cancels)
         return await super().admit(command)
 
 

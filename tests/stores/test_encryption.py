@@ -49,10 +49,10 @@ async def book(table: str) -> str:
 
 @pytest.fixture(params=["sqlite", POSTGRES])
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
-    made = Stores(request.param, tmp_path / "stores")
+    addresses = Stores(request.param, tmp_path / "stores")
     (tmp_path / "stores").mkdir()
-    yield made
-    await made.aclose()
+    yield addresses
+    await addresses.aclose()
 
 
 @pytest.fixture
@@ -279,19 +279,22 @@ async def test_another_process_notices_within_seconds_that_a_key_was_destroyed(
     stores: Stores, keyring: Keyring, tmp_path: Path
 ):
     name = stores.new("talks")
-    here, there = open_encrypted(name, keyring), open_encrypted(name, open_keyring(str(tmp_path / "keyring"), [MASTER]))
+    local, remote = (
+        open_encrypted(name, keyring),
+        open_encrypted(name, open_keyring(str(tmp_path / "keyring"), [MASTER])),
+    )
     clock = [0.0]
-    there._encrypted.keys._now = lambda: clock[0]  # pyright: ignore[reportOptionalMemberAccess]
-    there._encrypted.keys._checked = 0.0  # pyright: ignore[reportOptionalMemberAccess]
-    await here.admit(send_message())
-    assert len(await there.inbox("s")) == 1
-    await here.destroy_key("local")
-    assert len(await there.inbox("s")) == 1
+    remote._encrypted.keys._now = lambda: clock[0]  # pyright: ignore[reportOptionalMemberAccess]
+    remote._encrypted.keys._checked = 0.0  # pyright: ignore[reportOptionalMemberAccess]
+    await local.admit(send_message())
+    assert len(await remote.inbox("s")) == 1
+    await local.destroy_key("local")
+    assert len(await remote.inbox("s")) == 1
     clock[0] += CACHE_SECONDS + 0.1
     with pytest.raises(TenantKeyDestroyed):
-        await there.inbox("s")
-    await here.aclose()
-    await there.aclose()
+        await remote.inbox("s")
+    await local.aclose()
+    await remote.aclose()
 
 
 async def test_rotation_of_the_master_key_wraps_the_keys_anew_and_leaves_the_rows(
@@ -333,9 +336,9 @@ async def test_a_wrong_or_missing_key_at_the_start_names_the_setting(stores: Sto
     with pytest.raises(UnreadableLog, match=r"see \[store.encryption\]"):
         await bare.inbox("s")
     await bare.aclose()
-    wrong, another = open_keyring(str(tmp_path / "keyring"), [NEXT]), open_keyring(str(tmp_path / "other"), [MASTER])
+    wrong, foreign = open_keyring(str(tmp_path / "keyring"), [NEXT]), open_keyring(str(tmp_path / "other"), [MASTER])
     await refused(open_encrypted(name, wrong), r"not in \[store.encryption\] master_keys")
-    await refused(open_encrypted(name, another), r"\[store.encryption\] keyring names")
+    await refused(open_encrypted(name, foreign), r"\[store.encryption\] keyring names")
     for keys, problem in (([], "is empty"), (["short"], "key 1 is not 32 bytes"), ([MASTER, "?"], "key 2")):
         with pytest.raises(ConfigError, match=rf"\[store.encryption\] master_keys.*{problem}"):
             open_keyring(str(tmp_path / "keyring"), keys)

@@ -53,11 +53,11 @@ class Given(PostgresConnections):
 
 def database(*errors: Exception) -> tuple[Postgres, Given]:
     """One that has no patience at all: the time of whoever waits has passed."""
-    made, links = Postgres("postgresql://nobody@127.0.0.1:1/none", writers=1, timeout=-1.0), Given(*errors)
-    made._links = links
-    for writer in made._writers:
+    postgres, links = Postgres("postgresql://nobody@127.0.0.1:1/none", writers=1, timeout=-1.0), Given(*errors)
+    postgres._links = links
+    for writer in postgres._writers:
         writer._links = links
-    return made, links
+    return postgres, links
 
 
 def ended() -> Exception:

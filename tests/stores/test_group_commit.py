@@ -52,7 +52,7 @@ def test_what_many_ask_at_once_is_asked_once_and_everybody_is_told_their_own():
     batches = run(runs)
 
     assert [list(batch.parameters) for batch in batches] == [[("a", "b", "c"), (n, n, n)] for n in (1, 2, 3)]
-    assert [one.result for one in runs] == [[(name, 1), (name, 2), (name, 3)] for name in "abc"]
+    assert [run.result for run in runs] == [[(name, 1), (name, 2), (name, 3)] for name in "abc"]
 
 
 def writing(name: str, *tables: Statement) -> Operation[str]:
@@ -94,8 +94,8 @@ def test_one_that_is_refused_before_it_wrote_drops_out_and_the_others_go_on():
 
     run(runs)
 
-    assert [one.error for one in runs] == [None, error, None]
-    assert [one.result for one in runs] == [[("a", 1), ("a", 2)], None, [("c", 1), ("c", 2)]]
+    assert [run.error for run in runs] == [None, error, None]
+    assert [run.result for run in runs] == [[("a", 1), ("a", 2)], None, [("c", 1), ("c", 2)]]
 
 
 def test_one_that_fails_after_it_wrote_tears_its_group():
@@ -132,16 +132,16 @@ def test_nothing_is_said_for_no_rows_and_a_statement_without_parameters_is_said_
     runs = [OperationRun(asking()), OperationRun(asking())]
     steps = lockstep(runs)
     batch = next(steps)
-    said = 0
+    count = 0
     try:
         while True:
             assert batch == StatementBatch("SELECT 1, 'x'", ())
-            said += 1
-            batch = steps.send([(1, f"x{said}")])
+            count += 1
+            batch = steps.send([(1, f"x{count}")])
     except StopIteration:
         pass
-    assert [one.result for one in runs] == [[("x1",)], [("x2",)]]
-    assert not any(one.has_written for one in runs)
+    assert [run.result for run in runs] == [[("x1",)], [("x2",)]]
+    assert not any(run.has_written for run in runs)
 
 
 @given(
@@ -150,16 +150,16 @@ def test_nothing_is_said_for_no_rows_and_a_statement_without_parameters_is_said_
 def test_in_whatever_order_operations_ask_each_sees_what_it_would_see_alone(plans: list[list[tuple[Statement, int]]]):
     def following(name: str, plan: list[tuple[Statement, int]]) -> Operation[list[Any]]:
         seen = list[Any]()
-        for said, number in plan:
-            seen.append((yield Query(said, (name, number))))
+        for planned, number in plan:
+            seen.append((yield Query(planned, (name, number))))
         return seen
 
     runs = [OperationRun(following(str(at), plan)) for at, plan in enumerate(plans)]
     run(runs)
 
-    for at, (one, plan) in enumerate(zip(runs, plans, strict=True)):
-        assert one.result == [[(str(at), number)] if said.returns else [] for said, number in plan]
-        assert one.has_written == any(not said.returns for said, _ in plan)
+    for at, (operation, plan) in enumerate(zip(runs, plans, strict=True)):
+        assert operation.result == [[(str(at), number)] if planned.returns else [] for planned, number in plan]
+        assert operation.has_written == any(not planned.returns for planned, _ in plan)
 
 
 def test_a_lock_is_no_write():
@@ -189,4 +189,4 @@ def test_names_of_statements_are_their_own():
         for value in vars(module).values()
         if isinstance(value, Statement) and value.postgres
     ]
-    assert len({said.name for said in every}) == len({said.postgres for said in every})
+    assert len({declared.name for declared in every}) == len({declared.postgres for declared in every})

@@ -73,22 +73,22 @@ def test_nothing_is_later_than_now_nor_before_there_were_clocks(at: float) -> No
 def test_nobody_in_it_is_one_of_ours_where_it_is_said_who_brought_it() -> None:
     resolution = GateResolution(True, by="owner-ada")
     grant = Grant("g", Rule("pay", "allow"), by="owner-ada")
-    said = Message("m", None, "user", by="owner-ada")
+    message = Message("m", None, "user", by="owner-ada")
     log: list[Event] = [
         TurnStarted(turn="t", at=NOON, options=TurnOptions(agent="a", by="owner-ada")),
-        TurnStarted(turn="t2", at=NOON, input=said),
-        MessageAdded(turn="t2", at=NOON, message=said, command="k"),
-        MessageAdded(turn="t2", at=NOON, message=replace(said, role="notice", by="notes")),
+        TurnStarted(turn="t2", at=NOON, input=message),
+        MessageAdded(turn="t2", at=NOON, message=message, command="k"),
+        MessageAdded(turn="t2", at=NOON, message=replace(message, role="notice", by="notes")),
         GateResolved(turn="t", at=NOON, gate="g", call="c", resolution=resolution, grant=grant),
         GateResolved(turn="t", at=NOON, gate="g", call="c", resolution=replace(resolution, by="everturn")),
         GrantRevoked(at=NOON, grant="g", by="owner-ada"),
     ]
-    told = sanitize_events(log, NOON, "eve")
-    assert told == [
+    sanitized = sanitize_events(log, NOON, "eve")
+    assert sanitized == [
         TurnStarted(turn="t", at=NOON, options=TurnOptions(agent="a", by="eve")),
-        TurnStarted(turn="t2", at=NOON, input=replace(said, by="import:owner-ada"), options=TurnOptions(by="eve")),
-        MessageAdded(turn="t2", at=NOON, message=replace(said, by="import:owner-ada"), command="k"),
-        MessageAdded(turn="t2", at=NOON, message=replace(said, role="notice", by="notes")),
+        TurnStarted(turn="t2", at=NOON, input=replace(message, by="import:owner-ada"), options=TurnOptions(by="eve")),
+        MessageAdded(turn="t2", at=NOON, message=replace(message, by="import:owner-ada"), command="k"),
+        MessageAdded(turn="t2", at=NOON, message=replace(message, role="notice", by="notes")),
         GateResolved(
             turn="t",
             at=NOON,
@@ -100,7 +100,7 @@ def test_nobody_in_it_is_one_of_ours_where_it_is_said_who_brought_it() -> None:
         GateResolved(turn="t", at=NOON, gate="g", call="c", resolution=replace(resolution, by="import:everturn")),
         GrantRevoked(at=NOON, grant="g", by="import:owner-ada"),
     ]
-    assert sanitize_events(told, NOON, "eve") == told
+    assert sanitize_events(sanitized, NOON, "eve") == sanitized
     settled, late = sanitize_events(
         [SETTLED, LateResultReceived(turn="t", at=NOON, call="c", output=Output("x"))], NOON, "eve"
     )

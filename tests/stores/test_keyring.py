@@ -31,26 +31,26 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def test_a_key_is_made_once_rewrapped_and_destroyed_for_good(place: str):
-    one, other, both = (open_keyring(place, keys) for keys in ([OLD], [OLD], [NEW, OLD]))
-    await one.check()  # nothing is there yet, and nothing is made
-    ids = await asyncio.gather(one.id(), other.id())
+    first, other, both = (open_keyring(place, keys) for keys in ([OLD], [OLD], [NEW, OLD]))
+    await first.check()  # nothing is there yet, and nothing is made
+    ids = await asyncio.gather(first.id(), other.id())
     assert ids[0] == ids[1]
-    keys = await asyncio.gather(*(ring.data_key("acme") for ring in (one, other)))
-    assert keys[0] == keys[1] != await one.data_key("other")
-    assert await one.describe() == ({one.newest_master: 2}, 0)
+    keys = await asyncio.gather(*(ring.data_key("acme") for ring in (first, other)))
+    assert keys[0] == keys[1] != await first.data_key("other")
+    assert await first.describe() == ({first.newest_master: 2}, 0)
 
     assert await both.rewrap() == 3
     assert await both.data_key("acme") == keys[0]
     with pytest.raises(ConfigError, match=r"not in \[store.encryption\] master_keys"):
-        await one.check()
+        await first.check()
 
     assert await both.destroyed(["acme", "other"]) == set()
     assert await both.destroy("acme", 1.0)
     assert not await both.destroy("acme", 2.0)
     assert await both.destroyed(["acme", "other"]) == {"acme"}
     with pytest.raises(TenantKeyDestroyed):
-        await one.data_key("acme")
+        await first.data_key("acme")
     assert await both.rewrap() == 0
     assert await both.describe() == ({both.newest_master: 1}, 1)
-    for ring in (one, other, both):
+    for ring in (first, other, both):
         await ring.aclose()

@@ -39,14 +39,14 @@ OLD = sorted(path.stem for path in DATABASES.glob("*.sqlite"))
 
 def ddl(dialect: str) -> list[str]:
     """What SQLAlchemy would say to make the tables of the model."""
-    said = list[str]()
+    statements = list[str]()
 
     def note(statement: Any, *_: Any, **__: Any) -> None:
-        said.append(str(statement.compile(dialect=engine.dialect)))
+        statements.append(str(statement.compile(dialect=engine.dialect)))
 
     engine = sa.create_mock_engine(f"{dialect}://", note)
     meta.create_all(engine, checkfirst=False)
-    return said
+    return statements
 
 
 def opened(path: Path | str) -> sqlite3.Connection:
@@ -136,9 +136,9 @@ async def test_the_steps_lead_to_the_model_on_postgres(places: tuple[Place, Plac
         ]
         return {row for row in rows if not row[2].startswith(VERSION_TABLE) and row[1] != VERSION_TABLE}
 
-    made, wanted = await shape(stepped), await shape(modelled)
-    assert {row for row in made if row[2] != "lookup_words"} == wanted
-    assert len(made) == len(wanted) + 1
+    migrated, wanted = await shape(stepped), await shape(modelled)
+    assert {row for row in migrated if row[2] != "lookup_words"} == wanted
+    assert len(migrated) == len(wanted) + 1
 
 
 # Starting -------------------------------------------------------------------------------------------------------------

@@ -39,9 +39,9 @@ async def book(table: str) -> str:
 
 @pytest.fixture(params=["sqlite", POSTGRES])
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
-    made = Stores(request.param, tmp_path)
-    yield made
-    await made.aclose()
+    addresses = Stores(request.param, tmp_path)
+    yield addresses
+    await addresses.aclose()
 
 
 async def fill(name: str) -> None:

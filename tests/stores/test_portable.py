@@ -245,15 +245,15 @@ KINDS = st.sampled_from(["memory", "sqlite"])
 @settings(max_examples=60, deadline=None)
 @given(logs(), KINDS, KINDS)
 async def test_any_session_comes_out_as_it_went_in_and_is_over(log: list[Event], before: str, after: str) -> None:
-    with TemporaryDirectory() as one, TemporaryDirectory() as two:
-        async with opened(before, Path(one)) as store, opened(after, Path(two)) as other:
+    with TemporaryDirectory() as source, TemporaryDirectory() as two:
+        async with opened(before, Path(source)) as store, opened(after, Path(two)) as other:
             await store.restore("s", "local", log)
             await store.admit(await with_picture(store))
-            await export_session(store, "s", Path(one) / "s.zip")
-            await import_session(other, Path(one) / "s.zip")
+            await export_session(store, "s", Path(source) / "s.zip")
+            await import_session(other, Path(source) / "s.zip")
             found = await other.events("s")
-            kept = [event for event in log if not isinstance(event, FileUploadChanged)]  # an import drops uploads
-            assert found[: len(kept)] == [Entry(seq, event) for seq, event in enumerate(kept, 1)]
+            expected = [event for event in log if not isinstance(event, FileUploadChanged)]  # an import drops uploads
+            assert found[: len(expected)] == [Entry(seq, event) for seq, event in enumerate(expected, 1)]
             assert all(
                 turn.phase.is_terminal and not turn.still_running
                 for turn in check_log([entry.event for entry in found])

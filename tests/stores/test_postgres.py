@@ -114,21 +114,21 @@ class TestPostgresStore(StoreContract):
 
 
 async def test_a_claim_by_one_process_ends_the_appends_of_the_other(place: Place):
-    one, other = place.store(), place.store()
-    await one.admit(send_message())
-    first = await one.claim("s", NOON)
+    local, other = place.store(), place.store()
+    await local.admit(send_message())
+    first = await local.claim("s", NOON)
     assert first is not None
-    await one.append("s", 0, turn_started_events(), first.epoch)
+    await local.append("s", 0, turn_started_events(), first.epoch)
 
     second = await other.claim("s", NOON)
 
     assert second is not None
     assert (second.epoch, second.head) == (first.epoch + 1, 2)
     with pytest.raises(Stale):
-        await one.append("s", 2, gate_opened_events(), first.epoch)
+        await local.append("s", 2, gate_opened_events(), first.epoch)
     assert await other.append("s", 2, gate_opened_events(), second.epoch) == 6
     with pytest.raises(Stale):
-        await one.append("s", 6, turn_ended_events(), first.epoch)
+        await local.append("s", 6, turn_ended_events(), first.epoch)
 
 
 async def test_of_processes_that_are_given_the_same_command_one_is_the_first(place: Place):
@@ -150,18 +150,18 @@ async def test_an_overdue_session_is_told_to_one_of_many(place: Place):
     sessions = {f"s{n}" for n in range(40)}
     await asyncio.gather(*(stores[0].admit(send_message(session=session)) for session in sessions))
 
-    told = await asyncio.gather(*(store.overdue(NOON + 60, NOON + 120) for store in stores for _ in range(2)))
+    overdue = await asyncio.gather(*(store.overdue(NOON + 60, NOON + 120) for store in stores for _ in range(2)))
 
-    everything = [session for some in told for session in some]
+    everything = [session for some in overdue for session in some]
     assert len(everything) == len(set(everything))
     rest = await stores[0].overdue(NOON + 60, NOON + 120)  # whoever was busy with a row has been passed over
     assert {*everything, *rest} == sessions
 
 
 async def test_one_process_holds_the_store_and_keeps_it_when_its_connection_is_lost(place: Place):
-    one, other = place.store(), place.store()
-    await one.lock_for_process()
-    await one.lock_for_process()
+    holder, other = place.store(), place.store()
+    await holder.lock_for_process()
+    await holder.lock_for_process()
     with pytest.raises(StoreBusy, match="another process"):
         await other.lock_for_process()
 

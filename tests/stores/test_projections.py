@@ -51,7 +51,7 @@ def _records() -> None:
 
 def seasoned(event: Event, key: str, at: float, dice: Dice) -> tuple[AnyCommand | None, Event]:
     """An event as a real log has it: at a time, asked for by a command, with deadlines and tools that run on."""
-    given: dict[str, Any] = {"session": "s", "key": key, "at": at}
+    fields: dict[str, Any] = {"session": "s", "key": key, "at": at}
     event = replace(event, at=at)
     match event:
         case TurnStarted(turn=turn, input=message):
@@ -59,12 +59,12 @@ def seasoned(event: Event, key: str, at: float, dice: Dice) -> tuple[AnyCommand 
             options = TurnOptions(
                 timeout=dice.pick(0.0, 60.0), budget=Budget(seconds=dice.pick(0.0, 45.0, 90.0)), lineage=above
             )
-            command = Send(turn=turn, message="" if message is None else message.id, at_leaf=True, **given)
+            command = Send(turn=turn, message="" if message is None else message.id, at_leaf=True, **fields)
             return command, replace(event, command=key, options=options)
         case LeafSelected(message=message):
-            return Select(message=message, **given), replace(event, command=key)
+            return Select(message=message, **fields), replace(event, command=key)
         case MessageDeleted(message=message):
-            return Delete(message=message, **given), replace(event, command=key)
+            return Delete(message=message, **fields), replace(event, command=key)
         case GateOpened(gate=gate):
             expires, once = dice.pick(0.0, at + 1, at + 600), dice.pick(True, False)
             kind = dice.pick("client", gate.kind) if gate.kind == "call" else gate.kind
@@ -73,7 +73,7 @@ def seasoned(event: Event, key: str, at: float, dice: Dice) -> tuple[AnyCommand 
             holds = dice.pick("s", "", "elsewhere")
             grant = Grant(gate, Rule("*", "allow"), holds, "ada", at, dice.pick(0.0, at + 1))
             answered = replace(event, command=key, grant=dice.pick(grant, None))
-            return ResolveGate(gate=gate, hash="hash", resolution=resolution, **given), answered
+            return ResolveGate(gate=gate, hash="hash", resolution=resolution, **fields), answered
         case StepFinished() | StepInterrupted():
             return None, replace(event, usage=Usage(dice.pick(0, 7), dice.pick(1, 20), cost=dice.pick(None, 0.5)))
         case CallFinished(state="cancelled"):
@@ -82,10 +82,10 @@ def seasoned(event: Event, key: str, at: float, dice: Dice) -> tuple[AnyCommand 
             return None, event
 
 
-async def tried(what: Any) -> Any:
+async def tried(awaitable: Any) -> Any:
     """What came of it; an error is its kind and its text."""
     try:
-        return await what
+        return await awaitable
     except EverturnError as error:
         return type(error), str(error)
 
@@ -145,8 +145,8 @@ async def compare(rolls: bytes, pieces: bytes) -> None:
                 continue
             await take(memory, sql, len(written), waiting, at, cut)
             written, waiting = [*written, *waiting], []
-            there = [*session.tree.messages]
-            assert await seen(sql, "s", there, turns) == await seen(memory, "s", there, turns)
+            messages = [*session.tree.messages]
+            assert await seen(sql, "s", messages, turns) == await seen(memory, "s", messages, turns)
         restored: list[Store] = [MemoryStore(), sql]
         for store in restored:
             await store.restore("copy", "local", written)
@@ -184,32 +184,32 @@ async def beside(
 
 async def reaching_out(turns: list[str], at: float, key: str, stores: tuple[Store, ...], cut: Dice) -> list[Event]:
     """What clients, sub-agent runs and files may bring."""
-    given: dict[str, Any] = {"session": "s", "key": key, "at": at}
+    fields: dict[str, Any] = {"session": "s", "key": key, "at": at}
     found: list[Event] = []
     rows = await stores[0].gates("s")
-    what = cut.pick("", "take", "files", "take", "revert", "stir", "claim", "")
+    action = cut.pick("", "take", "files", "take", "revert", "stir", "claim", "")
     command: AnyCommand | None = None
     event: Event | None = None
-    if what == "take" and rows:
+    if action == "take" and rows:
         gate, by, lease = rows[cut.pick(0, -1)].gate, cut.pick("tab", "other"), cut.pick(10.0, 60.0, 0.0)
-        command = ClaimCall(gate=gate.id, hash=gate.hash, by=by, lease=lease, **given)
+        command = ClaimCall(gate=gate.id, hash=gate.hash, by=by, lease=lease, **fields)
         claim = CallClaim(by, min(at + lease, gate.expires) if gate.expires else at + lease)
         event = CallClaimed(turn=gate.turn, at=at, gate=gate.id, claim=claim, command=key)
-    elif what == "claim" and rows:  # whose command the door had forgotten
+    elif action == "claim" and rows:  # whose command the door had forgotten
         gate = rows[cut.pick(0, -1)].gate
         found.append(
             CallClaimed(turn=gate.turn, at=at, gate=gate.id, claim=CallClaim("third", at + cut.pick(5.0, 50.0)))
         )
-    elif what == "files" and turns:
+    elif action == "files" and turns:
         root, tree = cut.pick("", "/home/ada"), cut.pick("a", "b") * 64
         found.append(FilesChanged(turn=turns[-1], at=at, step=1, before="", after=tree, root=root))
         found.append(NestedCallRequested(turn=turns[-1], at=at, call=key, parent="nobody", name="look", arguments="{}"))
-    elif what == "revert":
-        command = Revert(root="", tree="c" * 64, **given)
+    elif action == "revert":
+        command = Revert(root="", tree="c" * 64, **fields)
         event = FilesReverted(at=at, root="", before="", after="c" * 64, command=key)
-    elif what == "stir":
+    elif action == "stir":
         turn = turns[cut.pick(0, -1)] if turns else "nobody"
-        command = NotifyCall(turn=turn, call="c", **given)
+        command = NotifyCall(turn=turn, call="c", **fields)
         event = CallNotified(turn=turn, at=at, call="c", command=key)
     if command is not None and event is not None:
         receipts = [await tried(store.admit(command)) for store in stores]

@@ -211,9 +211,9 @@ async def test_sessions_that_were_idle_for_too_long_are_erased_and_those_that_wa
 
 
 async def test_blobs_that_nobody_mentions_go_after_a_while(store: SqlStore, tmp_path: Path) -> None:
-    kept = [await store.put_blob(data + b"kept") for data in (SMALL, LARGE)]
+    referenced = [await store.put_blob(data + b"kept") for data in (SMALL, LARGE)]
     gone = [await store.put_blob(data) for data in (SMALL, LARGE)]
-    await talk(store, "s", "look", *kept)
+    await talk(store, "s", "look", *referenced)
 
     assert (await store.run_maintenance(time.time() + 0.5 * DAY)).blobs == 0
     report = await store.run_maintenance(time.time() + 2 * DAY)
@@ -222,7 +222,7 @@ async def test_blobs_that_nobody_mentions_go_after_a_while(store: SqlStore, tmp_
     for name in gone:
         with pytest.raises(UnknownMessage):
             await store.blob(name)
-    assert [hashlib.sha256(await store.blob(name)).hexdigest() for name in kept] == kept
+    assert [hashlib.sha256(await store.blob(name)).hexdigest() for name in referenced] == referenced
     assert len(files(tmp_path / "store.db-blobs")) in (0, 1)
 
 

@@ -9,7 +9,7 @@ from everturn.stores.sql.row_security import ReadScope, set_scope_sql
 
 
 @pytest.mark.parametrize(
-    ("tenant", "said"),
+    ("tenant", "literal"),
     [
         ("acme", "E'acme'"),
         ("o'hara", "E'o''hara'"),
@@ -17,10 +17,12 @@ from everturn.stores.sql.row_security import ReadScope, set_scope_sql
         ("x\\'; RESET ROLE; --", "E'x\\\\''; RESET ROLE; --'"),
     ],
 )
-def test_the_name_of_a_tenant_is_never_read_as_a_command(tenant: str, said: str) -> None:
+def test_the_name_of_a_tenant_is_never_read_as_a_command(tenant: str, literal: str) -> None:
     sql = set_scope_sql('re"ader', ReadScope(tenant, Reader(tenant, (tenant,), ())))
-    assert sql.startswith(f'SET ROLE "re""ader"; SET everturn.tenant = {said}; SET everturn.reader = E\'{{"creators":[')
-    assert sql.endswith(f"; SET everturn.viewer = E'u:{said[2:]}")
+    assert sql.startswith(
+        f'SET ROLE "re""ader"; SET everturn.tenant = {literal}; SET everturn.reader = E\'{{"creators":['
+    )
+    assert sql.endswith(f"; SET everturn.viewer = E'u:{literal[2:]}")
     assert set_scope_sql("", ReadScope("a")).endswith("SET everturn.reader = E''; SET everturn.viewer = E''")
 
 

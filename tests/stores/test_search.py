@@ -16,7 +16,7 @@ from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import send_message, turn_ended_events, turn_started_events
 
 
-def said(turn: str, text: str) -> list[Event]:
+def step_events(turn: str, text: str) -> list[Event]:
     """One step of a turn, in which the model says this."""
     parts = (TextPart(text),)
     return [StepStarted(turn=turn, step=1), StepFinished(turn=turn, step=1, parts=parts, finish="stop")]
@@ -30,7 +30,7 @@ async def talk(store: Store, *texts: str, session: str = "s", tenant: str = "loc
         parent = (await store.info(session)).leaf
         events = [
             *turn_started_events(turn, parent, text, turn),
-            *said(turn, f"Answer: {text}"),
+            *step_events(turn, f"Answer: {text}"),
             *turn_ended_events(turn),
         ]
         await store.append(session, await store.head(session), events)
@@ -69,7 +69,7 @@ async def test_what_was_deleted_hidden_or_erased_is_not_found(store: Store) -> N
     turn = [
         *turn_started_events("t", "s1.out", "more", ""),
         AnswerStarted(turn="t", message=hidden),
-        *said("t", "Lunch four"),
+        *step_events("t", "Lunch four"),
         *turn_ended_events("t"),
     ]
     await store.append("s", await store.head("s"), turn)
@@ -82,7 +82,7 @@ async def test_what_was_deleted_hidden_or_erased_is_not_found(store: Store) -> N
 async def test_an_answer_is_found_when_its_turn_is_over_and_a_question_at_once(store: Store) -> None:
     await store.admit(send_message(text="Lunch?"))
     note = MessageAdded(turn="t", message=Message("note", "t.out", "notice", (TextPart("Lunch!"),), turn="t"))
-    await store.append("s", 0, [*turn_started_events(text="Lunch?"), *said("t", "Lunch is at noon"), note])
+    await store.append("s", 0, [*turn_started_events(text="Lunch?"), *step_events("t", "Lunch is at noon"), note])
     assert await found(store, "lunch") == ["note", "t.in"]
 
     await store.append("s", 5, turn_ended_events())

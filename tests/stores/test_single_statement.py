@@ -29,25 +29,25 @@ def appending(name: str, *more: Query) -> Operation[str]:
     return name
 
 
-def told(name: str, *more: Query) -> PredictedOperation:
+def predicted_append(name: str, *more: Query) -> PredictedOperation:
     return PredictedOperation(lambda _: appending(name, *more), False)
 
 
 def answered(operation: Operation[Any], *answers: list[Row]) -> tuple[list[str], Any]:
     """Run an operation with these answers: what it asked, and its result."""
-    asked = list[str]()
+    names = list[str]()
     try:
         query = next(operation)
         for answer in answers:
-            asked.append(query.statement.name)
+            names.append(query.statement.name)
             query = operation.send(answer)
     except StopIteration as end:
-        return asked, end.value
+        return names, end.value
     raise AssertionError(f"it asks more: {query}")
 
 
 def test_what_a_group_says_is_one_statement_with_the_rows_of_all():
-    batch = merge_operations([told("a"), told("b")])
+    batch = merge_operations([predicted_append("a"), predicted_append("b")])
 
     assert batch.parameters == [("a", "b"), (1, 1), ("a", "a", "b", "b"), (2, 3, 2, 3), 2]
     assert "q0 AS (UPDATE sessions" in batch.text
@@ -63,24 +63,27 @@ def test_in_whatever_order_a_group_says_things_it_is_the_same_statement():
         yield Query(other, ("b",))
         yield Query(ADD, [("b", 2)], many=True)
 
-    late, first = told("a", Query(other, ("a",))), PredictedOperation(early, False)
+    late, first = predicted_append("a", Query(other, ("a",))), PredictedOperation(early, False)
     assert merge_operations([late, first]).text == merge_operations([first, late]).text
 
 
 def test_one_that_reads_or_says_two_things_to_a_table_is_not_said_at_once():
-    assert told("a").is_whole
-    assert told("a").result == "a"
-    assert not told("a", Query(READ, ("a",))).is_whole
-    assert not told("a", Query(CHANGE, ("a",))).is_whole
+    assert predicted_append("a").is_whole
+    assert predicted_append("a").result == "a"
+    assert not predicted_append("a", Query(READ, ("a",))).is_whole
+    assert not predicted_append("a", Query(CHANGE, ("a",))).is_whole
 
 
 def test_in_step_it_asks_the_same_and_goes_on_with_the_answers():
-    assert answered(told("a").operation(), [()], []) == (["fence", "add"], "a")
-    assert answered(told("a", Query(READ, ("a",))).operation(), [()], [], [(1,)]) == (["fence", "add", "read"], "a")
+    assert answered(predicted_append("a").operation(), [()], []) == (["fence", "add"], "a")
+    assert answered(predicted_append("a", Query(READ, ("a",))).operation(), [()], [], [(1,)]) == (
+        ["fence", "add", "read"],
+        "a",
+    )
 
 
 def test_one_that_is_refused_is_made_anew_and_finds_out_why():
-    assert answered(told("a").operation(), [], []) == (["fence", "fence"], "a was refused")
+    assert answered(predicted_append("a").operation(), [], []) == (["fence", "fence"], "a was refused")
 
 
 def test_one_that_fails_fails_when_it_is_run():
@@ -88,7 +91,7 @@ def test_one_that_fails_fails_when_it_is_run():
         yield Query(ADD, [("a", 1)], many=True)
         raise KeyError("a")
 
-    one = PredictedOperation(failing, False)
-    assert not one.is_whole
+    predicted = PredictedOperation(failing, False)
+    assert not predicted.is_whole
     with pytest.raises(KeyError):
-        answered(one.operation(), [])
+        answered(predicted.operation(), [])

@@ -40,14 +40,14 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 @pytest.mark.live
 @pytest.mark.timeout(300)
 def test_with_a_hundred_thousand_events_every_plan_of_postgres_uses_its_index() -> None:
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, ROOT / "benchmarks/size.py", "--sessions", "9000", "--gates", "1900", "--plans-only"],
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert (said.returncode, said.stdout) == (0, "every plan uses its index\n"), said.stdout + said.stderr
+    assert (result.returncode, result.stdout) == (0, "every plan uses its index\n"), result.stdout + result.stderr
 
 
 async def test_sqlite_searches_by_its_index_of_words_and_pages_gates_by_tenant(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ async def test_totals_by_day_are_what_all_turns_add_up_to_however_they_move(stor
         session, turn = f"s{n}", f"t{n}"
         tenant, options = dice.choice(["a", "b"]), TurnOptions(agent=dice.choice(["", "w"]))
         head, at = 0, midnight + dice.randrange(0, 2 * int(DAY))
-        for one in (memory, store):
-            await one.admit(send_to_agent(session, turn, tenant, options=options))
+        for backend in (memory, store):
+            await backend.admit(send_to_agent(session, turn, tenant, options=options))
         begun = turn_started_events(turn, command=f"{turn}.k", options=options)
         steps = [list(begun)]
         for step in range(1, dice.randint(2, 5)):
@@ -130,8 +130,8 @@ async def test_totals_by_day_are_what_all_turns_add_up_to_however_they_move(stor
         if dice.random() < 0.5:
             steps.append([replace(event, at=at + DAY) for event in turn_ended_events(turn)])
         for events in steps:
-            for one in (memory, store):
-                await one.append(session, head, events)
+            for backend in (memory, store):
+                await backend.append(session, head, events)
             head += len(events)
 
     for tenant in ("a", "b", "c"):

@@ -210,8 +210,8 @@ async def test_one_that_is_refused_does_not_disturb_the_others_of_its_group(stor
         return_exceptions=True,
     )
 
-    assert [type(one) for one in done[-2:]] == [KeyConflict, ValueError]
-    assert [2 if isinstance(one, int) else type(one) for one in done[:-2]] == [2, Stale] * 20
+    assert [type(outcome) for outcome in done[-2:]] == [KeyConflict, ValueError]
+    assert [2 if isinstance(outcome, int) else type(outcome) for outcome in done[:-2]] == [2, Stale] * 20
     assert [await store.head(name) for name in names] == [2, 0] * 20
     assert [len(await store.inbox(name)) for name in names] == [0, 1] * 20
 
@@ -345,8 +345,8 @@ async def test_no_statement_reads_a_table_from_end_to_end(
     connection = sqlite3.connect(tmp_path / "s.db")
     nothing = [None] * _wanted(statement.sqlite)
     # By name where they are numbered: 3.12.0 to 3.12.3 warn of a sequence.
-    given = {str(at): None for at, _ in enumerate(nothing, 1)} if "?1" in statement.sqlite else nothing
-    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.sqlite}", given)]
+    parameters = {str(at): None for at, _ in enumerate(nothing, 1)} if "?1" in statement.sqlite else nothing
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.sqlite}", parameters)]
     connection.close()
 
     scanned = [step for step in plan if step.startswith("SCAN") and "INDEX" not in step]
@@ -429,25 +429,25 @@ def run(script: str, path: Path) -> subprocess.Popen[str]:
 
 def lines(process: subprocess.Popen[str], most: int = 1_000_000) -> list[str]:
     assert process.stdout is not None
-    said: list[str] = []
+    output: list[str] = []
     for line in process.stdout:
-        said.append(line)
-        if len(said) == most:
+        output.append(line)
+        if len(output) == most:
             break
-    return said
+    return output
 
 
 async def test_what_a_process_acknowledged_before_it_was_killed_is_there_once(tmp_path: Path) -> None:
     acknowledged: set[tuple[str, ...]] = set()
     for round in range(3):
         process = run(ADMITS.replace("{lane}.", f"{round}.{{lane}}."), tmp_path / "s.db")
-        said = lines(process, most=150)
+        output = lines(process, most=150)
         process.send_signal(signal.SIGKILL)
-        said += lines(process)
+        output += lines(process)
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-        acknowledged |= {tuple(line.split()) for line in said if line.endswith("\n")}
+        acknowledged |= {tuple(line.split()) for line in output if line.endswith("\n")}
     store = SqlStore.sqlite(tmp_path / "s.db")
     found = [(info.id, command.key) for info in await store.sessions() for command in await store.inbox(info.id)]
     await store.aclose()
@@ -484,7 +484,7 @@ async def test_on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_it_g
     tmp_path: Path,
 ) -> None:
     process = run(FILLS, tmp_path / "s.db")
-    said = [line.split()[1] for line in lines(process)]
+    acknowledged = [line.split()[1] for line in lines(process)]
     assert process.wait() == 0
     assert process.stdout is not None
     process.stdout.close()
@@ -492,9 +492,9 @@ async def test_on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_it_g
     found = [command.key for command in await store.inbox("s")]
     await store.aclose()
 
-    assert len(said) > 5
-    assert said[-1] == "after"
-    assert found == said
+    assert len(acknowledged) > 5
+    assert acknowledged[-1] == "after"
+    assert found == acknowledged
 
 
 # Stories ------------------------------------------------------------------------------------------------------------------------
@@ -551,8 +551,8 @@ async def test_who_has_seen_how_long_the_log_is_finds_all_of_it(
     head = await store.append("s", 0, turn_started_events("t"), claim.epoch)
     write, is_committed, may_go_on = store._database.write, asyncio.Event(), asyncio.Event()
 
-    async def slowly(*said: Any) -> Any:
-        done = await write(*said)
+    async def slowly(*arguments: Any) -> Any:
+        done = await write(*arguments)
         is_committed.set()  # and its writer has not heard of that yet
         await may_go_on.wait()
         return done
@@ -570,8 +570,8 @@ async def test_nobody_else_reads_the_file(tmp_path: Path) -> None:
     store = SqlStore.sqlite(tmp_path / "talks.db")
     await store.admit(send_message("t"))
     await store.put_blob(b"x" * 2_000_000)
-    there = [path for path in os.scandir(tmp_path) if not path.name.endswith(".lock")]
-    modes = {path.name: path.stat().st_mode & 0o077 for path in there}
+    files = [path for path in os.scandir(tmp_path) if not path.name.endswith(".lock")]
+    modes = {path.name: path.stat().st_mode & 0o077 for path in files}
     assert len(modes) >= 3
     assert set(modes.values()) == {0}
     await store.aclose()

@@ -108,8 +108,8 @@ async def long_turn(store: SqlStore | MemoryStore, steps: int = 60) -> list[Even
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.live)])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlStore | MemoryStore]:
-    async with opened(request.param, tmp_path) as made:
-        yield cast("SqlStore", made)
+    async with opened(request.param, tmp_path) as backend:
+        yield cast("SqlStore", backend)
 
 
 async def state_of(store: SqlStore | MemoryStore) -> tuple[TurnState, int, int]:
@@ -162,11 +162,11 @@ async def test_a_snapshot_of_other_code_or_with_other_bytes_is_ignored_with_one_
     change: str, store: SqlStore | MemoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     events = await long_turn(store)
-    (kept,) = await snapshots_in(store)
+    (snapshot,) = await snapshots_in(store)
     if change == "code":
         monkeypatch.setattr(turn_snapshot, "fold_fingerprint", lambda: "the next release")
     else:
-        await damage(store, kept, change)
+        await damage(store, snapshot, change)
     with caplog.at_level(logging.INFO, "everturn"):
         state, folded, read = await state_of(store)
     assert (state, folded, read) == (fold(events), 0, len(events))
@@ -177,18 +177,18 @@ async def test_a_snapshot_of_other_code_or_with_other_bytes_is_ignored_with_one_
         assert await all_rows(store) == []
 
 
-async def damage(store: SqlStore | MemoryStore, kept: TurnSnapshot, change: str) -> None:
-    at = len(kept.body) // 2
-    body = kept.body[:at] + bytes([kept.body[at] ^ 1]) + kept.body[at + 1 :]
+async def damage(store: SqlStore | MemoryStore, snapshot: TurnSnapshot, change: str) -> None:
+    at = len(snapshot.body) // 2
+    body = snapshot.body[:at] + bytes([snapshot.body[at] ^ 1]) + snapshot.body[at + 1 :]
     if isinstance(store, MemoryStore):
-        other = replace(kept, body=body) if change == "body" else replace(kept, seq=kept.seq - 1)
+        other = replace(snapshot, body=body) if change == "body" else replace(snapshot, seq=snapshot.seq - 1)
         store._sessions["s"].snapshots["t0"] = other
         return
     text = {
         "body": ("UPDATE turn_snapshots SET state = ?", "UPDATE turn_snapshots SET state = $1"),
         "seq": ("UPDATE turn_snapshots SET seq = ?", "UPDATE turn_snapshots SET seq = $1"),
     }[change]
-    value = body if change == "body" else kept.seq - 1
+    value = body if change == "body" else snapshot.seq - 1
 
     def operation(_: bool) -> append.Operation[None]:
         yield append.Query(append.say.Statement(f"damage {change}", *text), (value,))

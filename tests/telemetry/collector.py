@@ -40,13 +40,13 @@ class Collector:
 
 @contextmanager
 def collector() -> Generator[Collector]:
-    kept = Collector()
+    receiver = Collector()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             body = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
-            kept.take(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+            receiver.take(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -57,9 +57,9 @@ def collector() -> Generator[Collector]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        kept.url = f"http://127.0.0.1:{server.server_address[1]}"
+        receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
         try:
-            yield kept
+            yield receiver
         finally:
             server.shutdown()
             thread.join()

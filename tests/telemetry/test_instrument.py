@@ -83,19 +83,24 @@ def canary_chat(**options: Any) -> Chat:
 
 
 async def test_every_app_made_afterwards_is_observed_and_its_turn_is_one_trace() -> None:
-    kept = Kept()
-    telemetry.instrument(kept.provider, kept.meters)
+    recorder = Kept()
+    telemetry.instrument(recorder.provider, recorder.meters)
     async with canary_chat(session="talk") as chat:
         turn = await chat.send("hello")
         await turn
     place = span_of_turn("talk", turn.id)
-    assert [span.name for span in kept.spans] == ["chat scripted", "execute_tool who", "chat scripted", "invoke_agent"]
-    assert {context_of(span).trace_id for span in kept.spans} == {place.trace}
-    assert context_of(kept.spans[-1]).span_id == place.span
-    assert kept.spans[-1].parent is None
-    assert {span.parent.span_id for span in kept.spans[:-1] if span.parent} == {place.span}
-    assert all(span.end_time is not None and span.end_time >= (span.start_time or 0) for span in kept.spans)
-    data = kept.reader.get_metrics_data()
+    assert [span.name for span in recorder.spans] == [
+        "chat scripted",
+        "execute_tool who",
+        "chat scripted",
+        "invoke_agent",
+    ]
+    assert {context_of(span).trace_id for span in recorder.spans} == {place.trace}
+    assert context_of(recorder.spans[-1]).span_id == place.span
+    assert recorder.spans[-1].parent is None
+    assert {span.parent.span_id for span in recorder.spans[:-1] if span.parent} == {place.span}
+    assert all(span.end_time is not None and span.end_time >= (span.start_time or 0) for span in recorder.spans)
+    data = recorder.reader.get_metrics_data()
     assert data is not None
     names = {
         metric.name for group in data.resource_metrics for scope in group.scope_metrics for metric in scope.metrics
@@ -131,14 +136,14 @@ async def test_an_app_may_have_providers_of_its_own() -> None:
 
 
 async def test_the_global_provider_may_be_set_after_instrumenting(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, given = Kept(), trace.ProxyTracerProvider()
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: given)
-    telemetry.instrument(meter_provider=kept.meters)
+    recorder, provider = Kept(), trace.ProxyTracerProvider()
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    telemetry.instrument(meter_provider=recorder.meters)
     async with Chat(ScriptedModel(say("one"), say("two"))) as chat:
         await (await chat.send("go"))
-        given = kept.provider
+        provider = recorder.provider
         await (await chat.send("go"))
-    assert [span.name for span in kept.spans] == ["chat scripted", "invoke_agent"]
+    assert [span.name for span in recorder.spans] == ["chat scripted", "invoke_agent"]
 
 
 def test_a_provider_that_could_not_keep_our_ids_is_refused() -> None:
@@ -150,8 +155,8 @@ def test_a_provider_that_could_not_keep_our_ids_is_refused() -> None:
 
 
 async def test_the_caller_s_span_is_the_parent_and_tools_and_sub_agents_are_in_its_trace() -> None:
-    kept = Kept()
-    telemetry.instrument(kept.provider, kept.meters)
+    recorder = Kept()
+    telemetry.instrument(recorder.provider, recorder.meters)
 
     def answer(request: ModelRequest) -> Any:
         is_above, is_first = request.messages[0].text == "go", len(request.messages) == 1
@@ -162,13 +167,13 @@ async def test_the_caller_s_span_is_the_parent_and_tools_and_sub_agents_are_in_i
     async with Chat(
         ScriptedModel(answer, answer), tools=[look, SubagentTool("helper", "Helps.", tools=["look"])]
     ) as chat:
-        with kept.tracer.start_as_current_span("caller") as caller:
+        with recorder.tracer.start_as_current_span("caller") as caller:
             turn = await chat.send("go")
         assert (await turn).text == "above"
     trace_id, span_id = caller.get_span_context().trace_id, caller.get_span_context().span_id
-    assert {context_of(span).trace_id for span in kept.spans} == {trace_id}
-    by_id = {context_of(span).span_id: span for span in kept.spans}
-    below, above = [span for span in kept.spans if span.name.startswith("invoke_agent")]
+    assert {context_of(span).trace_id for span in recorder.spans} == {trace_id}
+    by_id = {context_of(span).span_id: span for span in recorder.spans}
+    below, above = [span for span in recorder.spans if span.name.startswith("invoke_agent")]
     assert above.parent is not None
     assert above.parent.span_id == span_id
     assert below.parent is not None
@@ -177,23 +182,23 @@ async def test_the_caller_s_span_is_the_parent_and_tools_and_sub_agents_are_in_i
 
 
 async def test_the_caller_survives_the_death_of_the_process_that_took_the_message() -> None:
-    kept, inner = Kept(), MemoryStore()
-    telemetry.instrument(kept.provider, kept.meters)
+    recorder, inner = Kept(), MemoryStore()
+    telemetry.instrument(recorder.provider, recorder.meters)
     mortal = MortalStore(inner, 4)
     script = [calls(call("look", at="a")), say("Done.")]
     chat = Chat(ScriptedModel(*script), tools=[look], store=mortal, session="talk")
-    with kept.tracer.start_as_current_span("caller") as caller:
+    with recorder.tracer.start_as_current_span("caller") as caller:
         sending = asyncio.ensure_future(chat.send("go", key="the one"))
         await mortal.died.wait()
     sending.cancel()
     await asyncio.gather(sending, return_exceptions=True)
     await chat.aclose()
     async with Chat(ScriptedModel(*script), tools=[look], store=inner, session="talk") as again:
-        with kept.tracer.start_as_current_span("caller") as other:  # a retry, from elsewhere: the same turn
+        with recorder.tracer.start_as_current_span("caller") as other:  # a retry, from elsewhere: the same turn
             await (await again.send("go", key="the one"))
         assert other.get_span_context().trace_id != caller.get_span_context().trace_id
-    assert {context_of(span).trace_id for span in kept.spans} == {caller.get_span_context().trace_id}
-    assert kept.spans[-1].name == "invoke_agent"
+    assert {context_of(span).trace_id for span in recorder.spans} == {caller.get_span_context().trace_id}
+    assert recorder.spans[-1].name == "invoke_agent"
 
 
 @pytest.mark.parametrize(
@@ -202,28 +207,28 @@ async def test_the_caller_survives_the_death_of_the_process_that_took_the_messag
     ids=["parent based", "always", "never"],
 )
 async def test_a_caller_that_is_not_recorded_is_no_parent_and_the_sampler_decides(sampler: Sampler, spans: int) -> None:
-    kept = Kept(sampler)
-    telemetry.instrument(kept.provider, kept.meters)
+    recorder = Kept(sampler)
+    telemetry.instrument(recorder.provider, recorder.meters)
     async with Chat(ScriptedModel(say("Done.")), options=TurnOptions(trace=UNSAMPLED), session="talk") as chat:
         turn = await chat.send("go")
         await turn
-    assert len(kept.spans) == spans
-    for span in kept.spans:
+    assert len(recorder.spans) == spans
+    for span in recorder.spans:
         assert context_of(span).trace_id == span_of_turn("talk", turn.id).trace
     if spans:
         caller = read_traceparent(UNSAMPLED)
         assert caller is not None
-        assert kept.spans[-1].parent is None
-        assert [link.context.span_id for link in kept.spans[-1].links] == [caller.span]
+        assert recorder.spans[-1].parent is None
+        assert [link.context.span_id for link in recorder.spans[-1].links] == [caller.span]
 
 
 async def test_a_turn_is_sampled_as_a_whole() -> None:
-    kept = Kept(ParentBased(TraceIdRatioBased(0.5)))
-    telemetry.instrument(kept.provider, kept.meters)
+    recorder = Kept(ParentBased(TraceIdRatioBased(0.5)))
+    telemetry.instrument(recorder.provider, recorder.meters)
     for number in range(40):
         async with Chat(ScriptedModel(say("Done.")), session=f"talk-{number}") as chat:
             await (await chat.send("go"))
-    traces = [context_of(span).trace_id for span in kept.spans]
+    traces = [context_of(span).trace_id for span in recorder.spans]
     assert 0 < len(set(traces)) < 40
     assert all(traces.count(each) == 2 for each in traces)
 
@@ -260,31 +265,31 @@ def test_the_header_of_a_request_counts_where_there_is_no_current_span() -> None
 
 @pytest.mark.parametrize("sampler", [ALWAYS_ON, ParentBased(ALWAYS_OFF)], ids=["recorded", "not recorded"])
 async def test_the_spans_of_a_tool_are_below_its_call(sampler: Sampler) -> None:
-    kept = Kept(sampler)
-    telemetry.instrument(kept.provider, kept.meters)
+    recorder = Kept(sampler)
+    telemetry.instrument(recorder.provider, recorder.meters)
 
     @tool(read_only=True)
     async def ask_database(at: str) -> str:
-        with kept.tracer.start_as_current_span(f"SELECT {at}"):
+        with recorder.tracer.start_as_current_span(f"SELECT {at}"):
             return at
 
     script = [calls(call("ask_database", at="a"), call("ask_database", at="b")), say("Done.")]
     async with Chat(ScriptedModel(*script), tools=[ask_database]) as chat:
         await (await chat.send("go"))
     if sampler is not ALWAYS_ON:
-        assert kept.spans == []
+        assert recorder.spans == []
         return
-    by_id = {context_of(span).span_id: span for span in kept.spans}
-    selects = {span.name: span for span in kept.spans if span.name.startswith("SELECT")}
+    by_id = {context_of(span).span_id: span for span in recorder.spans}
+    selects = {span.name: span for span in recorder.spans if span.name.startswith("SELECT")}
     parents = [by_id[span.parent.span_id] for span in selects.values() if span.parent is not None]
     assert [span.name for span in parents] == ["execute_tool ask_database"] * 2
     assert parents[0] is not parents[1]
-    assert len({context_of(span).trace_id for span in kept.spans}) == 1
+    assert len({context_of(span).trace_id for span in recorder.spans}) == 1
 
 
 async def test_a_server_s_caller_is_the_parent_by_its_header() -> None:
-    kept, store = Kept(), MemoryStore()
-    telemetry.instrument(kept.provider, kept.meters)
+    recorder, store = Kept(), MemoryStore()
+    telemetry.instrument(recorder.provider, recorder.meters)
     model = ScriptedModel(say("one"), say("two"))
     app = App(model, store=store)
     server = make(await make_house(app))
@@ -296,7 +301,7 @@ async def test_a_server_s_caller_is_the_parent_by_its_header() -> None:
         async for _ in app.follow(sent["session"], TurnReader(sent["turn"], None)):
             pass
     await app.aclose()
-    first, second = [span for span in kept.spans if span.name.startswith("invoke_agent")]
+    first, second = [span for span in recorder.spans if span.name.startswith("invoke_agent")]
     assert first.parent is not None
     assert (first.parent.trace_id, first.parent.span_id) == (int(caller[3:35], 16), int(caller[36:52], 16))
     assert second.parent is None
@@ -314,11 +319,11 @@ class Shouting:
 
 
 async def test_with_content_the_chat_span_has_the_request_as_it_was_sent() -> None:
-    kept = Kept()
-    telemetry.instrument(kept.provider, kept.meters, content=True)
+    recorder = Kept()
+    telemetry.instrument(recorder.provider, recorder.meters, content=True)
     async with canary_chat(plugins=[Shouting()]) as chat:
         await (await chat.send("hello"))
-    first, second = kept.named("chat")
+    first, second = recorder.named("chat")
     [instructions] = json.loads(first["gen_ai.system_instructions"])
     assert instructions["type"] == "text"
     assert instructions["content"].startswith(f"{CANARY}system")
@@ -331,16 +336,16 @@ async def test_with_content_the_chat_span_has_the_request_as_it_was_sent() -> No
     assert (definition["type"], definition["name"]) == ("function", "who")
     assert definition["description"] == who.spec.description
     assert definition["parameters"] == who.spec.schema
-    asked, wrote, got, said = json.loads(second["gen_ai.input.messages"])
-    assert asked == {"role": "user", "parts": [{"type": "text", "content": "hello"}]}
+    question, wrote, tool_message, step_note = json.loads(second["gen_ai.input.messages"])
+    assert question == {"role": "user", "parts": [{"type": "text", "content": "hello"}]}
     assert wrote["role"] == "assistant"
     assert (wrote["parts"][0]["type"], wrote["parts"][0]["name"]) == ("tool_call", "who")
-    assert got["role"] == "tool"
-    assert got["parts"][0]["type"] == "tool_call_response"
-    assert got["parts"][0]["id"] == wrote["parts"][0]["id"]
-    assert "$private{" in got["parts"][0]["response"], "a placeholder stays one"
-    assert said["parts"][0]["content"] == "step 2"
-    whole = "".join(span.to_json() for span in kept.spans)
+    assert tool_message["role"] == "tool"
+    assert tool_message["parts"][0]["type"] == "tool_call_response"
+    assert tool_message["parts"][0]["id"] == wrote["parts"][0]["id"]
+    assert "$private{" in tool_message["parts"][0]["response"], "a placeholder stays one"
+    assert step_note["parts"][0]["content"] == "step 2"
+    whole = "".join(span.to_json() for span in recorder.spans)
     for leak in (SECRET, PRIVATE):
         assert leak not in whole
 
@@ -348,18 +353,18 @@ async def test_with_content_the_chat_span_has_the_request_as_it_was_sent() -> No
 async def test_without_content_nothing_that_was_said_leaves_in_spans_metrics_or_logs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    kept = Kept()
-    telemetry.instrument(kept.provider, kept.meters)
+    recorder = Kept()
+    telemetry.instrument(recorder.provider, recorder.meters)
     caplog.set_level(logging.DEBUG)
     async with canary_chat(plugins=[Shouting()]) as chat:
-        with kept.tracer.start_as_current_span("caller"):
+        with recorder.tracer.start_as_current_span("caller"):
             await (await chat.send(f"{CANARY}question with {SECRET}"))
         with pytest.raises(Exception, match="script"):  # a failing turn says no more
             await (await chat.send(f"{CANARY}question"))
-    assert len(kept.named("invoke_agent")) == 2
-    data = kept.reader.get_metrics_data()
+    assert len(recorder.named("invoke_agent")) == 2
+    data = recorder.reader.get_metrics_data()
     assert data is not None
-    for seen in ("".join(span.to_json() for span in kept.spans), data.to_json(), caplog.text):
+    for seen in ("".join(span.to_json() for span in recorder.spans), data.to_json(), caplog.text):
         assert len(seen) > 100
         for leak in (CANARY, SECRET, PRIVATE, "SHOUT"):
             assert leak not in seen
@@ -371,17 +376,17 @@ async def derived(ctx: ToolContext) -> Output:
 
 
 async def test_a_result_made_of_private_values_is_not_in_the_request_either() -> None:
-    kept = Kept()
-    telemetry.instrument(kept.provider, kept.meters, content=True)
+    recorder = Kept()
+    telemetry.instrument(recorder.provider, recorder.meters, content=True)
     script = [calls(call("derived")), say("one"), say("two")]
     async with Chat(ScriptedModel(*script), tools=[derived]) as chat:
         await (await chat.send("first"))
         await (await chat.send("second"))
-    requests = [json.loads(span["gen_ai.input.messages"]) for span in kept.named("chat")]
+    requests = [json.loads(span["gen_ai.input.messages"]) for span in recorder.named("chat")]
     for request in requests[1:]:  # in its own turn, and as history
         responses = [part["response"] for message in request for part in message["parts"] if "response" in part]
         assert responses == ["[private]"]
-    assert PRIVATE not in "".join(span.to_json() for span in kept.spans)
+    assert PRIVATE not in "".join(span.to_json() for span in recorder.spans)
 
 
 def test_of_a_long_request_the_newest_messages_are_shown() -> None:
@@ -401,12 +406,12 @@ async def test_a_request_that_cannot_be_recorded_stops_no_turn(caplog: pytest.Lo
         def on_before_request(self, ctx: RequestContext) -> None:
             ctx.body.tools = [object()]  # pyright: ignore[reportAttributeAccessIssue]
 
-    kept = Kept()
-    telemetry.instrument(kept.provider, kept.meters, content=True)
+    recorder = Kept()
+    telemetry.instrument(recorder.provider, recorder.meters, content=True)
     async with Chat(ScriptedModel(say("Done.")), plugins=[Odd()]) as chat:
         await (await chat.send("go"))
     assert "could not be recorded" in caplog.text
-    assert [span.name for span in kept.spans] == ["chat scripted", "invoke_agent"]
+    assert [span.name for span in recorder.spans] == ["chat scripted", "invoke_agent"]
 
 
 # Cost --------------------------------------------------------------------------------------------------------------

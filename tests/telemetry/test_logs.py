@@ -67,11 +67,11 @@ def record(
 @pytest.mark.parametrize(("line", "secret"), LINES, ids=[f"{number}" for number in range(len(LINES))])
 @pytest.mark.parametrize("lines", [JsonLogFormatter(), TextLogFormatter()], ids=["json", "text"])
 def test_what_lets_somebody_in_is_on_no_line(lines: logging.Formatter, line: str, secret: str) -> None:
-    said = line.format(secret)
+    message = line.format(secret)
     try:
-        raise ValueError(said)
+        raise ValueError(message)
     except ValueError as error:
-        written = lines.format(record("it failed: %s", said, exc=error))
+        written = lines.format(record("it failed: %s", message, exc=error))
     assert secret not in written
     assert REDACTED in written
 
@@ -119,8 +119,11 @@ def test_a_traceback_is_in_the_line_or_moved_in_below_it() -> None:
     try:
         raise ValueError("two\nlines")
     except ValueError as error:
-        one, many = JsonLogFormatter().format(record("x", exc=error)), TextLogFormatter().format(record("x", exc=error))
-    assert "Traceback" in json.loads(one)["exception"]
+        json_line, many = (
+            JsonLogFormatter().format(record("x", exc=error)),
+            TextLogFormatter().format(record("x", exc=error)),
+        )
+    assert "Traceback" in json.loads(json_line)["exception"]
     assert all(line.startswith("    ") for line in many.splitlines()[1:])
 
 
@@ -131,14 +134,14 @@ def test_a_record_whose_arguments_do_not_fit_is_still_a_line() -> None:
 async def test_a_record_says_what_it_is_about_and_tasks_do_not_mix_it_up() -> None:
     written: list[dict[str, str]] = []
 
-    async def one(name: str) -> None:
+    async def write_record(name: str) -> None:
         with logs.log_context(session=name, turn=f"turn of {name}", password="x"):
             await asyncio.sleep(0)
             with logs.log_context(trace="abc"):
                 await asyncio.sleep(0)
                 written.append(json.loads(JsonLogFormatter().format(record("here"))))
 
-    await asyncio.gather(one("a"), one("b"))
+    await asyncio.gather(write_record("a"), write_record("b"))
     assert [(line["session"], line["turn"], line["trace"]) for line in written] == [
         ("a", "turn of a", "abc"),
         ("b", "turn of b", "abc"),

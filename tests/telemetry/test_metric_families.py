@@ -96,17 +96,19 @@ async def streams(monkeypatch: pytest.MonkeyPatch) -> None:
     async def standing(_: Any) -> set[str]:
         return set()
 
-    async def begin(one: EventStreamResponse) -> None:
-        assert one.push(b"x" * 8)
-        assert not one.push(b"x" * 8)  # is more than may wait for it
+    async def begin(stream: EventStreamResponse) -> None:
+        assert stream.push(b"x" * 8)
+        assert not stream.push(b"x" * 8)  # is more than may wait for it
 
     async def receive() -> Any:
         await never.wait()
 
     async def sent(_: Any) -> None: ...
 
-    there = registry.StreamRegistry(standing, lambda _: 0, 15.0)
-    slow = there.count_stream(EventStreamResponse(somebody(), begin, encode_end, there.register, there.unregister))
+    stream_registry = registry.StreamRegistry(standing, lambda _: 0, 15.0)
+    slow = stream_registry.count_stream(
+        EventStreamResponse(somebody(), begin, encode_end, stream_registry.register, stream_registry.unregister)
+    )
     await slow({"type": "http", "method": "GET"}, receive, sent)
     assert metrics.METRICS.value("streams_ended_total", "session", "slow") >= 1
 
@@ -222,8 +224,8 @@ async def limits() -> None:
 
 
 async def test_every_family_moves_when_its_cause_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kept in (metrics.METRICS._values, metrics.METRICS._histograms):
-        for series in kept.values():
+    for table in (metrics.METRICS._values, metrics.METRICS._histograms):
+        for series in table.values():
             series.clear()
     assert len(silent()) == len(ALL)
     await streams(monkeypatch)

@@ -58,9 +58,9 @@ def test_threads_that_count_at_the_same_moment_lose_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.lists(st.text(max_size=120), min_size=3, max_size=3), st.floats())))
-def test_whatever_is_counted_can_be_read_again_by_a_strict_reader(given: list[Any]) -> None:
+def test_whatever_is_counted_can_be_read_again_by_a_strict_reader(samples: list[Any]) -> None:
     ours = Metrics()
-    for family, values, amount in given:
+    for family, values, amount in samples:
         name, labels = family.name.removeprefix("everturn_"), values[: len(family.labels)]
         if family.kind == "counter":
             ours.count(name, *labels, by=1)
@@ -68,7 +68,7 @@ def test_whatever_is_counted_can_be_read_again_by_a_strict_reader(given: list[An
             ours.set(name, amount, *labels)
         else:
             ours.observe(name, amount if abs(amount) < 1e300 else 1.0, *labels)
-    assert set(read(ours.render())) >= {family.name for family, _, _ in given}
+    assert set(read(ours.render())) >= {family.name for family, _, _ in samples}
 
 
 def test_a_value_is_reported_as_it_was_counted_whatever_characters_it_has() -> None:
@@ -101,7 +101,10 @@ def test_buckets_hold_what_took_at_most_as_long() -> None:
     ours = Metrics()
     for seconds in (-1.0, 0.005, 0.0051, 30.0, 31.0):
         ours.observe("store_append_seconds", seconds)
-    buckets = {dict(one.labels).get("le"): one.value for one in read(ours.render())["everturn_store_append_seconds"][1]}
+    buckets = {
+        dict(sample.labels).get("le"): sample.value
+        for sample in read(ours.render())["everturn_store_append_seconds"][1]
+    }
     assert (buckets["0.005"], buckets["0.01"], buckets["30"], buckets["+Inf"]) == (2.0, 3.0, 4.0, 5.0)
 
 

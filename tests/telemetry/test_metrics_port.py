@@ -38,13 +38,13 @@ async def test_a_worker_tells_its_counts_until_it_ends() -> None:
 
 
 def test_workers_of_one_machine_are_told_the_same_address_and_have_a_port_each() -> None:
-    one = MetricsPort("127.0.0.1:0")
-    two = MetricsPort(one.address)
+    first = MetricsPort("127.0.0.1:0")
+    two = MetricsPort(first.address)
     try:
-        assert int(two.address.rpartition(":")[2]) > int(one.address.rpartition(":")[2])
+        assert int(two.address.rpartition(":")[2]) > int(first.address.rpartition(":")[2])
         assert get(two.address)[0] == 200
     finally:
-        one.close()
+        first.close()
         two.close()
 
 

@@ -515,15 +515,15 @@ def test_a_name_that_a_model_made_up_is_in_no_span_and_a_call_begins_when_it_beg
     again = msgspec.structs.replace(started, at=50.0)
     settled = [CallFinished(turn="t", call=call, state="failed", output=Output(""), at=60.0) for call in ("c1", "c2")]
     log = [Entry(seq, event) for seq, event in enumerate((made_up, started, again, *settled), 1)]
-    one, other = spans_of("talk", log)
-    assert (one.name, one.start) == ("execute_tool unknown", 60.0)
+    first, other = spans_of("talk", log)
+    assert (first.name, first.start) == ("execute_tool unknown", 60.0)
     assert (other.name, other.start) == ("execute_tool look", 3.0)
 
 
 @given(st.lists(st.text(max_size=8), min_size=2, max_size=2), st.lists(st.text(max_size=8), min_size=2, max_size=2))
-def test_two_turns_never_share_a_trace(one: list[str], other: list[str]) -> None:
-    assert (trace_id(*one) == trace_id(*other)) == (one == other)
-    assert 0 < span_of_turn(*one).span < 2**64
+def test_two_turns_never_share_a_trace(first: list[str], other: list[str]) -> None:
+    assert (trace_id(*first) == trace_id(*other)) == (first == other)
+    assert 0 < span_of_turn(*first).span < 2**64
 
 
 @pytest.mark.parametrize(
@@ -563,7 +563,7 @@ def test_a_part_of_all_traces_is_about_that_part_and_the_same_everywhere() -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("openai:gpt-5.2", ("openai", "gpt-5.2")),
         ("gemini:gemini-3-pro", ("gcp.gemini", "gemini-3-pro")),
@@ -573,8 +573,8 @@ def test_a_part_of_all_traces_is_about_that_part_and_the_same_everywhere() -> No
         ("", ("everturn", "unknown")),
     ],
 )
-def test_a_model_is_called_what_the_conventions_call_it(name: str, said: tuple[str, str]) -> None:
-    assert provider_and_model(name) == said
+def test_a_model_is_called_what_the_conventions_call_it(name: str, expected: tuple[str, str]) -> None:
+    assert provider_and_model(name) == expected
 
 
 def test_a_step_that_missed_the_prompt_cache_says_why() -> None:

@@ -57,8 +57,10 @@ class Kept:
         self.is_closed = True
 
 
-def process(store: Store, kept: Kept, meter: Kept | None = None, clock: FakeClock | None = None) -> tuple[Chat, Tracer]:
-    tracing = Tracer(kept, meter=meter)
+def process(
+    store: Store, exporter: Kept, meter: Kept | None = None, clock: FakeClock | None = None
+) -> tuple[Chat, Tracer]:
+    tracing = Tracer(exporter, meter=meter)
     model = ScriptedModel(*SCRIPT)
     app = App(model, tools=[look, mail], store=observe_store(store, tracing), clock=clock or FakeClock())
     return Chat(model, app=app, session="talk"), tracing
@@ -78,20 +80,20 @@ async def ended(chat: Chat, tracing: Tracer) -> None:
 
 
 async def whole_log() -> list[Entry]:
-    store, kept = MemoryStore(), Kept()
-    chat, tracing = process(store, kept)
+    store, exporter = MemoryStore(), Kept()
+    chat, tracing = process(store, exporter)
     await to_the_end(chat)
     await ended(chat, tracing)
     return await store.events("talk")
 
 
 async def test_spans_are_given_as_soon_as_they_are_over_and_once() -> None:
-    store, kept, meter = MemoryStore(), Kept(), Kept()
-    chat, tracing = process(store, kept, meter)
+    store, exporter, meter = MemoryStore(), Kept(), Kept()
+    chat, tracing = process(store, exporter, meter)
     await to_the_end(chat)
     await ended(chat, tracing)
-    assert kept.spans == spans_of("talk", await store.events("talk")) == meter.spans
-    assert kept.is_closed
+    assert exporter.spans == spans_of("talk", await store.events("talk")) == meter.spans
+    assert exporter.is_closed
     assert meter.is_closed
 
 
@@ -115,9 +117,9 @@ async def test_wherever_a_process_dies_the_turn_is_one_trace_and_no_span_is_miss
 
             whole = spans_of("talk", await inner.events("talk"))
             assert len({span.key.trace for span in whole}) == 1
-            given = {span.key: span for span in (*first.spans, *second.spans)}
-            assert given == {span.key: span for span in whole}, (lives, before_next)
-            assert all(given[span.key] == span for span in (*first.spans, *second.spans)), "the same again"
+            exported = {span.key: span for span in (*first.spans, *second.spans)}
+            assert exported == {span.key: span for span in whole}, (lives, before_next)
+            assert all(exported[span.key] == span for span in (*first.spans, *second.spans)), "the same again"
             counted = [span.key for span in meter.spans]
             assert len(counted) == len(set(counted)), "what is counted is counted once"
 
@@ -146,10 +148,10 @@ async def test_who_goes_on_long_after_gives_again_only_what_ended_just_before() 
 
 
 async def test_what_ended_long_before_another_process_came_is_not_given_again() -> None:
-    kept, store = Kept(), MemoryStore()
+    exporter, store = Kept(), MemoryStore()
     entries = await whole_log()
     old = [entry for entry in entries if entry.seq < len(entries) - 3]
-    tracing = Tracer(kept)
+    tracing = Tracer(exporter)
 
     class Late:
         async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
@@ -159,13 +161,13 @@ async def test_what_ended_long_before_another_process_came_is_not_given_again() 
     tracing.appended(Late(), "talk", [entries[-1]])  # pyright: ignore[reportArgumentType]
     await tracing.aclose()
     whole = spans_of("talk", await Late().events("talk"))
-    assert kept.spans == [span for span in whole if span.end >= 1_700_000_900]
-    assert 0 < len(kept.spans) < len(whole)
+    assert exporter.spans == [span for span in whole if span.end >= 1_700_000_900]
+    assert 0 < len(exporter.spans) < len(whole)
     assert await store.sessions() == []
 
 
 async def test_what_is_written_while_another_process_s_log_is_read_is_not_lost() -> None:
-    entries, kept = await whole_log(), Kept()
+    entries, exporter = await whole_log(), Kept()
     reading, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow:
@@ -179,7 +181,7 @@ async def test_what_is_written_while_another_process_s_log_is_read_is_not_lost()
             await go_on.wait()
             return found
 
-    tracing, store = Tracer(kept), Slow()
+    tracing, store = Tracer(exporter), Slow()
     tracing.appended(store, "talk", entries[store.there - 1 : store.there])  # pyright: ignore[reportArgumentType]
     await reading.wait()
     for number in range(store.there, len(entries)):
@@ -187,20 +189,20 @@ async def test_what_is_written_while_another_process_s_log_is_read_is_not_lost()
         tracing.appended(store, "talk", [entries[number]])  # pyright: ignore[reportArgumentType]
     go_on.set()
     await tracing.aclose()
-    assert kept.spans == spans_of("talk", entries)
+    assert exporter.spans == spans_of("talk", entries)
 
 
 async def test_a_trace_that_cannot_be_read_stops_nothing() -> None:
-    kept, entries = Kept(), await whole_log()
+    exporter, entries = Kept(), await whole_log()
 
     class Broken:
         async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
             raise OSError("the store is away")
 
-    tracing = Tracer(kept)
+    tracing = Tracer(exporter)
     tracing.appended(Broken(), "talk", entries[5:6])  # pyright: ignore[reportArgumentType]
     await tracing.aclose()
-    assert kept.spans == []
+    assert exporter.spans == []
 
 
 async def test_a_watcher_that_fails_does_not_touch_the_turn() -> None:
@@ -214,12 +216,12 @@ async def test_a_watcher_that_fails_does_not_touch_the_turn() -> None:
 
 
 async def test_all_spans_of_a_session_can_be_given_once_more() -> None:
-    store, kept = MemoryStore(), Kept()
+    store, exporter = MemoryStore(), Kept()
     chat, tracing = process(store, Kept())
     await to_the_end(chat)
     await ended(chat, tracing)
-    again = Tracer(kept)
-    assert await again.export_again(store, "talk") == len(kept.spans) == 8
+    again = Tracer(exporter)
+    assert await again.export_again(store, "talk") == len(exporter.spans) == 8
 
 
 async def watched_talk(options: TelemetryOptions) -> tuple[Telemetry, MemoryStore]:
@@ -234,49 +236,52 @@ async def watched_talk(options: TelemetryOptions) -> tuple[Telemetry, MemoryStor
 
 
 async def test_a_real_collector_gets_one_trace_and_the_metrics_and_nothing_that_was_said() -> None:
-    with collector() as got:
-        _, store = await watched_talk(TelemetryOptions(otlp=got.url, headers={"x-key": "of the collector"}))
+    with collector() as receiver:
+        _, store = await watched_talk(TelemetryOptions(otlp=receiver.url, headers={"x-key": "of the collector"}))
         entries = await store.events("talk")
         [turn] = [entry.event.turn for entry in entries if isinstance(entry.event, TurnStarted)]
         place = span_of_turn("talk", turn)
-        assert {int.from_bytes(span.trace_id) for span in got.spans} == {place.trace}
-        assert [span.name for span in got.spans] == [
+        assert {int.from_bytes(span.trace_id) for span in receiver.spans} == {place.trace}
+        assert [span.name for span in receiver.spans] == [
             "chat scripted",
             "execute_tool who",
             "chat scripted",
             "invoke_agent",
         ]
-        assert int.from_bytes(got.spans[-1].span_id) == place.span
-        assert got.spans[-1].parent_span_id == b""
-        assert {span.parent_span_id for span in got.spans[:-1]} == {got.spans[-1].span_id}
-        assert got.spans[0].start_time_unix_nano <= got.spans[0].end_time_unix_nano
-        assert got.resources[0]["service.name"] == "everturn"
-        assert all(headers["x-key"] == "of the collector" for headers in got.headers)
-        tokens, seconds = got.metrics["gen_ai.client.token.usage"], got.metrics["gen_ai.client.operation.duration"]
+        assert int.from_bytes(receiver.spans[-1].span_id) == place.span
+        assert receiver.spans[-1].parent_span_id == b""
+        assert {span.parent_span_id for span in receiver.spans[:-1]} == {receiver.spans[-1].span_id}
+        assert receiver.spans[0].start_time_unix_nano <= receiver.spans[0].end_time_unix_nano
+        assert receiver.resources[0]["service.name"] == "everturn"
+        assert all(headers["x-key"] == "of the collector" for headers in receiver.headers)
+        tokens, seconds = (
+            receiver.metrics["gen_ai.client.token.usage"],
+            receiver.metrics["gen_ai.client.operation.duration"],
+        )
         assert tokens.histogram.data_points[0].explicit_bounds[:3] == [1, 4, 16]
         assert {attribute(point, "gen_ai.operation.name") for point in seconds.histogram.data_points} == {
             "chat",
             "execute_tool",
             "invoke_agent",
         }
-        assert got.metrics["everturn.turns_started"].sum.is_monotonic
+        assert receiver.metrics["everturn.turns_started"].sum.is_monotonic
         for word in (b"Canary", SECRET.encode(), PRIVATE.encode()):
-            assert word not in got.bodies
+            assert word not in receiver.bodies
 
 
 async def test_who_asks_for_content_sees_what_was_said_and_still_no_secret() -> None:
-    with collector() as got:
-        await watched_talk(TelemetryOptions(otlp=got.url, content=True))
+    with collector() as receiver:
+        await watched_talk(TelemetryOptions(otlp=receiver.url, content=True))
         for word in (b"Canary-question", b"Canary-text", b"Canary-name", b"gen_ai.output.messages"):
-            assert word in got.bodies
-        _, second = [span for span in got.spans if span.name.startswith("chat")]
+            assert word in receiver.bodies
+        _, second = [span for span in receiver.spans if span.name.startswith("chat")]
         request = {each.key: each.value.string_value for each in second.attributes}
         assert [message["role"] for message in msgspec.json.decode(request["gen_ai.input.messages"])] == [
             *("user", "assistant", "tool"),
         ]
         assert msgspec.json.decode(request["gen_ai.tool.definitions"])[0]["name"] == "who"
         for word in (SECRET.encode(), PRIVATE.encode()):
-            assert word not in got.bodies
+            assert word not in receiver.bodies
 
 
 def attribute(point: Any, name: str) -> str:
@@ -284,17 +289,17 @@ def attribute(point: Any, name: str) -> str:
 
 
 async def test_a_request_is_a_span_of_its_caller_s_trace_and_links_to_the_turn() -> None:
-    kept = Kept()
-    tracing = Tracer(kept)
+    exporter = Kept()
+    tracing = Tracer(exporter)
     caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     about = {"method": "POST", "route": "/api/sessions/{session}/messages", "start": 1.0, "end": 2.0}
     tracing.export_request(**about, status=202, span=7, traceparent=caller, turn=("talk", "turn_1"))  # pyright: ignore[reportArgumentType]
     tracing.export_request(**about, status=500, span=8, traceparent="nonsense")  # pyright: ignore[reportArgumentType]
-    one, other = kept.spans
-    assert one.parent is not None
-    assert one.parent.traceparent == caller
-    assert one.key.trace == one.parent.trace
-    assert one.links == (span_of_turn("talk", "turn_1"),)
+    first, other = exporter.spans
+    assert first.parent is not None
+    assert first.parent.traceparent == caller
+    assert first.key.trace == first.parent.trace
+    assert first.links == (span_of_turn("talk", "turn_1"),)
     assert other.parent is None
     assert other.failed == "500"
 

@@ -70,16 +70,16 @@ ANSWERS: dict[str, Answer] = {
 def answer_of(name: str) -> Callable[[ModelRequest], Answer]:
     def answer(request: ModelRequest) -> Answer:
         parts = [part for message in request.messages if message.role == "user" for part in message.parts]
-        heard = [part.text for part in parts if isinstance(part, TextPart)] or [""]
+        texts = [part.text for part in parts if isinstance(part, TextPart)] or [""]
         files = [f"{part.name}={request.files[part.blob]!r}" for part in parts if isinstance(part, FilePart)]
         last = [part for part in request.messages[-1].parts if isinstance(part, RequestResult)]
         if last:
             return say(f"{name} read {[part.text for part in last]!r}")
         before = sum(message.role == "assistant" for message in request.messages)
-        if heard[-1] == "bug":
+        if texts[-1] == "bug":
             raise RuntimeError("a bug")
-        told = f"{name} heard {'+'.join(heard)!r}, answered {before}; {request.system!r}"
-        return ANSWERS.get(heard[-1], say("; ".join([told, *files])))
+        summary = f"{name} heard {'+'.join(texts)!r}, answered {before}; {request.system!r}"
+        return ANSWERS.get(texts[-1], say("; ".join([summary, *files])))
 
     return answer
 
@@ -121,29 +121,36 @@ if __name__ == "__main__":
     words.add_argument("--mcp", action="append", default=[])
     words.add_argument("--gate-timeout", type=float, default=0.0)
     words.add_argument("--max-steps", type=int, default=10)
-    given = words.parse_args()
+    arguments = words.parse_args()
     try:
-        rules = load_rules(given.permissions) if given.permissions else []
+        rules = load_rules(arguments.permissions) if arguments.permissions else []
     except ConfigError as error:
         sys.exit(f"refused: {error}")
     begin = ChatOptions(
-        given.model,
-        given.color,
+        arguments.model,
+        arguments.color,
         sys.stdin.isatty() and sys.stdout.isatty(),
-        tuple(given.attach),
-        given.save,
-        given.store,
-        given.session,
-        tuple(given.tools),
+        tuple(arguments.attach),
+        arguments.save,
+        arguments.store,
+        arguments.session,
+        tuple(arguments.tools),
         TurnOptions(
-            system=given.system,
-            review=given.review,
-            manual=tuple(given.manual),
-            budget=parse_budget(given.budget),
-            gate_timeout=given.gate_timeout,
-            max_steps=given.max_steps,
+            system=arguments.system,
+            review=arguments.review,
+            manual=tuple(arguments.manual),
+            budget=parse_budget(arguments.budget),
+            gate_timeout=arguments.gate_timeout,
+            max_steps=arguments.max_steps,
         ),
-        LocalToolOptions(given.files, given.virtual_files, given.code, given.shell, given.web, tuple(given.mcp)),
+        LocalToolOptions(
+            arguments.files,
+            arguments.virtual_files,
+            arguments.code,
+            arguments.shell,
+            arguments.web,
+            tuple(arguments.mcp),
+        ),
         ChatConfig(rules=tuple(rules)),
     )
     try:

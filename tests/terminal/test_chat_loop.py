@@ -229,10 +229,10 @@ def test_ctrl_c_ends_a_chat_that_nobody_types():
         program.stdin.flush()
         assert program.stdout.read(3) == b"One"
         program.send_signal(2)
-        said, _ = program.communicate()
+        output, _ = program.communicate()
 
     assert program.returncode == 130
-    assert b"Hello" not in said
+    assert b"Hello" not in output
 
 
 # The context window

@@ -41,7 +41,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lines: str, *words: str) -> str:
+def chat_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lines: str, *words: str) -> str:
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
     assert main(["chat", "--plain", *words]) == 0
     return capsys.readouterr().out
@@ -53,7 +53,7 @@ def test_the_model_and_the_rules_are_those_of_the_file(
     file = tmp_path / "everturn.toml"
     file.write_text(CONFIG.replace('[tools]\npython = ["{tools}"]\n', ""), encoding="utf-8")
     monkeypatch.delenv("EVERTURN_MODEL", raising=False)
-    text = said(monkeypatch, capsys, "What time is it?\nNote that it rains\n", "--config", str(file))
+    text = chat_output(monkeypatch, capsys, "What time is it?\nNote that it rains\n", "--config", str(file))
     assert "current_time says: " in text
     assert "take_note says" not in text  # it is denied outright, so the model is not told of it
 
@@ -62,5 +62,5 @@ def test_the_tools_are_those_of_the_file(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("everturn.config.demo_tools.demo_tools", lambda: [])
-    text = said(monkeypatch, capsys, "What time is it?\n", "--config", str(configured))
+    text = chat_output(monkeypatch, capsys, "What time is it?\n", "--config", str(configured))
     assert "noon, as the configuration has it" in text

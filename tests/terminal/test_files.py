@@ -11,7 +11,7 @@ ROW = "↓ cat.png  image/png, 1.5 kB\n"
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def upload_folder(tmp_path: Path) -> Path:
     """A folder with some files to send."""
     (tmp_path / "my notes.txt").write_text("dear")
     (tmp_path / "talk.mp3").write_bytes(b"la la")
@@ -28,8 +28,8 @@ def names(folder: Path) -> list[str]:
 # A person attaches
 
 
-def test_an_attached_file_goes_with_the_next_message_and_no_other(start: Start, here: Path):
-    terminal = start(cwd=here)
+def test_an_attached_file_goes_with_the_next_message_and_no_other(start: Start, upload_folder: Path):
+    terminal = start(cwd=upload_folder)
 
     shown = ask(terminal, "/attach 'my notes.txt' talk.mp3")
     assert "↑ my notes.txt  text/plain, 4 B\n↑ talk.mp3  audio/mpeg, 5 B\n· what is attached goes with" in shown
@@ -37,8 +37,8 @@ def test_an_attached_file_goes_with_the_next_message_and_no_other(start: Start, 
     assert "· nothing is attached; /attach PATH" in ask(terminal, "/attach")
 
 
-def test_what_is_attached_can_be_looked_at_and_dropped(start: Start, here: Path):
-    terminal = start(cwd=here)
+def test_what_is_attached_can_be_looked_at_and_dropped(start: Start, upload_folder: Path):
+    terminal = start(cwd=upload_folder)
     ask(terminal, "/attach my notes.txt")
     ask(terminal, "/attach my notes.txt")
 
@@ -49,18 +49,20 @@ def test_what_is_attached_can_be_looked_at_and_dropped(start: Start, here: Path)
     assert "my notes.txt" not in ask(terminal, "Hello")
 
 
-def test_a_file_dropped_on_the_prompt_is_attached_and_not_sent(start: Start, here: Path):
-    terminal = start(cwd=here)
+def test_a_file_dropped_on_the_prompt_is_attached_and_not_sent(start: Start, upload_folder: Path):
+    terminal = start(cwd=upload_folder)
 
-    shown = ask(terminal, f"\x1b[200~'{here}/my notes.txt' \x1b[201~") + ask(terminal, f"{here}/talk.mp3")
+    shown = ask(terminal, f"\x1b[200~'{upload_folder}/my notes.txt' \x1b[201~") + ask(
+        terminal, f"{upload_folder}/talk.mp3"
+    )
     assert "↑ my notes.txt" in shown
     assert "↑ talk.mp3" in shown
     assert "ada>" not in shown
-    assert "heard '/" in ask(terminal, f" {here}/talk.mp3").replace("\n", " ")
+    assert "heard '/" in ask(terminal, f" {upload_folder}/talk.mp3").replace("\n", " ")
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("nope.txt", "there is no file nope.txt; is the path right?"),
         ("empty.txt", "empty.txt is empty; there is nothing to send"),
@@ -69,23 +71,25 @@ def test_a_file_dropped_on_the_prompt_is_attached_and_not_sent(start: Start, her
         ("talk.mp3 nope.txt", "there is no file nope.txt"),
     ],
 )
-def test_a_file_that_cannot_be_sent_is_one_line_and_nothing_is_attached(start: Start, here: Path, path: str, told: str):
-    terminal = start(cwd=here)
+def test_a_file_that_cannot_be_sent_is_one_line_and_nothing_is_attached(
+    start: Start, upload_folder: Path, path: str, expected: str
+):
+    terminal = start(cwd=upload_folder)
 
-    assert f"× {told}" in ask(terminal, f"/attach {path}")
+    assert f"× {expected}" in ask(terminal, f"/attach {path}")
     assert "· nothing is attached" in ask(terminal, "/attach")
 
 
-def test_files_alone_are_sent_by_a_command(start: Start, here: Path):
-    terminal = start("--model", "ear", "--attach", "talk.mp3", cwd=here)
+def test_files_alone_are_sent_by_a_command(start: Start, upload_folder: Path):
+    terminal = start("--model", "ear", "--attach", "talk.mp3", cwd=upload_folder)
     assert "↑ talk.mp3  audio/mpeg, 5 B\n" in terminal.text
 
     assert "ear heard '', answered 0; ''; talk.mp3=b'la la'\n" in ask(terminal, "/send")
     assert "× there is nothing to send: type a message, or /attach PATH first\n" in ask(terminal, "/send")
 
 
-def test_a_message_that_lacks_something_is_not_sent_and_nothing_of_it_is_lost(start: Start, here: Path):
-    terminal = start("--model", "ear", cwd=here)
+def test_a_message_that_lacks_something_is_not_sent_and_nothing_of_it_is_lost(start: Start, upload_folder: Path):
+    terminal = start("--model", "ear", cwd=upload_folder)
     shown = ask(terminal, "Listen").replace("\n  ", " ")
     assert "needs a file: attach a recording, or ask in a branch that has one. /attach PATH attaches one" in shown
     assert "ear>" not in shown
@@ -167,8 +171,8 @@ def test_a_file_that_came_before_a_cancel_is_kept(start: Start, tmp_path: Path):
     assert "· saved cat.png\n" in ask(terminal, "/save")
 
 
-def test_signs_have_stand_ins_where_they_cannot_be_shown(start: Start, here: Path):
-    terminal = start(cwd=here, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+def test_signs_have_stand_ins_where_they_cannot_be_shown(start: Start, upload_folder: Path):
+    terminal = start(cwd=upload_folder, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
 
     assert "\n^  talk.mp3  audio/mpeg, 5 B\n" in ask(terminal, "/attach talk.mp3")
     assert "\nv  cat.png  image/png, 1.5 kB\n" in ask(terminal, "draw")
@@ -198,8 +202,8 @@ def test_a_file_with_nowhere_to_go_is_a_failure_that_says_what_to_do(tmp_path: P
     assert names(tmp_path) == []
 
 
-def test_files_go_with_the_first_line_of_a_pipe(here: Path):
-    done = pipe("\nRead\nBye\n", "--attach", "talk.mp3", "--attach", "my notes.txt", cwd=here)
+def test_files_go_with_the_first_line_of_a_pipe(upload_folder: Path):
+    done = pipe("\nRead\nBye\n", "--attach", "talk.mp3", "--attach", "my notes.txt", cwd=upload_folder)
 
     assert (done.returncode, done.stderr) == (0, "")
     first, _, second = done.stdout.splitlines()
@@ -208,16 +212,16 @@ def test_files_go_with_the_first_line_of_a_pipe(here: Path):
     assert second.count("talk.mp3") == 1
 
 
-def test_files_go_alone_when_the_pipe_is_empty(here: Path):
-    done = pipe("", "--model", "ear", "--attach", "talk.mp3", cwd=here)
+def test_files_go_alone_when_the_pipe_is_empty(upload_folder: Path):
+    done = pipe("", "--model", "ear", "--attach", "talk.mp3", cwd=upload_folder)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "ear heard '', answered 0; ''; talk.mp3=b'la la'\n"
 
 
 @pytest.mark.parametrize("words", [(), ("--attach", "my notes.txt")])
-def test_a_line_that_lacks_something_is_a_failed_line(here: Path, words: tuple[str, ...]):
-    done = pipe("Listen\n", "--model", "ear", *words, cwd=here)
+def test_a_line_that_lacks_something_is_a_failed_line(upload_folder: Path, words: tuple[str, ...]):
+    done = pipe("Listen\n", "--model", "ear", *words, cwd=upload_folder)
 
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
@@ -225,11 +229,11 @@ def test_a_line_that_lacks_something_is_a_failed_line(here: Path, words: tuple[s
 
 
 @pytest.mark.parametrize("line", ["/attach my notes.txt", "/save"])
-def test_the_words_of_a_pipe_reach_no_files(here: Path, line: str):
-    before = names(here)
-    done = pipe(f"draw\n{line}\nHello\n", "--save", "out", cwd=here)
+def test_the_words_of_a_pipe_reach_no_files(upload_folder: Path, line: str):
+    before = names(upload_folder)
+    done = pipe(f"draw\n{line}\nHello\n", "--save", "out", cwd=upload_folder)
 
     assert done.returncode == 1
     assert f"everturn: {line.split()[0]} works only in a terminal; use the option --" in done.stderr
     assert "dear" not in done.stdout
-    assert names(here) == sorted([*before, "out"])
+    assert names(upload_folder) == sorted([*before, "out"])

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture
 def model() -> Iterator[FolderModel]:
-    with folder_model() as made:
-        yield made
+    with folder_model() as fake_model:
+        yield fake_model
 
 
 @pytest.fixture

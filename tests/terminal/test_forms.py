@@ -19,7 +19,7 @@ from everturn.terminal.text.screen import LineScreen
 COLOURS = {"colour": {"enum": ["red", "blue"]}}
 
 
-def one(schema: dict[str, Any], needed: bool = True) -> FormField:
+def single_field(schema: dict[str, Any], needed: bool = True) -> FormField:
     """The one field of a form."""
     form = {"type": "object", "properties": {"x": schema}, "required": ["x"] if needed else [], "$defs": COLOURS}
     (field,) = parse_form(json.dumps(form)) or []
@@ -60,13 +60,13 @@ PICK = {"enum": ["red", 7, None, "2"]}
     ],
 )
 def test_a_line_is_the_value_that_a_field_means_by_it(schema: dict[str, Any], line: str, value: object):
-    found = parse_value(one(schema), line)
+    found = parse_value(single_field(schema), line)
 
     assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
-    ("schema", "line", "told"),
+    ("schema", "line", "expected"),
     [
         (TEXT, "", 'for an empty text type ""'),
         ({**TEXT, "minLength": 3}, "ab", "at least 3"),
@@ -88,15 +88,15 @@ def test_a_line_is_the_value_that_a_field_means_by_it(schema: dict[str, Any], li
         ({**TEXT, "default": 5}, "", "string"),  # a default that does not fit is no answer either
     ],
 )
-def test_a_line_that_means_nothing_is_answered_with_what_to_type(schema: dict[str, Any], line: str, told: str):
-    with pytest.raises(ConfigError, match=re.escape(told)):
-        parse_value(one(schema), line)
+def test_a_line_that_means_nothing_is_answered_with_what_to_type(schema: dict[str, Any], line: str, expected: str):
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        parse_value(single_field(schema), line)
 
 
 def test_what_may_be_left_out_is_left_out_and_a_default_is_taken():
-    assert parse_value(one(TEXT, needed=False), "") is UNSET
-    assert parse_value(one({**TEXT, "default": "Ada"}), "") == "Ada"
-    assert parse_value(one({**TEXT, "default": "Ada"}, needed=False), '""') == ""
+    assert parse_value(single_field(TEXT, needed=False), "") is UNSET
+    assert parse_value(single_field({**TEXT, "default": "Ada"}), "") == "Ada"
+    assert parse_value(single_field({**TEXT, "default": "Ada"}, needed=False), '""') == ""
 
 
 def test_what_is_needed_is_asked_first_and_in_its_order():
@@ -106,7 +106,7 @@ def test_what_is_needed_is_asked_first_and_in_its_order():
 
 
 def test_a_choice_is_never_called_by_its_title_alone():
-    field = one({"enum": ["delete"], "enumNames": ["Keep everything"]})
+    field = single_field({"enum": ["delete"], "enumNames": ["Keep everything"]})
 
     assert field.options == (("delete", "delete (Keep everything)"),)
 

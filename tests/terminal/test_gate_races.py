@@ -74,7 +74,7 @@ async def watched(person: Person, chat: Chat) -> AsyncGenerator[Turn]:
             await watching
 
 
-async def asked(person: Person, chat: Chat) -> Gate:
+async def wait_for_gate(person: Person, chat: Chat) -> Gate:
     await person.until("[?] help\n> ")
     (gate, *_) = await chat.gates()
     return gate
@@ -83,7 +83,7 @@ async def asked(person: Person, chat: Chat) -> Gate:
 async def test_a_gate_that_is_answered_elsewhere_says_so_and_the_turn_goes_on(person: Person):
     chat = Chat(ScriptedModel(calls(call("shout", text="hey")), say("bye")), tools=[shout])
     async with watched(person, chat):
-        gate = await asked(person, chat)
+        gate = await wait_for_gate(person, chat)
         await chat.answer(gate, allow="once", by="grace")
         await person.until("grace has answered it: allowed")
         await person.until("bye")
@@ -94,7 +94,7 @@ async def test_a_gate_that_is_answered_elsewhere_says_so_and_the_turn_goes_on(pe
 async def test_an_answer_that_comes_second_is_told_that_it_was_not_taken(person: Person):
     chat = Chat(ScriptedModel(calls(call("shout", text="hey")), say("bye")), tools=[shout])
     async with watched(person, chat):
-        gate = await asked(person, chat)
+        gate = await wait_for_gate(person, chat)
         person.type("n\n")
         await person.until("Enter: no reason\n> ")
         # The other answer is admitted, and nobody has acted on it yet.
@@ -113,7 +113,7 @@ async def test_a_line_typed_after_the_gate_was_answered_elsewhere_is_nobodys_ans
     script = (calls(call("shout", text="one"), call("shout", text="two")), say("bye"))
     chat = Chat(ScriptedModel(*script), tools=[shout])
     async with watched(person, chat):
-        gate = await asked(person, chat)
+        gate = await wait_for_gate(person, chat)
         await chat.answer(gate, deny=True, by="grace")
         await person.until("[?] help\n> ")
         assert len(await chat.gates()) == 1
@@ -127,7 +127,7 @@ async def test_a_line_typed_after_the_gate_was_answered_elsewhere_is_nobodys_ans
 async def test_a_gate_whose_turn_is_cancelled_elsewhere_is_not_asked_any_more(person: Person):
     chat = Chat(ScriptedModel(calls(call("shout", text="hey")), say("bye")), tools=[shout])
     async with watched(person, chat) as turn:
-        await asked(person, chat)
+        await wait_for_gate(person, chat)
         await turn.cancel()
 
     assert "cancelled" in person.out.getvalue()
@@ -145,7 +145,7 @@ async def test_while_a_person_is_asked_nothing_else_is_drawn_and_afterwards_all_
 
     chat = Chat(ScriptedModel(calls(call("dig"), call("shout", text="hey")), say("bye")), tools=[shout, dig])
     async with watched(person, chat) as turn:
-        await asked(person, chat)
+        await wait_for_gate(person, chat)
         release.set()
         async with asyncio.timeout(10):
             while next(iter((await turn.state()).calls.values())).state != "completed":  # noqa: ASYNC110
@@ -167,7 +167,7 @@ def delegate(request: ModelRequest) -> Answering:
 async def test_a_gate_of_a_sub_turn_is_asked_and_answered_there(person: Person):
     chat = Chat(ScriptedModel(*[delegate] * 4), tools=[shout, SubagentTool("helper", "Helps.")])
     async with watched(person, chat):
-        gate = await asked(person, chat)
+        gate = await wait_for_gate(person, chat)
         assert gate.session != chat.session
         assert "  asked in a sub-agent:" in person.out.getvalue()
         person.type("y\n")
@@ -179,7 +179,7 @@ async def test_a_gate_of_a_sub_turn_is_asked_and_answered_there(person: Person):
 async def test_a_gate_of_a_sub_turn_that_is_answered_elsewhere_says_so(person: Person):
     chat = Chat(ScriptedModel(*[delegate] * 4), tools=[shout, SubagentTool("helper", "Helps.")])
     async with watched(person, chat):
-        await chat.answer(await asked(person, chat), deny=True, by="grace")
+        await chat.answer(await wait_for_gate(person, chat), deny=True, by="grace")
         await person.until("it was answered in another client")
 
     assert ran == []
@@ -188,7 +188,7 @@ async def test_a_gate_of_a_sub_turn_that_is_answered_elsewhere_says_so(person: P
 async def test_a_line_that_is_too_long_for_a_terminal_is_not_taken_for_the_whole(person: Person):
     chat = Chat(ScriptedModel(calls(call("shout", text="hey")), say("bye")), tools=[shout])
     async with watched(person, chat):
-        await asked(person, chat)
+        await wait_for_gate(person, chat)
         person.type("e\n")
         await person.until("Enter: back\n> ")
         person.type('{"text": "' + "x" * 5000 + '"}\n')
@@ -208,6 +208,6 @@ async def test_without_an_end_a_gate_says_nothing_of_time_and_with_one_how_long_
         options=TurnOptions(gate_timeout=7200),
     )
     async with watched(person, chat) as turn:
-        await asked(person, chat)
+        await wait_for_gate(person, chat)
         assert "it can be answered for 2 hours" in person.out.getvalue()
         await turn.cancel()

@@ -134,16 +134,16 @@ def test_always_is_not_there_where_it_is_not_offered(start: Start, done: Path):
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"), [("too loud", "and said why: too loud."), ("", "did not allow this call.")]
+    ("reason", "expected"), [("too loud", "and said why: too loud."), ("", "did not allow this call.")]
 )
-def test_what_is_denied_never_runs_and_the_model_reads_why(start: Start, done: Path, reason: str, told: str):
+def test_what_is_denied_never_runs_and_the_model_reads_why(start: Start, done: Path, reason: str, expected: str):
     terminal = start(*TOOLS)
     terminal.type("shout\n")
     terminal.until(ASKED)
     terminal.type("n\n")
     terminal.until(NEXT)
 
-    assert told in one_line(ask(terminal, reason))
+    assert expected in one_line(ask(terminal, reason))
     assert did(done) == ""
 
 
@@ -219,9 +219,9 @@ def test_hidden_characters_are_written_out_and_counted(start: Start, done: Path)
 
     assert r"    text  pay ada\u202e\u200b\u3164\x1b[2J now" + "\n" in terminal.text
     assert "4 characters cannot be seen, and are written out" in terminal.text
-    asked = terminal.text.partition("needs approval")[2]
-    assert not any(char in asked for char in "\u202e\u200b\u3164")
-    assert "\x1b[2J" not in asked
+    prompt = terminal.text.partition("needs approval")[2]
+    assert not any(char in prompt for char in "\u202e\u200b\u3164")
+    assert "\x1b[2J" not in prompt
 
 
 @pytest.mark.parametrize("columns", ["80", "40"])
@@ -229,15 +229,15 @@ def test_nothing_is_cut_off_however_long_it_is(start: Start, done: Path, columns
     terminal = start(*TOOLS, COLUMNS=columns, LINES="24")
     terminal.type("mail long\n")
     terminal.until(ASKED)
-    asked = terminal.text.partition("arguments:")[2]
+    prompt = terminal.text.partition("arguments:")[2]
 
-    assert all(f"│ line {at}\n" in asked for at in range(60))
-    assert asked.count("Z") == 500
-    assert "to ada@example.org text" in one_line(asked)
-    assert "Z the end" in one_line(asked)
-    assert "…" not in asked
-    assert "scroll up to read all of them" in one_line(asked)
-    assert max(len(line) for line in asked.splitlines()) <= int(columns)
+    assert all(f"│ line {at}\n" in prompt for at in range(60))
+    assert prompt.count("Z") == 500
+    assert "to ada@example.org text" in one_line(prompt)
+    assert "Z the end" in one_line(prompt)
+    assert "…" not in prompt
+    assert "scroll up to read all of them" in one_line(prompt)
+    assert max(len(line) for line in prompt.splitlines()) <= int(columns)
 
 
 # Editing
@@ -345,14 +345,14 @@ def test_tools_can_be_left_to_the_person_with_an_option(start: Start, done: Path
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "expected"),
     [
         (["y"], r"ada read ['From: ada\nThe word is hunter2.\nAgain: hunter2.']"),
         (["e", "hunter2", "", "y"], r"ada read ['From: ada\nThe word is [redacted].\nAgain: [redacted].']"),
         (["n", "private"], "withheld this result and said why: private."),
     ],
 )
-def test_a_result_is_sent_redacted_or_withheld(start: Start, done: Path, keys: list[str], told: str):
+def test_a_result_is_sent_redacted_or_withheld(start: Start, done: Path, keys: list[str], expected: str):
     terminal = start(*TOOLS, "--review", "always")
     terminal.type("inbox\n")
     terminal.until(ASKED)
@@ -372,7 +372,7 @@ def test_a_result_is_sent_redacted_or_withheld(start: Start, done: Path, keys: l
         terminal.until(NEXT)
     shown = ask(terminal, keys[-1])
 
-    assert told in one_line(shown)
+    assert expected in one_line(shown)
     assert ("hunter2" in shown) is (keys == ["y"])
 
 
@@ -420,15 +420,15 @@ def test_ctrl_d_at_the_question_of_a_conversation_that_is_not_kept_cancels_the_t
 def test_a_question_that_is_kept_can_be_left_and_is_asked_at_once_by_the_next_process(
     start: Start, done: Path, tmp_path: Path
 ):
-    kept = ("--store", str(tmp_path / "talks.db"), "--session", "lunch")
-    terminal = start(*TOOLS, *kept)
+    session_options = ("--store", str(tmp_path / "talks.db"), "--session", "lunch")
+    terminal = start(*TOOLS, *session_options)
     terminal.type("mail\n")
     terminal.until(ASKED)
     terminal.type("\x04")
     assert terminal.end() == 0
     assert "nothing was answered, and the question stays open" in terminal.text
 
-    again = start(*TOOLS, *kept, until=ASKED)
+    again = start(*TOOLS, *session_options, until=ASKED)
     assert "? send_mail needs approval\n" in again.text
     assert "    text  Lunch?\n" in again.text
     assert did(done) == ""
@@ -437,14 +437,14 @@ def test_a_question_that_is_kept_can_be_left_and_is_asked_at_once_by_the_next_pr
 
 
 def test_without_the_tool_the_next_process_says_what_is_missing(start: Start, done: Path, tmp_path: Path):
-    kept = ("--store", str(tmp_path / "talks.db"), "--session", "lunch")
-    terminal = start(*TOOLS, *kept)
+    session_options = ("--store", str(tmp_path / "talks.db"), "--session", "lunch")
+    terminal = start(*TOOLS, *session_options)
     terminal.type("mail\n")
     terminal.until(ASKED)
     terminal.type("\x04")
     assert terminal.end() == 0
 
-    again = start(*kept, until=ASKED)
+    again = start(*session_options, until=ASKED)
     assert "there is no tool of this name here, so it would fail; --tools brings one" in one_line(again.text)
 
 

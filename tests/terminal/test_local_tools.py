@@ -28,21 +28,21 @@ EVIL = "\x1b[2J\u202e\u3164evil, +9 −9"
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of the tester's is read or written."""
-    kept = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    for name, value in kept.items():
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     for place in ("tests.terminal.conftest.PLAIN", "tests.terminal.chat_process.PLAIN"):
         from tests.terminal import chat_process
 
-        monkeypatch.setattr(place, chat_process.PLAIN | kept)
+        monkeypatch.setattr(place, chat_process.PLAIN | environment)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    made.mkdir()
-    (made / "a.txt").write_text("a\n", encoding="utf-8")
-    return made
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("a\n", encoding="utf-8")
+    return project
 
 
 # Files
@@ -140,7 +140,7 @@ def test_a_pipe_neither_reverts_nor_draws_what_changed(folder: Path):
 
 
 @pytest.mark.parametrize(
-    ("reach", "told"),
+    ("reach", "expected"),
     [
         (LocalToolOptions(files="nowhere"), "--files nowhere: there is no such folder"),
         (LocalToolOptions(files="nowhere:ro"), "--files nowhere: there is no such folder"),
@@ -149,11 +149,11 @@ def test_a_pipe_neither_reverts_nor_draws_what_changed(folder: Path):
         (LocalToolOptions(mcp=("nowhere.json",)), "there is no file nowhere.json"),
     ],
 )
-async def test_what_cannot_be_reached_is_a_line_that_says_so(reach: LocalToolOptions, told: str):
+async def test_what_cannot_be_reached_is_a_line_that_says_so(reach: LocalToolOptions, expected: str):
     with pytest.raises(ConfigError) as error:
         await build_local_tools(reach, print, None)
 
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -162,20 +162,20 @@ async def test_our_own_tokens_and_the_files_that_name_servers_are_kept_from_a_mo
 ):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "settings [x]*"))
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "kept"))
-    kept = _protected(folder, (str(folder / "my-servers.json"), "/elsewhere/servers.json"))
-    assert kept.matching_pattern("settings [x]*/everturn/mcp-tokens/far.json", writing=False)
-    assert kept.matching_pattern("kept/everturn/snapshots/a", writing=False)
-    assert kept.matching_pattern("my-servers.json", writing=True)
-    assert not kept.matching_pattern("my-servers.json", writing=False)
-    assert not kept.matching_pattern("settings [x]y/everturn/a", writing=True)
-    assert not kept.matching_pattern("servers.json", writing=True)
+    protection = _protected(folder, (str(folder / "my-servers.json"), "/elsewhere/servers.json"))
+    assert protection.matching_pattern("settings [x]*/everturn/mcp-tokens/far.json", writing=False)
+    assert protection.matching_pattern("kept/everturn/snapshots/a", writing=False)
+    assert protection.matching_pattern("my-servers.json", writing=True)
+    assert not protection.matching_pattern("my-servers.json", writing=False)
+    assert not protection.matching_pattern("settings [x]y/everturn/a", writing=True)
+    assert not protection.matching_pattern("servers.json", writing=True)
 
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     monkeypatch.setattr(
-        "everturn.tools.files.files", lambda root, **more: given.update(more) or file_tools(root, **more)
+        "everturn.tools.files.files", lambda root, **more: options.update(more) or file_tools(root, **more)
     )
     await build_local_tools(LocalToolOptions(files=str(folder)), print, None)
-    assert "kept/everturn" in given["protect"].secrets
+    assert "kept/everturn" in options["protect"].secrets
 
 
 # Code
@@ -185,19 +185,19 @@ async def test_of_what_runs_code_only_that_is_offered_whose_promises_hold(monkey
     from everturn.sandbox import monty
     from everturn.tools.code import javascript, shell
 
-    told: list[str] = []
+    messages: list[str] = []
     monkeypatch.setattr(javascript, "why_javascript_unavailable", lambda: "memory: it leaks")
     monkeypatch.setattr(monty, "check", lambda: Holds(""))
     monkeypatch.setattr("everturn.tools.code.python.run_python", lambda: "python")
-    assert (await build_local_tools(LocalToolOptions(code=True), told.append, None)).tools == ["python"]
-    assert told == ["run_javascript is not offered: memory: it leaks"]
+    assert (await build_local_tools(LocalToolOptions(code=True), messages.append, None)).tools == ["python"]
+    assert messages == ["run_javascript is not offered: memory: it leaks"]
 
     monkeypatch.setattr(monty, "check", lambda: Holds("pip install 'everturn[code]'"))
     with pytest.raises(ConfigError, match=r"run_python is not offered: pip install .*it leaks"):
-        await build_local_tools(LocalToolOptions(code=True), told.append, None)
+        await build_local_tools(LocalToolOptions(code=True), messages.append, None)
     monkeypatch.setattr(shell, "why_shell_unavailable", lambda: "there is no `bwrap`")
     with pytest.raises(ConfigError, match="run_shell cannot guarantee its limits on this machine: there is no `bwrap`"):
-        await build_local_tools(LocalToolOptions(shell=""), told.append, None)
+        await build_local_tools(LocalToolOptions(shell=""), messages.append, None)
 
 
 async def test_a_shell_that_may_write_around_the_folder_of_the_file_tools_is_refused(

@@ -22,13 +22,13 @@ from everturn.terminal.text.paths import (
 ANYTHING = st.text(st.characters(exclude_categories=()))
 
 
-def made(name: str, media_type: str = "image/png") -> FilePart:
+def file_part(name: str, media_type: str = "image/png") -> FilePart:
     return FilePart("blob", media_type, 1, name)
 
 
 @drawn(ANYTHING, st.sampled_from(["image/png", "no/such", ""]))
 def test_a_name_from_a_model_is_one_that_is_shown_and_leads_nowhere(name: str, media_type: str):
-    safe = safe_name(made(name, media_type))
+    safe = safe_name(file_part(name, media_type))
 
     assert safe.isprintable()
     assert not set(safe) & set("/\\:")
@@ -56,7 +56,7 @@ def test_a_name_from_a_model_is_one_that_is_shown_and_leads_nowhere(name: str, m
     ],
 )
 def test_a_name_stays_what_it_is_where_it_can(name: str, safe: str):
-    assert safe_name(made(name)) == safe
+    assert safe_name(file_part(name)) == safe
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_a_line_is_dropped_files_only_when_it_is_nothing_else(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "text"),
     [(1, "1 B"), (999, "999 B"), (1000, "1 kB"), (1549, "1.5 kB"), (999_949, "1 MB"), (3_221_225_472, "3.2 GB")],
 )
-def test_a_size_is_said_as_people_say_it(count: int, said: str):
-    assert format_size(count) == said
+def test_a_size_is_said_as_people_say_it(count: int, text: str):
+    assert format_size(count) == text
 
 
 def test_a_file_is_never_written_over_nor_through_a_link(tmp_path: Path):
@@ -125,7 +125,7 @@ def test_nothing_is_left_of_a_file_that_does_not_fit(tmp_path: Path):
 
 
 def test_a_target_is_a_folder_or_a_name(tmp_path: Path):
-    cat = made("cat.png")
+    cat = file_part("cat.png")
     assert save_path("", cat) == Path("cat.png")
     assert save_path(str(tmp_path), cat) == tmp_path / "cat.png"
     assert save_path(f"{tmp_path}/new/", cat) == tmp_path / "new" / "cat.png"

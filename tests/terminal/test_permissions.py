@@ -49,7 +49,7 @@ def permissions(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "expected"),
     [
         (["send_mail", "to=ada@example.org", "text=Hi"], 0, "rules.toml:11, config"),
         (["send_mail", '{"to": "ada@example.com", "text": "Hi"}'], 3, "no rule covers this call"),
@@ -58,12 +58,12 @@ def permissions(*words: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_call_of_a_tool_is_explained_and_the_exit_code_is_the_decision(
-    rules: str, words: list[str], code: int, told: str
+    rules: str, words: list[str], code: int, expected: str
 ):
     done = permissions("explain", *words, *TOOLS, "--permissions", rules)
 
     assert (done.returncode, done.stderr) == (code, "")
-    assert told in done.stdout
+    assert expected in done.stdout
 
 
 def test_what_the_agent_can_never_use_is_a_warning_whatever_call_is_explained(tmp_path: Path):
@@ -108,7 +108,7 @@ def test_values_are_what_the_tool_takes_and_what_cannot_be_seen_is_written_out()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["send_mail", "to"], "'to' is not an argument: write name=value"),
         (["send_mail", "{to}"], "these arguments are not a JSON object"),
@@ -120,11 +120,11 @@ def test_values_are_what_the_tool_takes_and_what_cannot_be_seen_is_written_out()
         (["send_mail", "to=a", "text=b", "--permissions", "nope.toml"], "nope.toml: the rules cannot be read"),
     ],
 )
-def test_what_cannot_be_explained_is_reported_in_one_line(words: list[str], told: str):
+def test_what_cannot_be_explained_is_reported_in_one_line(words: list[str], expected: str):
     done = permissions("explain", *words, *TOOLS)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -181,7 +181,7 @@ def test_check_says_where_a_file_is_wrong(rules: str):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "expected"),
     [
         (["write_file", "path=notes.md"], 3, "content was not given: an empty text is assumed"),
         (["write_file", "path=notes.md", "--mode", "auto-edit"], 0, "auto-edit mode allows file edits"),
@@ -191,7 +191,7 @@ def test_check_says_where_a_file_is_wrong(rules: str):
     ],
 )
 def test_in_a_repository_the_tools_of_its_folder_are_known(
-    words: list[str], code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for name in ("STATE", "DATA", "CONFIG"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
@@ -203,4 +203,4 @@ def test_in_a_repository_the_tools_of_its_folder_are_known(
     done = permissions("explain", *words)
 
     assert done.returncode == code, done.stderr
-    assert told in done.stdout
+    assert expected in done.stdout

@@ -69,7 +69,7 @@ def test_a_module_is_found_from_the_folder_one_stands_in(file: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("x = 1", "there is no tool in it; put @tool above a function"),
         ("\nx = (", "it cannot be loaded (line 2): SyntaxError"),
@@ -78,18 +78,18 @@ def test_a_module_is_found_from_the_folder_one_stands_in(file: Path, tmp_path: P
         ("import sys; sys.exit(3)", "it cannot be loaded (line 1): SystemExit: 3"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_reported_in_one_line(tmp_path: Path, text: str, told: str):
+def test_a_file_that_cannot_be_used_is_reported_in_one_line(tmp_path: Path, text: str, expected: str):
     path = tmp_path / "bad.py"
     path.write_text(text, encoding="utf-8")
 
     with pytest.raises(ConfigError) as error:
         load_tools([str(path)])
-    assert str(error.value).startswith(f"--tools {path}: {told}")
+    assert str(error.value).startswith(f"--tools {path}: {expected}")
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "expected"),
     [
         ("nope.py", "there is no such file"),
         ("nope_nope", "there is no such module; a file is named with its .py"),
@@ -97,10 +97,10 @@ def test_a_file_that_cannot_be_used_is_reported_in_one_line(tmp_path: Path, text
         ("{file}:number", "number is not a tool; put @tool above it; there are: look"),
     ],
 )
-def test_what_is_not_there_is_reported_with_what_there_is(file: Path, word: str, told: str):
+def test_what_is_not_there_is_reported_with_what_there_is(file: Path, word: str, expected: str):
     with pytest.raises(ConfigError) as error:
         load_tools([word.format(file=file)])
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_a_pattern_of_tools_to_do_manual_that_fits_none_is_refused(file: Path):

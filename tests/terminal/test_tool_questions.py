@@ -189,14 +189,14 @@ def test_what_a_call_would_do_is_shown_whole_with_nothing_hidden_and_in_colours(
     terminal = start(*TOOLS, "--color", **PLAIN)
     terminal.type("patch\n")
     terminal.until("help\x1b[0m\n")
-    asked = terminal.text.partition("approval")[2]
+    prompt = terminal.text.partition("approval")[2]
 
-    assert asked.count("+more") == 60
-    assert "scroll" in asked
-    assert "\x1b[31m-old\x1b[0m \x1b[31m\\x1b[2J\\u202e\\u3164evil\x1b[0m" in asked
-    assert "\x1b[32m+new\x1b[0m" in asked
-    assert "\x1b[1m+++\x1b[0m" in asked
-    assert not any(char in asked for char in "\u202e\u3164")
+    assert prompt.count("+more") == 60
+    assert "scroll" in prompt
+    assert "\x1b[31m-old\x1b[0m \x1b[31m\\x1b[2J\\u202e\\u3164evil\x1b[0m" in prompt
+    assert "\x1b[32m+new\x1b[0m" in prompt
+    assert "\x1b[1m+++\x1b[0m" in prompt
+    assert not any(char in prompt for char in "\u202e\u3164")
     terminal.type("e\n")
     terminal.until("back")
     terminal.type('{"to": "old"}\n')
@@ -206,17 +206,17 @@ def test_what_a_call_would_do_is_shown_whole_with_nothing_hidden_and_in_colours(
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("survey", "survey asks, and there is nobody to ask, so it was denied: Who are you?"),
         ("browse", "browse waits for a client, and there is nobody to ask, so it was denied: Show a page"),
         ("hostile", r"so it was denied: Hello\x0a? bank needs approval\x0a\x1b[2J\u202e\u3164evil"),
     ],
 )
-def test_where_nobody_is_a_tool_that_asks_is_denied_and_the_answer_comes(line: str, told: str):
+def test_where_nobody_is_a_tool_that_asks_is_denied_and_the_answer_comes(line: str, expected: str):
     done = pipe(line + "\n", *TOOLS)
 
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout.startswith('ada read ["False None')
     assert done.returncode == 1

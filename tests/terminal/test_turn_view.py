@@ -33,8 +33,8 @@ from everturn.terminal.text.screen import LineScreen
 
 def begun(is_bare: bool = False) -> tuple[TurnPrinter, io.StringIO, list[str]]:
     """An answer in which a call runs."""
-    out, told = io.StringIO(), list[str]()
-    answer = TurnPrinter(LineScreen(out, gutter=0), "t", told.append, is_bare)
+    out, lines = io.StringIO(), list[str]()
+    answer = TurnPrinter(LineScreen(out, gutter=0), "t", lines.append, is_bare)
     call = ToolPart("c", "pay", "{}")
     for event in (
         TurnStarted(turn="t", at=0.0),
@@ -45,20 +45,20 @@ def begun(is_bare: bool = False) -> tuple[TurnPrinter, io.StringIO, list[str]]:
         CallStarted(turn="t", at=0.0, call="c", tool="pay", arguments="{}", hash="h", key="k"),
     ):
         answer.show(event)
-    return answer, out, told
+    return answer, out, lines
 
 
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_a_call_whose_outcome_nobody_knows_is_told_wherever_the_answer_goes(is_bare: bool):
-    answer, _, told = begun(is_bare)
+    answer, _, lines = begun(is_bare)
     answer.show(CallFinished(turn="t", at=0.0, call="c", state="outcome_unknown", output=Output("It was cut off.")))
 
-    assert told == ["pay: it was started, and whether it took effect is not known: It was cut off."]
+    assert lines == ["pay: it was started, and whether it took effect is not known: It was cut off."]
 
 
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_retries_and_another_model_are_told_wherever_the_answer_goes(is_bare: bool):
-    answer, _, told = begun(is_bare)
+    answer, _, lines = begun(is_bare)
     answer.show(CallFinished(turn="t", at=0.0, call="c", state="completed", output=Output("paid")))
     answer.show(StepStarted(turn="t", at=0.0, step=2))
     busy = Problem("rate", "too many requests")
@@ -69,7 +69,7 @@ def test_retries_and_another_model_are_told_wherever_the_answer_goes(is_bare: bo
         answer.show(event)
     answer.show(StepFinished(turn="t", at=0.0, step=2, parts=(), finish="stop", model="bob"))
 
-    assert told == [
+    assert lines == [
         "retrying in 12 s (attempt 2 of 5): too many requests",
         "retrying (attempt 2 of 5): too many requests",
         "asking bob instead: too many requests",

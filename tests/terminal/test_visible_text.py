@@ -44,8 +44,8 @@ def test_pieces_put_together_are_the_line_and_each_fits(text: str, room: int):
 
 @example({"│": ""})  # the bar that marks a wrapped line is an argument's own name
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=200) | st.integers() | st.lists(st.text(max_size=40))))
-def test_everything_that_would_run_is_on_the_screen_at_any_width(given: dict[str, object]):
-    text = json.dumps(given)
+def test_everything_that_would_run_is_on_the_screen_at_any_width(arguments: dict[str, object]):
+    text = json.dumps(arguments)
     for width in (40, 80):
         out = io.StringIO()
         screen = LineScreen(out, gutter=0, width=width)

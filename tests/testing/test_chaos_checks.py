@@ -197,8 +197,8 @@ async def test_a_long_text_is_the_text_its_seed_says_byte_for_byte(world: World)
 async def test_an_echo_says_its_input(world: World):
     await four_steps(world)
     tree = await world.store.tree("session-a")
-    said = [message.text for message in tree.messages.values()]
-    assert said[-1] == said[-2] == ask("echo", "session-a", 2)
+    texts = [message.text for message in tree.messages.values()]
+    assert texts[-1] == texts[-2] == ask("echo", "session-a", 2)
 
 
 def test_an_unknown_scenario_is_refused_with_those_there_are():
@@ -291,8 +291,8 @@ def line_again(kind: str, name: str, /, times: int = 1, **changes: Any) -> Docto
 
 def both(*doctors: Doctor) -> Doctor:
     def doctor(evidence: Evidence) -> Evidence:
-        for one in doctors:
-            evidence = one(evidence)
+        for doctor in doctors:
+            evidence = doctor(evidence)
         return evidence
 
     return doctor

@@ -139,7 +139,7 @@ async def test_a_family_may_stand_in_front_of_a_script_and_a_full_name_comes_fir
 
 
 @pytest.mark.parametrize(
-    ("model", "chars", "made", "chunks", "requests"),
+    ("model", "chars", "call_count", "chunks", "requests"),
     [
         ("plain", 10_000, 0, 500, 1),
         ("plain-n10-p1", 200, 0, 10, 1),
@@ -148,7 +148,7 @@ async def test_a_family_may_stand_in_front_of_a_script_and_a_full_name_comes_fir
         ("longargs-n100", 1000, 1, 151, 2),
     ],
 )
-async def test_the_built_in_models(model: str, chars: int, made: int, chunks: int, requests: int):
+async def test_the_built_in_models(model: str, chars: int, call_count: int, chunks: int, requests: int):
     tools = [*LOOKUP, {"type": "function", "function": {"name": "write_file"}}]
     async with Provider() as provider:
         history: list[dict[str, Any]] = [USER]
@@ -160,7 +160,7 @@ async def test_the_built_in_models(model: str, chars: int, made: int, chunks: in
             seen["made"] += len(calls_of(reply))
             seen["chunks"] += sum(bool(delta.get("content") or delta.get("tool_calls")) for delta in deltas)
             history += answered(reply) if calls_of(reply) else []
-        assert seen == {"chars": chars, "made": made, "chunks": chunks}
+        assert seen == {"chars": chars, "made": call_count, "chunks": chunks}
         assert provider.refusals == []
 
 

@@ -41,7 +41,7 @@ def user(*parts: Any) -> Json:
 
 def called(*calls: Json) -> Json:
     """A request in which these calls were made and answered."""
-    return chat(USER, calling(*calls), *(result(one["id"]) for one in calls))
+    return chat(USER, calling(*calls), *(result(call["id"]) for call in calls))
 
 
 URL = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}

@@ -35,7 +35,7 @@ BODIES: dict[Format, list[dict[str, Any]]] = {
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The path to everything in a JSON value."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, one in inner for place in places(one, (*path, key)))][0 if path else 1 :]
+    return [path, *(place for key, child in inner for place in places(child, (*path, key)))][0 if path else 1 :]
 
 
 @pytest.mark.parametrize("format", BODIES)

@@ -54,8 +54,8 @@ def model(*parts: Any) -> Json:
 
 
 def call(name: Any = "read", args: Any = None, *, signed: Any = None, **fields: Any) -> Json:
-    made = {"functionCall": {"name": name, "args": {} if args is None else args, **fields}}
-    return made if signed is None else {**made, "thoughtSignature": signed}
+    part = {"functionCall": {"name": name, "args": {} if args is None else args, **fields}}
+    return part if signed is None else {**part, "thoughtSignature": signed}
 
 
 def result(name: Any = "read", response: Any = None, **fields: Any) -> Json:
@@ -315,13 +315,13 @@ async def test_thoughts_are_shown_to_who_asks_for_them():
 
 
 async def test_calls_come_whole_and_the_first_is_signed():
-    made = Call("read", '{"a": 1}'), Call("read", "")
+    items = Call("read", '{"a": 1}'), Call("read", "")
 
-    first, second, last = parts(await ask("m", *made))
+    first, second, last = parts(await ask("m", *items))
     assert first == {"functionCall": {"name": "read", "args": {"a": 1}}, "thoughtSignature": first["thoughtSignature"]}
     assert (second, last) == ({"functionCall": {"name": "read"}}, {"text": ""})
-    one, other, _ = parts(await ask("gemini-3-m", *made))
-    assert one["functionCall"]["id"] != other["functionCall"]["id"]
+    initial, other, _ = parts(await ask("gemini-3-m", *items))
+    assert initial["functionCall"]["id"] != other["functionCall"]["id"]
     assert "thoughtSignature" not in other
 
 
@@ -439,8 +439,12 @@ async def test_a_key_comes_in_its_header_or_in_the_query():
 
 async def test_a_turn_goes_on_where_its_request_says_it_stands():
     async with Provider() as provider:
-        made, answered = model(call("lookup")), user(result("lookup"))
-        steps = [[user(HI)], [user(HI), made, answered], [user(HI), made, answered, model(HI), user(HI)]]
+        model_content, answered = model(call("lookup")), user(result("lookup"))
+        steps = [
+            [user(HI)],
+            [user(HI), model_content, answered],
+            [user(HI), model_content, answered, model(HI), user(HI)],
+        ]
         declared = [{"functionDeclarations": [{"name": "lookup"}]}]
         replies = await send(
             provider, *(wire(path("tool1-n1"), {"contents": contents, "tools": declared}, {}) for contents in steps)
@@ -455,11 +459,13 @@ async def test_what_was_answered_is_taken_back_as_it_came():
         contents = [user(HI)]
         for _ in range(3):
             [reply] = await send(provider, wire(path(THIRD), {"contents": contents, **SHOWN}, {}))
-            said = parts(reply)
-            made = [part["functionCall"] for part in said if "functionCall" in part]
-            given = [result(one["name"], id=one["id"]) for one in made]
-            whole = [part for part in said if part.get("text") or "functionCall" in part or "thoughtSignature" in part]
-            contents = [*contents, model(*whole), user(*given or [HI])]
+            reply_parts = parts(reply)
+            calls = [part["functionCall"] for part in reply_parts if "functionCall" in part]
+            results = [result(function_call["name"], id=function_call["id"]) for function_call in calls]
+            whole = [
+                part for part in reply_parts if part.get("text") or "functionCall" in part or "thoughtSignature" in part
+            ]
+            contents = [*contents, model(*whole), user(*results or [HI])]
 
         assert provider.refusals == []
         assert len(provider.seen) == 3

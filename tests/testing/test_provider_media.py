@@ -82,7 +82,7 @@ def edits(*images: File, **fields: Any) -> Ask:
     return edit(**{"image": None, "image[]": list(images), **fields})
 
 
-def heard(**fields: Any) -> Ask:
+def transcription(**fields: Any) -> Ask:
     body = {"model": "ear", "file": File(WAV, "a.wav", "audio/wav"), **fields}
     return form("/v1/audio/transcriptions", {name: value for name, value in body.items() if value is not None})
 
@@ -93,7 +93,7 @@ async def get(provider: Provider, *asks: Ask) -> list[Reply]:
 
 def pictures(reply: Reply) -> list[bytes]:
     assert reply.status == 200, reply.body
-    return [base64.b64decode(one["b64_json"], validate=True) for one in reply.json["data"]]
+    return [base64.b64decode(entry["b64_json"], validate=True) for entry in reply.json["data"]]
 
 
 def pixels(png: bytes) -> tuple[int, int, bytes]:
@@ -130,8 +130,8 @@ async def test_a_picture_is_a_real_one_and_another_for_other_words():
 
 async def test_several_pictures_are_several():
     async with Provider() as provider:
-        [made, edited] = await get(provider, image(n=3), edit(n=2))
-    assert len(set(pictures(made))) == 3
+        [generated, edited] = await get(provider, image(n=3), edit(n=2))
+    assert len(set(pictures(generated))) == 3
     assert len(set(pictures(edited))) == 2
 
 
@@ -178,7 +178,9 @@ async def test_an_ear_tells_what_it_was_given_in_the_form_that_was_asked_for():
     words = f"I heard {len(WAV)} bytes of audio/wav."
     async with Provider() as provider:
         plain, text, long, srt = await get(
-            provider, heard(), *(heard(response_format=form) for form in ("text", "verbose_json", "srt"))
+            provider,
+            transcription(),
+            *(transcription(response_format=form) for form in ("text", "verbose_json", "srt")),
         )
     assert plain.json == {"text": words}
     assert (text.headers["content-type"], text.body.decode()) == ("text/plain; charset=utf-8", words + "\n")
@@ -190,7 +192,9 @@ async def test_an_ear_streams_words_but_whisper_does_not():
     async with Provider() as provider:
         provider.script("gpt-4o-transcribe", [[Transcription("one two three"), ScriptedUsage(10, 3)]])
         streamed, whole = await get(
-            provider, heard(model="gpt-4o-transcribe", stream="true"), heard(model="whisper-1", stream="true")
+            provider,
+            transcription(model="gpt-4o-transcribe", stream="true"),
+            transcription(model="whisper-1", stream="true"),
         )
     assert [event.get("delta") for event in streamed.events] == ["one ", "two ", "three", None]
     assert streamed.events[-1]["text"] == "one two three"
@@ -200,14 +204,14 @@ async def test_an_ear_streams_words_but_whisper_does_not():
 
 async def test_gpt_image_counts_tokens_and_dall_e_gives_an_address():
     async with Provider() as provider:
-        new, old, asked = await get(
+        new, old, inline = await get(
             provider,
             image(model="gpt-image-1"),
             image(model="dall-e-3"),
             image(model="dall-e-3", response_format="b64_json"),
         )
         assert new.json["usage"]["total_tokens"] == 300
-        assert len(pictures(new)) == len(pictures(asked)) == 1
+        assert len(pictures(new)) == len(pictures(inline)) == 1
         [only] = old.json["data"]
         assert list(only) == ["url"]
         assert only["url"].startswith(provider.url + "/v1/files/")
@@ -215,7 +219,7 @@ async def test_gpt_image_counts_tokens_and_dall_e_gives_an_address():
         file, gone = await send(
             provider, *(f"GET {p} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for p in (path, "/v1/files/no.png"))
         )
-    assert (file.status, file.headers["content-type"], [file.body]) == (200, "image/png", pictures(asked))
+    assert (file.status, file.headers["content-type"], [file.body]) == (200, "image/png", pictures(inline))
     assert gone.status == 404
 
 
@@ -228,7 +232,7 @@ async def test_a_script_brings_its_own_pictures_sounds_and_texts():
         provider.script("singer", [[Speech(b"la la", "audio/ogg")]])
         provider.script("clerk", [[Transcription("hello there")]])
         painted, sung, written = await get(
-            provider, image(model="painter"), speech(model="singer"), heard(model="clerk")
+            provider, image(model="painter"), speech(model="singer"), transcription(model="clerk")
         )
     assert painted.json["data"] == [{"revised_prompt": "a grey cat", "b64_json": base64.b64encode(PNG).decode()}]
     assert painted.json["usage"]["input_tokens"] == 7
@@ -243,7 +247,7 @@ async def test_a_sequence_and_a_function_of_the_request_work_as_in_chat():
             lambda body: [Transcription(body["file"]["filename"])],
         ]
         provider.script("m", steps, sequence=True)
-        refused, answered = await get(provider, heard(model="m"), heard(model="m"))
+        refused, answered = await get(provider, transcription(model="m"), transcription(model="m"))
     assert (refused.status, refused.json["error"]["code"]) == (429, "rate_limit_exceeded")
     assert refused.headers["retry-after"] == "0"
     assert answered.json == {"text": "a.wav"}
@@ -289,7 +293,7 @@ async def test_raw_bytes_are_the_body_as_they_are():
 
 
 async def test_a_form_is_seen_as_its_fields_and_what_can_be_said_of_its_files():
-    one = {
+    upload = {
         "filename": "a.png",
         "content_type": "image/png",
         "size": len(PNG),
@@ -299,8 +303,8 @@ async def test_a_form_is_seen_as_its_fields_and_what_can_be_said_of_its_files():
         await get(provider, edit(n=2), edits(File(PNG), File(PNG)))
         first, second = provider.seen
     assert (first.format, first.model, first.status) == ("edits", "image", 200)
-    assert first.body == {"model": "image", "prompt": "a cat", "image": one, "n": "2"}
-    assert second.body["image"] == [one, one]
+    assert first.body == {"model": "image", "prompt": "a cat", "image": upload, "n": "2"}
+    assert second.body["image"] == [upload, upload]
 
 
 async def test_bytes_of_a_file_are_not_taken_for_the_end_of_it():
@@ -321,7 +325,11 @@ async def test_a_key_is_asked_for_here_too():
 async def test_a_lax_provider_makes_what_the_real_ones_refuse():
     async with Provider(strict=False) as provider:
         replies = await get(
-            provider, image(prompt=None, size=5, n="many"), edit(image=None), heard(file=None), speech(input=None)
+            provider,
+            image(prompt=None, size=5, n="many"),
+            edit(image=None),
+            transcription(file=None),
+            speech(input=None),
         )
     assert [reply.status for reply in replies] == [200] * 4
 
@@ -338,7 +346,12 @@ async def test_a_model_is_only_for_what_it_is_for():
                 [reply] = await get(provider, ask)
                 assert (reply.status, reply.json["error"]["param"]) == (400, "model")
                 assert reply.json["error"]["message"].startswith(f"Invalid model {model}.")
-        for ask in (speech(model="talker"), speech(model="painter"), heard(model="plain"), heard(model="voice")):
+        for ask in (
+            speech(model="talker"),
+            speech(model="painter"),
+            transcription(model="plain"),
+            transcription(model="voice"),
+        ):
             [reply] = await get(provider, ask)
             assert (reply.status, reply.json["error"]["code"]) == (404, "model_not_found")
         for model in ("painter", "image", "voice", "ear", "dall-e-3"):
@@ -351,7 +364,7 @@ async def test_a_model_is_only_for_what_it_is_for():
 
 async def test_an_unknown_model_is_not_found():
     async with Provider() as provider:
-        for ask in (image(model="sculptor"), heard(model="sculptor")):
+        for ask in (image(model="sculptor"), transcription(model="sculptor")):
             [reply] = await get(provider, ask)
             assert (reply.status, reply.json["error"]["code"]) == (404, "model_not_found")
 
@@ -383,16 +396,16 @@ RULES = [
     Rule("JSON is JSON", image()._replace(body=b"{"), "We could not parse the JSON body", image()),
     Rule("speech is asked for in JSON", form("/v1/audio/speech", {"model": "voice"}), "only accepts 'application/json'", speech()),
     Rule("an edit is a form", edit()._replace(headers=JSON), "only accepts 'multipart/form-data' requests", edit()),
-    Rule("a recording comes in a form", heard()._replace(headers=JSON), "only accepts 'multipart/form-data' requests", heard()),
-    Rule("a form has a boundary", heard()._replace(headers={"Content-Type": "multipart/form-data"}), "Could not parse multipart form", heard()._replace(headers={"Content-Type": "multipart/form-data; charset=utf-8; boundary=xyz"})),
-    Rule("the boundary is that of the form", heard()._replace(headers={"Content-Type": "multipart/form-data; boundary=abc"}), "Could not parse multipart form", heard()),
-    Rule("a form has an end", broken(heard(), b"--xyz--\r\n", b""), "Could not parse multipart form", broken(heard(), b"--xyz--\r\n", b"--xyz--")),
-    Rule("a form ends once", broken(heard(), b"--xyz\r\n", b"--xyz--\r\n"), "Could not parse multipart form", heard()),
-    Rule("a form begins at once", broken(heard(), b"--xyz\r\n", b"hello\r\n--xyz\r\n"), "Could not parse multipart form", heard()),
-    Rule("a field has a name", broken(heard(), b'; name="model"', b""), "Could not parse multipart form", broken(heard(), b'name="model"', b"name=model")),
-    Rule("a field is of a form", broken(heard(), b"form-data; name", b"attachment; name"), "Could not parse multipart form", heard()),
-    Rule("headers have names", broken(heard(), b"Content-Disposition: ", b"Content-Disposition "), "Could not parse multipart form", broken(heard(), b"Content-Disposition: ", b"content-disposition:")),
-    Rule("headers end", broken(heard(), b'name="model"\r\n\r\n', b'name="model"\r\n'), "Could not parse multipart form", heard()),
+    Rule("a recording comes in a form", transcription()._replace(headers=JSON), "only accepts 'multipart/form-data' requests", transcription()),
+    Rule("a form has a boundary", transcription()._replace(headers={"Content-Type": "multipart/form-data"}), "Could not parse multipart form", transcription()._replace(headers={"Content-Type": "multipart/form-data; charset=utf-8; boundary=xyz"})),
+    Rule("the boundary is that of the form", transcription()._replace(headers={"Content-Type": "multipart/form-data; boundary=abc"}), "Could not parse multipart form", transcription()),
+    Rule("a form has an end", broken(transcription(), b"--xyz--\r\n", b""), "Could not parse multipart form", broken(transcription(), b"--xyz--\r\n", b"--xyz--")),
+    Rule("a form ends once", broken(transcription(), b"--xyz\r\n", b"--xyz--\r\n"), "Could not parse multipart form", transcription()),
+    Rule("a form begins at once", broken(transcription(), b"--xyz\r\n", b"hello\r\n--xyz\r\n"), "Could not parse multipart form", transcription()),
+    Rule("a field has a name", broken(transcription(), b'; name="model"', b""), "Could not parse multipart form", broken(transcription(), b'name="model"', b"name=model")),
+    Rule("a field is of a form", broken(transcription(), b"form-data; name", b"attachment; name"), "Could not parse multipart form", transcription()),
+    Rule("headers have names", broken(transcription(), b"Content-Disposition: ", b"Content-Disposition "), "Could not parse multipart form", broken(transcription(), b"Content-Disposition: ", b"content-disposition:")),
+    Rule("headers end", broken(transcription(), b'name="model"\r\n\r\n', b'name="model"\r\n'), "Could not parse multipart form", transcription()),
     Rule("there is a model", image(model=None), "you must provide a model parameter", image()),
     Rule("a field comes once", edit(image=[File(PNG), File(PNG)]), "Duplicate parameter: 'image'.", edits(File(PNG), File(PNG))),
     Rule("a list is not also a field", edit(**{"image[]": File(PNG)}), "Duplicate parameter: 'image'.", edits(File(PNG))),
@@ -452,20 +465,20 @@ RULES = [
     Rule("a speed is a number", speech(speed="fast"), "Input should be a valid number", speech(speed=1.0)),
     Rule("speech is bare", speech(stream_format="sse"), "'stream_format' must be 'audio'", speech(stream_format="audio")),
     # recordings
-    Rule("a recording knows its fields", heard(voice="nova"), "Unknown parameter: 'voice'.", heard(prompt="Names: Ada.", **{"timestamp_granularities[]": ["word"]})),
-    Rule("there is a recording", heard(file=None), "'loc': ('body', 'file'), 'msg': 'Field required'", heard()),
-    Rule("a recording is a file", heard(file=File(WAV, None, "audio/wav")), "Expected UploadFile", heard()),
-    Rule("a recording is named like one", heard(file=File(WAV, "a.txt", "audio/wav")), "Unrecognized file format. Supported formats: ['flac', 'm4a', 'mp3', 'mp4', 'mpeg', 'mpga', 'oga', 'ogg', 'wav', 'webm']", heard(file=File(WAV, "a.b.WAV", ""))),
-    Rule("a recording has a name that ends", heard(file=File(WAV, "wav", "audio/wav")), "Unrecognized file format.", heard(file=File(WAV, ".wav", "audio/wav"))),
-    Rule("a recording is one", heard(file=File(NOISE, "a.wav", "audio/wav")), "Audio file might be corrupted or unsupported", heard(file=MPEG)),
-    Rule("a recording is not empty", heard(file=File(b"", "a.wav", "audio/wav")), "Audio file might be corrupted or unsupported", heard(file=File(b"OggS and so on", "a.ogg", "audio/ogg"))),
-    Rule("a picture is no recording", heard(file=File(WEBP, "a.wav", "audio/wav")), "Audio file might be corrupted or unsupported", heard(file=File(b"\0\0\0\x18ftypM4A ", "a.m4a", "audio/mp4"))),
-    Rule("a text is of a kind", heard(response_format="xml"), "'loc': ('body', 'response_format')", heard(response_format="vtt")),
-    Rule("newer ears write plainly", heard(model="gpt-4o-transcribe", response_format="verbose_json"), "response_format 'verbose_json' is not compatible with model 'gpt-4o-transcribe'.", heard(model="whisper-1", response_format="verbose_json")),
-    Rule("a temperature is a number", heard(temperature="warm"), "unable to parse string as a number", heard(temperature="0.2")),
-    Rule("a temperature is low", heard(temperature="1.1"), "less than or equal to 1", heard(temperature="1")),
-    Rule("a language is a code", heard(language="English"), "must be specified in ISO-639-1 format", heard(language="en")),
-    Rule("to stream is yes or no", heard(stream="perhaps"), "Input should be a valid boolean", heard(stream="false")),
+    Rule("a recording knows its fields", transcription(voice="nova"), "Unknown parameter: 'voice'.", transcription(prompt="Names: Ada.", **{"timestamp_granularities[]": ["word"]})),
+    Rule("there is a recording", transcription(file=None), "'loc': ('body', 'file'), 'msg': 'Field required'", transcription()),
+    Rule("a recording is a file", transcription(file=File(WAV, None, "audio/wav")), "Expected UploadFile", transcription()),
+    Rule("a recording is named like one", transcription(file=File(WAV, "a.txt", "audio/wav")), "Unrecognized file format. Supported formats: ['flac', 'm4a', 'mp3', 'mp4', 'mpeg', 'mpga', 'oga', 'ogg', 'wav', 'webm']", transcription(file=File(WAV, "a.b.WAV", ""))),
+    Rule("a recording has a name that ends", transcription(file=File(WAV, "wav", "audio/wav")), "Unrecognized file format.", transcription(file=File(WAV, ".wav", "audio/wav"))),
+    Rule("a recording is one", transcription(file=File(NOISE, "a.wav", "audio/wav")), "Audio file might be corrupted or unsupported", transcription(file=MPEG)),
+    Rule("a recording is not empty", transcription(file=File(b"", "a.wav", "audio/wav")), "Audio file might be corrupted or unsupported", transcription(file=File(b"OggS and so on", "a.ogg", "audio/ogg"))),
+    Rule("a picture is no recording", transcription(file=File(WEBP, "a.wav", "audio/wav")), "Audio file might be corrupted or unsupported", transcription(file=File(b"\0\0\0\x18ftypM4A ", "a.m4a", "audio/mp4"))),
+    Rule("a text is of a kind", transcription(response_format="xml"), "'loc': ('body', 'response_format')", transcription(response_format="vtt")),
+    Rule("newer ears write plainly", transcription(model="gpt-4o-transcribe", response_format="verbose_json"), "response_format 'verbose_json' is not compatible with model 'gpt-4o-transcribe'.", transcription(model="whisper-1", response_format="verbose_json")),
+    Rule("a temperature is a number", transcription(temperature="warm"), "unable to parse string as a number", transcription(temperature="0.2")),
+    Rule("a temperature is low", transcription(temperature="1.1"), "less than or equal to 1", transcription(temperature="1")),
+    Rule("a language is a code", transcription(language="English"), "must be specified in ISO-639-1 format", transcription(language="en")),
+    Rule("to stream is yes or no", transcription(stream="perhaps"), "Input should be a valid boolean", transcription(stream="false")),
 ]  # fmt: skip
 
 
@@ -483,7 +496,8 @@ async def test_a_recording_that_is_too_large_is_told_its_size():
     limit = 25 * 1024 * 1024
     async with Provider() as provider:
         large, good = await get(
-            provider, *(heard(file=File(WAV.ljust(size, b"\0"), "a.wav", "audio/wav")) for size in (limit + 1, limit))
+            provider,
+            *(transcription(file=File(WAV.ljust(size, b"\0"), "a.wav", "audio/wav")) for size in (limit + 1, limit)),
         )
     assert (large.status, good.status) == (413, 200)
     assert large.json["error"]["message"] == f"Maximum content size limit ({limit}) exceeded ({limit + 1} bytes read)"
@@ -491,7 +505,7 @@ async def test_a_recording_that_is_too_large_is_told_its_size():
 
 async def test_a_form_may_come_byte_by_byte():
     async with Provider() as provider, connect(provider.url) as (reader, writer):
-        for byte in wire(*heard(file=File(WAV[:60], "a.wav", "audio/wav"))):
+        for byte in wire(*transcription(file=File(WAV[:60], "a.wav", "audio/wav"))):
             writer.write(bytes([byte]))
             await writer.drain()
         assert (await read_reply(reader)).json == {"text": "I heard 60 bytes of audio/wav."}

@@ -22,8 +22,8 @@ HIDDEN: Json = {"type": "redacted_thinking", "data": seal_reasoning("red", "m", 
 ENABLED: Json = {"type": "enabled", "budget_tokens": 1024}
 
 
-def messages(*given: Any, **fields: Any) -> Json:
-    return {"model": "m", "stream": True, "max_tokens": 2048, "messages": list(given) or [USER], **fields}
+def messages(*history: Any, **fields: Any) -> Json:
+    return {"model": "m", "stream": True, "max_tokens": 2048, "messages": list(history) or [USER], **fields}
 
 
 def user(*blocks: Any) -> Json:
@@ -42,8 +42,8 @@ def result(id: Any = "toolu_1", content: Any = "ok", **fields: Any) -> Json:
     return {"type": "tool_result", "tool_use_id": id, "content": content, **fields}
 
 
-def turn(*given: Any, **fields: Any) -> Json:
-    return messages(USER, *given, **{"tools": [TOOL], **fields})
+def turn(*history: Any, **fields: Any) -> Json:
+    return messages(USER, *history, **{"tools": [TOOL], **fields})
 
 
 def tool(**fields: Any) -> Json:

@@ -40,7 +40,7 @@ def ollama(*messages: Any, **fields: Any) -> Json:
     return {"model": "m", "messages": list(messages) or [USER], **fields}
 
 
-def made(*names: str, **fields: Any) -> Json:
+def call_message(*names: str, **fields: Any) -> Json:
     return {"role": "assistant", "content": "", "tool_calls": [call(name, **fields) for name in names]}
 
 
@@ -48,8 +48,8 @@ def call(name: Any = "read", arguments: Any = None, **fields: Any) -> Json:
     return {"function": {"name": name, "arguments": {} if arguments is None else arguments}, **fields}
 
 
-def calls(*given: Any) -> Json:
-    return ollama(USER, {"role": "assistant", "content": "", "tool_calls": list(given)}, result())
+def calls(*tool_calls: Any) -> Json:
+    return ollama(USER, {"role": "assistant", "content": "", "tool_calls": list(tool_calls)}, result())
 
 
 def result(name: Any = "read", content: Any = "x", **fields: Any) -> Json:
@@ -80,7 +80,7 @@ class Rule(NamedTuple):
     is_ours: bool = False
 
 
-PAIR = ollama(USER, made("read"), result())
+PAIR = ollama(USER, call_message("read"), result())
 NO_OBJECT = "Value looks like object, but can't find closing '}' symbol"
 FIELD = "into Go struct field ChatRequest."
 
@@ -142,14 +142,14 @@ RULES = [
     Rule("a call is the assistant's", ollama({**USER, "tool_calls": [call()]}, result()), 'calls in a message of role "user"', PAIR, True),
     # results
     Rule("a result has a call", ollama(USER, result()), 'a result of "read" without a call of it right before', PAIR, True),
-    Rule("a result has a call right before it", ollama(USER, made("read"), result(), SAID, result()), "without a call of it right before", ollama(USER, made("read"), result(), SAID), True),
-    Rule("a call has one result", ollama(USER, made("read"), result(), result()), "without a call of it right before", ollama(USER, made("read", "read"), result(), result()), True),
-    Rule("a result names its tool", ollama(USER, made("read"), result(None)), "a tool message without a tool_name", PAIR, True),
-    Rule("a result is of that tool", ollama(USER, made("read"), result("look")), 'a result of "look" without a call', PAIR, True),
-    Rule("a result is of that call", ollama(USER, made("read", id="a"), result(tool_call_id="b")), "without a call of it", ollama(USER, made("read", id="a"), result(tool_call_id="a")), True),
-    Rule("a call is answered", ollama(USER, made("read")), "calls without a result: read", PAIR, True),
-    Rule("a call is answered at once", ollama(USER, made("read"), USER, result()), "calls without a result: read", ollama(USER, made("read"), result(), USER), True),
-    Rule("every call is answered", ollama(USER, made("read", "look"), result("look")), "calls without a result: read", ollama(USER, made("read", "look"), result("look"), result()), True),
+    Rule("a result has a call right before it", ollama(USER, call_message("read"), result(), SAID, result()), "without a call of it right before", ollama(USER, call_message("read"), result(), SAID), True),
+    Rule("a call has one result", ollama(USER, call_message("read"), result(), result()), "without a call of it right before", ollama(USER, call_message("read", "read"), result(), result()), True),
+    Rule("a result names its tool", ollama(USER, call_message("read"), result(None)), "a tool message without a tool_name", PAIR, True),
+    Rule("a result is of that tool", ollama(USER, call_message("read"), result("look")), 'a result of "look" without a call', PAIR, True),
+    Rule("a result is of that call", ollama(USER, call_message("read", id="a"), result(tool_call_id="b")), "without a call of it", ollama(USER, call_message("read", id="a"), result(tool_call_id="a")), True),
+    Rule("a call is answered", ollama(USER, call_message("read")), "calls without a result: read", PAIR, True),
+    Rule("a call is answered at once", ollama(USER, call_message("read"), USER, result()), "calls without a result: read", ollama(USER, call_message("read"), result(), USER), True),
+    Rule("every call is answered", ollama(USER, call_message("read", "look"), result("look")), "calls without a result: read", ollama(USER, call_message("read", "look"), result("look"), result()), True),
 ]  # fmt: skip
 
 
@@ -225,24 +225,24 @@ async def test_an_answer_comes_in_lines_and_the_last_one_counts():
 
 async def test_thinking_is_shown_unless_it_is_off():
     items = Think("hm"), Redacted(), Say("hi")
-    thought, said = {"role": "assistant", "content": "", "thinking": "hm"}, {"role": "assistant", "content": "hi"}
+    thought, answer = {"role": "assistant", "content": "", "thinking": "hm"}, {"role": "assistant", "content": "hi"}
 
-    assert messages(await ask(*items))[:-1] == [thought, said]
-    assert messages(await ask(*items, think="low"))[:-1] == [thought, said]
-    assert messages(await ask(*items, think=False))[:-1] == [said]
-    assert messages(await ask(*items, model="nothink-m"))[:-1] == [said]
+    assert messages(await ask(*items))[:-1] == [thought, answer]
+    assert messages(await ask(*items, think="low"))[:-1] == [thought, answer]
+    assert messages(await ask(*items, think=False))[:-1] == [answer]
+    assert messages(await ask(*items, model="nothink-m"))[:-1] == [answer]
 
 
 async def test_calls_come_whole_with_ids():
     reply = await ask(Call("read", '{"a": 1}'), Call("read", "", id="mine"))
 
-    made = [one for message in messages(reply) for one in message.get("tool_calls", ())]
-    assert [one["function"] for one in made] == [
+    tool_calls = [tool_call for message in messages(reply) for tool_call in message.get("tool_calls", ())]
+    assert [tool_call["function"] for tool_call in tool_calls] == [
         {"index": 0, "name": "read", "arguments": {"a": 1}},
         {"index": 1, "name": "read", "arguments": {}},
     ]
-    assert made[0]["id"].startswith("call_")
-    assert made[1]["id"] == "mine"
+    assert tool_calls[0]["id"].startswith("call_")
+    assert tool_calls[1]["id"] == "mine"
     assert lines(reply)[-1]["done_reason"] == "stop"
 
 
@@ -315,18 +315,20 @@ async def test_a_model_has_a_name_of_its_own_kind_and_is_there():
 async def test_a_key_is_asked_for_where_there_is_one():
     async with Provider(key="k") as provider:
         body = ollama(model="plain")
-        given, missing = await send(provider, wire(PATH, body, {"authorization": "Bearer k"}), wire(PATH, body, {}))
+        authorized, missing = await send(
+            provider, wire(PATH, body, {"authorization": "Bearer k"}), wire(PATH, body, {})
+        )
 
-        assert (given.status, missing.status) == (200, 401)
+        assert (authorized.status, missing.status) == (200, 401)
         assert missing.json == {"error": "unauthorized"}
 
 
 async def test_a_turn_goes_on_where_its_request_says_it_stands():
     async with Provider() as provider:
-        step = [made("lookup"), result("lookup")]
-        asked = [[USER], [USER, *step], [USER, *step, SAID, USER]]
+        step = [call_message("lookup"), result("lookup")]
+        histories = [[USER], [USER, *step], [USER, *step, SAID, USER]]
         replies = await send(
-            provider, *(wire(PATH, ollama(*given, model="tool1-n1", tools=[TOOL]), {}) for given in asked)
+            provider, *(wire(PATH, ollama(*history, model="tool1-n1", tools=[TOOL]), {}) for history in histories)
         )
 
     assert ["tool_calls" in messages(reply)[0] for reply in replies] == [True, False, True]
@@ -335,7 +337,7 @@ async def test_a_turn_goes_on_where_its_request_says_it_stands():
 async def test_calls_get_new_ids_even_where_none_come_back():
     async with Provider() as provider:
         provider.script("m", [[Call("read")]])
-        asked = [[USER], [USER, made("read"), result()]]
-        replies = await send(provider, *(wire(PATH, ollama(*given), {}) for given in asked))
+        histories = [[USER], [USER, call_message("read"), result()]]
+        replies = await send(provider, *(wire(PATH, ollama(*history), {}) for history in histories))
 
     assert len({messages(reply)[0]["tool_calls"][0]["id"] for reply in replies}) == 2

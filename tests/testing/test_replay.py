@@ -87,8 +87,8 @@ def ada_only(gate: Gate) -> dict[str, Any]:
 
 async def follow(turn: Turn, reply: Reply) -> None:
     async for event in turn:
-        if isinstance(event, GateOpened) and (said := reply(event.gate)):
-            await turn.answer(event.gate, **said)
+        if isinstance(event, GateOpened) and (answer := reply(event.gate)):
+            await turn.answer(event.gate, **answer)
 
 
 async def test_retries_and_fallbacks_are_replayed_with_the_names_of_who_wrote() -> None:
@@ -152,23 +152,25 @@ async def test_what_happens_again_is_byte_equal_but_for_times() -> None:
     recording = await record(*SCRIPT)
     again = await rerun_with_tools(recording, tools=TOOLS)
     assert normalize_recording(again) == normalize_recording(recording)
-    assert [type(one) for one in again.events] == [type(one) for one in recording.events]
-    assert [one for one in again.events if isinstance(one, GateOpened)] == [
-        replace(one, at=again.events[at].at) for at, one in enumerate(recording.events) if isinstance(one, GateOpened)
+    assert [type(event) for event in again.events] == [type(event) for event in recording.events]
+    assert [event for event in again.events if isinstance(event, GateOpened)] == [
+        replace(event, at=again.events[at].at)
+        for at, event in enumerate(recording.events)
+        if isinstance(event, GateOpened)
     ]  # names and hashes are those of then
 
 
 async def test_two_recordings_of_the_same_are_byte_equal_whatever_things_are_called() -> None:
-    one, another = await record(*SCRIPT), await record(*SCRIPT, prefix="x")
-    assert one.dump() != another.dump()
-    assert normalize_recording(one) == normalize_recording(another)
-    assert differences(one, another) == []
+    first, second = await record(*SCRIPT), await record(*SCRIPT, prefix="x")
+    assert first.dump() != second.dump()
+    assert normalize_recording(first) == normalize_recording(second)
+    assert differences(first, second) == []
 
 
 async def test_the_order_of_what_happens_at_once_does_not_count() -> None:
     recording = await record(*SCRIPT)
     events = list(recording.events)
-    settled = [at for at, one in enumerate(events) if isinstance(one, CallFinished)]
+    settled = [at for at, event in enumerate(events) if isinstance(event, CallFinished)]
     first, last = settled[0], settled[-1]
     assert events[first] != events[last]
     moved = Recording((*events[:first], *events[first + 1 : last + 1], events[first], *events[last + 1 :]))
@@ -177,8 +179,8 @@ async def test_the_order_of_what_happens_at_once_does_not_count() -> None:
 
 
 async def test_a_turn_of_many_calls_is_not_mistaken_for_its_first() -> None:
-    made = [call("look", place=str(number)) for number in range(12)]
-    recording = await record(calls(*made), say("Done."), says=["Go"])
+    lookups = [call("look", place=str(number)) for number in range(12)]
+    recording = await record(calls(*lookups), say("Done."), says=["Go"])
     assert await replay(recording, tools=TOOLS) == []
     assert b"turn 1-1-12" in normalize_recording(recording)
 
@@ -196,7 +198,7 @@ async def test_answers_that_edit_arguments_or_give_results_are_given_again() -> 
 async def test_what_was_allowed_from_then_on_is_again() -> None:
     script = (calls(call("fetch", place="a")), calls(call("fetch", place="b")), say("Done."))
     recording = await record(*script, says=["Go"], reply=lambda gate: {"allow": "always"})
-    assert sum(isinstance(one, GateOpened) for one in recording.events) == 1
+    assert sum(isinstance(event, GateOpened) for event in recording.events) == 1
     assert await replay(recording, tools=TOOLS) == []
 
 
@@ -208,7 +210,7 @@ async def test_what_was_revoked_is_asked_again() -> None:
         await chat.revoke(grant)
         await follow(await chat.send("Again"), once)
         recording = await Recording.from_log(chat.app.store, chat.session)
-    assert sum(isinstance(one, GateOpened) for one in recording.events) == 2
+    assert sum(isinstance(event, GateOpened) for event in recording.events) == 2
     assert await replay(recording, tools=TOOLS) == []
 
 
@@ -217,7 +219,7 @@ async def test_every_model_of_a_session_has_its_own_name() -> None:
         await (await chat.send("Go"))
         await (await chat.send("On", model=ScriptedModel(say("Never."), say("Two."), name="two")))
         recording = await Recording.from_log(chat.app.store, chat.session)
-    assert [one.message.by for one in recording.events if isinstance(one, AnswerStarted)] == ["one", "two"]
+    assert [event.message.by for event in recording.events if isinstance(event, AnswerStarted)] == ["one", "two"]
     assert await replay(recording) == []
 
 
@@ -241,7 +243,9 @@ async def test_what_refers_to_an_earlier_result_still_does() -> None:
         return calls(call("look", place=f"$ref{{{result.call}}}"))
 
     recording = await record(calls(call("look", place="hall")), refer, say("Done."), says=["Go"])
-    assert any(isinstance(one, CallFinished) and one.output.text == "keys in keys in hall" for one in recording.events)
+    assert any(
+        isinstance(event, CallFinished) and event.output.text == "keys in keys in hall" for event in recording.events
+    )
     assert await replay(recording, tools=TOOLS) == []
 
 
@@ -270,11 +274,11 @@ async def test_what_was_said_while_a_turn_ran_joins_it_again_behind_the_same_ste
                     await chat.send(text, steer=True)
                 await turn.answer((await chat.gates())[0], allow="once")
         recording = await Recording.from_log(chat.app.store, chat.session)
-    joined = [at for at, one in enumerate(recording.events) if isinstance(one, MessageAdded)]
+    joined = [at for at, event in enumerate(recording.events) if isinstance(event, MessageAdded)]
     assert len(joined) == 2
     assert await replay(recording, tools=TOOLS) == []
     again = await rerun_with_tools(recording, tools=TOOLS)
-    assert [type(one) for one in again.events] == [type(one) for one in recording.events]
+    assert [type(event) for event in again.events] == [type(event) for event in recording.events]
 
 
 async def test_files_of_a_session_and_their_reverts_are_the_same_trees() -> None:
@@ -293,11 +297,13 @@ async def test_files_of_a_session_and_their_reverts_are_the_same_trees() -> None
 
 async def test_another_result_is_reported_and_so_is_that_the_model_would_read_it() -> None:
     recording = await record(*SCRIPT)
-    told = await replay(recording, tools=[pay, fetch, other("look", "no keys in hall")])
-    assert told[0] == "turn 1-1-1 (look), CallFinished: output.text was 'keys in hall', and is 'no keys in hall'"
-    assert told[-1].startswith("turn 1: StepFinished was recorded, and now it is StepInterrupted (this request differs")
-    assert "look returned 'no keys in hall'; recorded: look returned 'keys in hall'" in told[-1]
-    assert not any(line.startswith("turn 2") for line in told)  # it follows from that
+    report = await replay(recording, tools=[pay, fetch, other("look", "no keys in hall")])
+    assert report[0] == "turn 1-1-1 (look), CallFinished: output.text was 'keys in hall', and is 'no keys in hall'"
+    assert report[-1].startswith(
+        "turn 1: StepFinished was recorded, and now it is StepInterrupted (this request differs"
+    )
+    assert "look returned 'no keys in hall'; recorded: look returned 'keys in hall'" in report[-1]
+    assert not any(line.startswith("turn 2") for line in report)  # it follows from that
 
 
 async def test_another_description_of_a_tool_is_told_unless_it_does_not_count() -> None:
@@ -307,16 +313,16 @@ async def test_another_description_of_a_tool_is_told_unless_it_does_not_count() 
         return f"keys in {place}"
 
     recording = await record(*SCRIPT)
-    told = await replay(recording, tools=[pay, fetch, look_here])
-    assert any("PermissionDecided: identity was" in line for line in told)
+    report = await replay(recording, tools=[pay, fetch, look_here])
+    assert any("PermissionDecided: identity was" in line for line in report)
     assert await replay(recording, tools=[pay, fetch, look_here], ignore=("identity", "origin")) == []
 
 
 async def test_a_rule_that_denies_is_reported() -> None:
     recording = await record(*SCRIPT)
     paid.clear()
-    told = await replay(recording, tools=TOOLS, rules=[Rule("pay", "deny", {"to": "ada"})])
-    [line] = [line for line in told if line.startswith("turn 1-1-2 (pay)")]
+    report = await replay(recording, tools=TOOLS, rules=[Rule("pay", "deny", {"to": "ada"})])
+    [line] = [line for line in report if line.startswith("turn 1-1-2 (pay)")]
     assert line.startswith("turn 1-1-2 (pay): GateOpened")
     assert 'now it is PermissionDecided (config: {tool = "pay"' in line
     assert paid == []
@@ -324,13 +330,15 @@ async def test_a_rule_that_denies_is_reported() -> None:
 
 async def test_what_nobody_was_asked_then_is_denied_now_and_told() -> None:
     recording = await record(*SCRIPT)
-    told = await replay(recording, tools=TOOLS, rules=[Rule("look", "ask")])
-    assert told[0].startswith(
+    report = await replay(recording, tools=TOOLS, rules=[Rule("look", "ask")])
+    assert report[0].startswith(
         "turn 1-1-1 (look): PermissionDecided (look runs by itself) was recorded, and now it is GateOp"
     )
     again = await rerun_with_tools(recording, tools=TOOLS, rules=[Rule("look", "ask")])
-    [said] = [one.resolution for one in again.events if isinstance(one, GateResolved) and one.call.endswith("-1-1")]
-    assert (said.allowed, said.reason) == (False, "this was not asked when the session was recorded")
+    [resolution] = [
+        event.resolution for event in again.events if isinstance(event, GateResolved) and event.call.endswith("-1-1")
+    ]
+    assert (resolution.allowed, resolution.reason) == (False, "this was not asked when the session was recorded")
 
 
 async def test_what_somebody_was_asked_then_and_nobody_now_is_reported() -> None:
@@ -341,8 +349,8 @@ async def test_what_somebody_was_asked_then_and_nobody_now_is_reported() -> None
 
 
 async def test_a_tool_that_is_gone_is_reported() -> None:
-    told = await replay(await record(*SCRIPT), tools=[pay, fetch])
-    assert any("there is no tool called 'look'" in line for line in told)
+    report = await replay(await record(*SCRIPT), tools=[pay, fetch])
+    assert any("there is no tool called 'look'" in line for line in report)
 
 
 class Generous:
@@ -357,8 +365,8 @@ class Generous:
 async def test_a_plugin_that_answered_answers_again_and_is_missed_where_it_is_not() -> None:
     recording = await record(*SCRIPT, reply=lambda gate: {}, plugins=[Generous()])
     assert await replay(recording, tools=TOOLS, plugins=[Generous()]) == []
-    told = await replay(recording, tools=TOOLS)
-    assert any("resolution" in line for line in told)
+    report = await replay(recording, tools=TOOLS)
+    assert any("resolution" in line for line in report)
 
 
 async def test_an_answer_that_does_not_fit_any_more_is_a_no_and_told() -> None:
@@ -369,8 +377,8 @@ async def test_an_answer_that_does_not_fit_any_more_is_a_no_and_told() -> None:
 
     script = (calls(call("fetch", place="a")), say("Done."))
     recording = await record(*script, says=["Go"], reply=lambda gate: {"allow": "always"})
-    told = await replay(recording, tools=[strict], ignore=("identity",))
-    assert any("resolution.reason was not there, and is 'the recorded answer does" in line for line in told)
+    report = await replay(recording, tools=[strict], ignore=("identity",))
+    assert any("resolution.reason was not there, and is 'the recorded answer does" in line for line in report)
 
 
 async def test_what_a_client_did_is_taken_as_done() -> None:
@@ -384,26 +392,28 @@ async def test_what_a_client_did_is_taken_as_done() -> None:
                 await chat.claim(event.gate, by="tab")
                 await chat.answer(event.gate, result="HI", claim="tab")
         recording = await Recording.from_log(chat.app.store, chat.session)
-    assert [one.output.text for one in recording.events if isinstance(one, CallFinished)] == ["HI"]
+    assert [event.output.text for event in recording.events if isinstance(event, CallFinished)] == ["HI"]
     assert await replay(recording, tools=[look]) == []
 
 
 async def test_many_differences_are_cut_short() -> None:
-    made = [call("look", place=str(number)) for number in range(60)]
-    recording = await record(calls(*made), say("Done."), says=["Go"])
-    told = await replay(recording, tools=[other("look", "x" * 1000)])
-    assert len(told) == 51
-    assert told[-1].startswith("and ")
-    assert max(len(line) for line in told) < 1000
+    lookups = [call("look", place=str(number)) for number in range(60)]
+    recording = await record(calls(*lookups), say("Done."), says=["Go"])
+    report = await replay(recording, tools=[other("look", "x" * 1000)])
+    assert len(report) == 51
+    assert report[-1].startswith("and ")
+    assert max(len(line) for line in report) < 1000
 
 
 async def test_only_names_as_a_whole_are_taken_for_names() -> None:
-    said = next(one for one in (await record(say(""), says=["Go"])).events if isinstance(one, TurnStarted)).input
-    assert said is not None
-    text = f"{said.id}1 and a{said.id}"
-    one, another = await record(say(text), says=["Go"]), await record(say(text), says=["Go"], prefix="x")
-    assert differences(one, another) == []
-    assert text.encode() in normalize_recording(one)
+    message = next(
+        event for event in (await record(say(""), says=["Go"])).events if isinstance(event, TurnStarted)
+    ).input
+    assert message is not None
+    text = f"{message.id}1 and a{message.id}"
+    first, second = await record(say(text), says=["Go"]), await record(say(text), says=["Go"], prefix="x")
+    assert differences(first, second) == []
+    assert text.encode() in normalize_recording(first)
 
 
 async def test_what_comes_or_goes_is_reported() -> None:
@@ -412,10 +422,10 @@ async def test_what_comes_or_goes_is_reported() -> None:
     assert differences(recording, shorter) == ["turn 1: TurnCompleted was recorded, and does not happen"]
     assert differences(shorter, recording) == ["turn 1: TurnCompleted was not recorded, and happens"]
 
-    def titled(one: Event) -> Event:
-        return replace(one, output=replace(one.output, title="Keys")) if isinstance(one, CallFinished) else one
+    def titled(event: Event) -> Event:
+        return replace(event, output=replace(event.output, title="Keys")) if isinstance(event, CallFinished) else event
 
-    longer = Recording(tuple(titled(one) for one in recording.events))
+    longer = Recording(tuple(titled(event) for event in recording.events))
     named = "turn 1-1-1 (look), CallFinished: output.title was"
     assert differences(longer, recording) == [f"{named} 'Keys', and is not there"]
     assert differences(recording, longer) == [f"{named} not there, and is 'Keys'"]
@@ -426,8 +436,8 @@ async def test_what_a_tool_says_of_its_result_counts_whatever_it_is_called() -> 
         return other("look", Output("keys", metadata={"hash": name, "at": 1}))
 
     recording = await record(calls(call("look", place="a")), say("Done."), says=["Go"], tools=[hashed("a")])
-    told = await replay(recording, tools=[hashed("b")])
-    assert told == ["turn 1-1-1 (look), CallFinished: output.metadata.hash was 'a', and is 'b'"]
+    report = await replay(recording, tools=[hashed("b")])
+    assert report == ["turn 1-1-1 (look), CallFinished: output.metadata.hash was 'a', and is 'b'"]
 
 
 async def test_it_is_then_again() -> None:
@@ -514,7 +524,7 @@ async def test_what_happened_in_one_place_can_be_moved_to_another() -> None:
 async def test_a_recording_that_depends_on_the_moment_is_refused() -> None:
     recording = await record(*SCRIPT, says=["Go"])
     turn = "turn_2"
-    [step, *_] = [one for one in recording.events if isinstance(one, StepFinished)]
+    [step, *_] = [event for event in recording.events if isinstance(event, StepFinished)]
     file = replace(step, parts=(FilePart("b", "image/png", 1),))
     hopeless: list[tuple[Iterable[Event], str]] = [
         ((), "there is no turn"),

@@ -62,7 +62,7 @@ async def test_every_golden_log_is_played_again_byte_for_byte(log: Path) -> None
 async def test_nothing_outside_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = [Recording.read(log) for log in GOLDEN]
 
-    def never(*args: Any, **given: Any) -> Any:
+    def never(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError(f"a replay reaches out: {args}")
 
     with monkeypatch.context() as patched:
@@ -108,7 +108,7 @@ async def test_a_release_that_asks_the_model_something_else_is_found(
 
     def forgetful(message: Message, start: int = 0, rejected: Any = None) -> list[RequestMessage]:
         rendered = history.render_own_message(message, start)
-        return [replace(one, parts=()) if one.role == "tool" else one for one in rendered]
+        return [replace(item, parts=()) if item.role == "tool" else item for item in rendered]
 
     monkeypatch.setattr(request, "render_own_message", forgetful)
     found = await replay(recording)
@@ -184,14 +184,14 @@ async def test_whatever_is_in_a_file_it_is_played_told_or_refused(
     monkeypatch.setattr(play, "PATIENCE", 0.05)
     lines = data.draw(st.sampled_from(GOLDEN)).read_bytes().splitlines()
     at, other = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
-    what = data.draw(st.sampled_from(["drop", "twice", "swap", "cut", "change"]))
-    if what == "drop":
+    damage = data.draw(st.sampled_from(["drop", "twice", "swap", "cut", "change"]))
+    if damage == "drop":
         del lines[at]
-    elif what == "twice":
+    elif damage == "twice":
         lines.insert(other, lines[at])
-    elif what == "swap":
+    elif damage == "swap":
         lines[at], lines[other] = lines[other], lines[at]
-    elif what == "cut":
+    elif damage == "cut":
         lines[at] = lines[at][: data.draw(st.integers(0, len(lines[at])))]
     else:
         event = json.loads(lines[at])

@@ -53,9 +53,9 @@ def chatting(*script: Any, tools: Any = (), clock: FakeClock | None = None, **mo
     return Chat("", app=app, options=options)
 
 
-async def answer_all(chat: Chat, turn: Turn, **said: Any) -> None:
+async def answer_all(chat: Chat, turn: Turn, **answer: Any) -> None:
     """Answer whatever is asked, in sub-agent runs as well."""
-    reply: dict[str, Any] = said or {"allow": "once"}
+    reply: dict[str, Any] = answer or {"allow": "once"}
     async for event in turn:
         if isinstance(event, TurnSuspended | GateOpened):
             for gate in await chat.gates():
@@ -65,11 +65,11 @@ async def answer_all(chat: Chat, turn: Turn, **said: Any) -> None:
 
 async def written(chat: Chat, kind: type[Event], count: int = 1) -> None:
     store = chat.app.store
-    while sum(isinstance(one.event, kind) for one in await store.events(chat.session)) < count:  # noqa: ASYNC110
+    while sum(isinstance(event.event, kind) for event in await store.events(chat.session)) < count:  # noqa: ASYNC110
         await asyncio.sleep(0)
 
 
-async def said(turn: Turn, text: str) -> None:
+async def wait_for_text(turn: Turn, text: str) -> None:
     async for event in turn.events():
         if isinstance(event, TextDelta) and text in event.text:
             return
@@ -79,22 +79,22 @@ async def said(turn: Turn, text: str) -> None:
 
 
 async def thinking_and_asking(tmp: Path) -> Recording:
-    made = calls(call("look", at="hall"), call("mail", to="ada"), call("nothing"))
-    async with chatting([think("Hm."), say("I look."), made], say("Done."), tools=[look, mail]) as chat:
+    tool_calls = calls(call("look", at="hall"), call("mail", to="ada"), call("nothing"))
+    async with chatting([think("Hm."), say("I look."), tool_calls], say("Done."), tools=[look, mail]) as chat:
         await answer_all(chat, await chat.send("Go"))
         return await taken(chat)
 
 
 async def granted_for_others_as_well(tmp: Path) -> Recording:
-    made = calls(*(call("note", to="ada") for _ in range(2)), call("note", to="bob"))
-    async with chatting(made, say("Noted."), tools=[note]) as chat:
+    tool_calls = calls(*(call("note", to="ada") for _ in range(2)), call("note", to="bob"))
+    async with chatting(tool_calls, say("Noted."), tools=[note]) as chat:
         await answer_all(chat, await chat.send("Go"), allow="always")
         return await taken(chat)
 
 
 async def denied_with_all_others(tmp: Path) -> Recording:
-    made = calls(call("mail", to="ada"), call("mail", to="bob"))
-    async with chatting(made, say("Then not."), tools=[mail]) as chat:
+    tool_calls = calls(call("mail", to="ada"), call("mail", to="bob"))
+    async with chatting(tool_calls, say("Then not."), tools=[mail]) as chat:
         await answer_all(chat, await chat.send("Go"), deny="no more of this", others=True)
         return await taken(chat)
 
@@ -169,7 +169,7 @@ async def died_in_a_step(tmp: Path) -> Recording:
     store = MemoryStore()
     async with chatting([say("One two "), ScriptedHang()], store=store) as chat:
         turn = await chat.send("Count")
-        await said(turn, "two")
+        await wait_for_text(turn, "two")
     async with Chat(ScriptedModel(say("One two three")), store=store, session=chat.session) as after:
         await after.turn(turn.id)
         return await taken(after)
@@ -210,7 +210,7 @@ async def too_late_for_the_turn(tmp: Path) -> Recording:
     clock = FakeClock()
     async with chatting([say("One "), ScriptedHang()], clock=clock, options=TurnOptions(timeout=30)) as chat:
         turn = await chat.send("Count")
-        await said(turn, "One")
+        await wait_for_text(turn, "One")
         clock.advance(31)
         with suppress(TurnError):
             await turn
@@ -278,8 +278,8 @@ async def done_by_a_client(tmp: Path) -> Recording:
 
 async def done_manual_and_reviewed(tmp: Path) -> Recording:
     options = TurnOptions(review="always", manual=("mail",))
-    made = calls(call("mail", to="ada"), call("look", at="a"))
-    async with chatting(made, say("Done."), tools=[look, mail], options=options) as chat:
+    tool_calls = calls(call("mail", to="ada"), call("look", at="a"))
+    async with chatting(tool_calls, say("Done."), tools=[look, mail], options=options) as chat:
         turn = await chat.send("Go")
         async for event in turn:
             if isinstance(event, GateOpened):
@@ -317,8 +317,8 @@ async def turns_below(tmp: Path) -> Recording:
 
 
 async def a_file_made_by_a_model(tmp: Path) -> Recording:
-    made = [FileChunk(b"\x89PNG" * 100, "image/png", "cat.png")]
-    async with chatting([say("Here: "), made, [FinishChunk("stop")]], say("A cat.")) as chat:
+    picture = [FileChunk(b"\x89PNG" * 100, "image/png", "cat.png")]
+    async with chatting([say("Here: "), picture, [FinishChunk("stop")]], say("A cat.")) as chat:
         await (await chat.send("Draw a cat"))
         await (await chat.send("What is it?"))
         return await taken(chat)
@@ -440,9 +440,9 @@ async def test_every_turn_of_a_session_can_be_had_by_itself() -> None:
             await answer_all(chat, await chat.send(text))
         store, whole = chat.app.store, await taken(chat)
         for number, turn in enumerate(whole.turns, 1):
-            one = Recording.load((await Recording.from_session(store, chat.session, turn)).dump())
-            assert one.turn == turn
-            assert len([event for event in one.events if type(event).__name__ == "TurnStarted"]) == number
-            assert await replay(one) == []
-            played = await replay_offline(replace(one, turn=""))  # all that lay before it as well
-            assert normalize_recording(played) == normalize_recording(one)
+            recording = Recording.load((await Recording.from_session(store, chat.session, turn)).dump())
+            assert recording.turn == turn
+            assert len([event for event in recording.events if type(event).__name__ == "TurnStarted"]) == number
+            assert await replay(recording) == []
+            played = await replay_offline(replace(recording, turn=""))  # all that lay before it as well
+            assert normalize_recording(played) == normalize_recording(recording)

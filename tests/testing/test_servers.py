@@ -321,12 +321,12 @@ async def test_what_was_asked_before_the_commit_is_answered_before_the_cut(stead
 async def test_a_stalled_proxy_closes_nothing_and_goes_on_when_told(proxy: Proxy):
     connection = await asyncpg.connect(proxy.url)
     proxy.stall()
-    asked = asyncio.ensure_future(connection.fetchval("SELECT 7"))
-    done, _ = await asyncio.wait({asked}, timeout=0.1)
+    query = asyncio.ensure_future(connection.fetchval("SELECT 7"))
+    done, _ = await asyncio.wait({query}, timeout=0.1)
     assert not done
     assert proxy.connections == 1
     proxy.resume()
-    assert await asked == 7
+    assert await query == 7
     await connection.close()
 
 

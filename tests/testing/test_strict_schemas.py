@@ -30,10 +30,10 @@ def nested(levels: int) -> Json:
 def body(vendor: str, schema: Json) -> tuple[Any, Json]:
     """A request of a vendor's format with this output schema."""
     chat: Json = {"model": "m", "stream": True, "messages": MESSAGES}
-    held = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+    response_format = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
     match vendor:
         case "openai":
-            return "chat", {**chat, "response_format": held}
+            return "chat", {**chat, "response_format": response_format}
         case "responses":
             text = {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}}
             return "responses", {"model": "m", "stream": True, "input": "Hi.", "text": text}
@@ -47,7 +47,7 @@ def body(vendor: str, schema: Json) -> tuple[Any, Json]:
         case "llamacpp":
             return "ollama", {"model": "m", "messages": MESSAGES, "format": schema}
         case "deepseek":
-            return "chat", {**chat, "model": "deepseek-a", "response_format": held}
+            return "chat", {**chat, "model": "deepseek-a", "response_format": response_format}
         case _:
             tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
             return "chat", {**chat, "model": "kimi-a", "tools": [tool], "tool_choice": "required"}

@@ -35,9 +35,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("wrong", "text"), WRONG.values(), ids=WRONG.keys())
 def test_a_tool_that_makes_no_sense_is_refused_and_says_why(wrong: dict[str, Any], text: str) -> None:
-    given: dict[str, Any] = {"name": "ring", "description": "Ring.", "schema": OBJECT, **wrong}
+    fields: dict[str, Any] = {"name": "ring", "description": "Ring.", "schema": OBJECT, **wrong}
     with pytest.raises(ConfigError, match=text):
-        ClientRunTool(ClientTool(**given))
+        ClientRunTool(ClientTool(**fields))
 
 
 def test_what_a_client_does_once_is_asked_for_and_not_run_by_us() -> None:
@@ -103,9 +103,9 @@ def test_the_tools_of_a_page_are_valid_and_have_an_example_here(declared: Client
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_the_schemas_of_a_page_take_what_fits_and_refuse_the_rest(example: Any) -> None:
-    declared, asked, not_asked, answered, not_answered = example
+    declared, accepted, not_asked, answered, not_answered = example
     tool = ClientRunTool(declared)
-    for arguments in asked:
+    for arguments in accepted:
         tool.validate(arguments)
     for arguments in not_asked:
         with pytest.raises(BadArguments):

@@ -20,10 +20,10 @@ from everturn.events import CallProgress
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-async def output(made: Tool, **arguments: object) -> str:
+async def output(function_tool: Tool, **arguments: object) -> str:
     """Let a model call it, and read what it reads."""
-    name = made.spec.name
-    async with Chat(ScriptedModel(calls(call(name, **arguments)), say("Done.")), tools=[made]) as chat:
+    name = function_tool.spec.name
+    async with Chat(ScriptedModel(calls(call(name, **arguments)), say("Done.")), tools=[function_tool]) as chat:
         result = await (await chat.send("please"))
     assert result.message is not None
     [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
@@ -192,8 +192,8 @@ async def test_a_tool_is_still_the_function_it_was() -> None:
 
 
 async def test_arguments_arrive_as_the_types_of_the_signature() -> None:
-    said = await output(tool(book), place={"city": "Rome"}, nights=2, kind="suite", guests=["ada"])
-    assert said == "Rome 2 suite None ['ada'] x ToolContext"
+    text = await output(tool(book), place={"city": "Rome"}, nights=2, kind="suite", guests=["ada"])
+    assert text == "Rome 2 suite None ['ada'] x ToolContext"
 
 
 async def test_the_context_says_which_call_it_is() -> None:
@@ -212,14 +212,14 @@ async def test_the_context_says_which_call_it_is() -> None:
 
 
 async def test_a_plain_function_runs_in_a_thread_with_the_context_of_its_caller() -> None:
-    who = contextvars.ContextVar("who", default="nobody")
-    who.set("ada")
-    here = threading.get_ident()
+    user = contextvars.ContextVar("who", default="nobody")
+    user.set("ada")
+    caller_thread = threading.get_ident()
 
     @tool
     def work() -> str:
-        assert threading.get_ident() != here
-        return who.get()
+        assert threading.get_ident() != caller_thread
+        return user.get()
 
     assert await output(work) == "ada"
 
@@ -253,12 +253,12 @@ async def test_an_async_generator_tells_of_its_progress_and_then_its_output() ->
         finally:
             is_closed = True
 
-    told: list[str] = []
+    progress: list[str] = []
     async with Chat(ScriptedModel(calls(call("count")), say("Done.")), tools=[count]) as chat:
         turn = await chat.send("please")
         async for event in turn:
             if isinstance(event, CallProgress):
-                told.append(event.text)
+                progress.append(event.text)
                 if event.text == "more":
                     seen.set()
         result = await turn
@@ -266,7 +266,7 @@ async def test_an_async_generator_tells_of_its_progress_and_then_its_output() ->
     assert [part.output for part in result.message.parts if isinstance(part, ToolPart)] == [
         Output("all", title="counted", origin=count.spec.origin)
     ]
-    assert (told, is_closed) == (["half", "more"], True)
+    assert (progress, is_closed) == (["half", "more"], True)
 
 
 async def test_a_generator_that_only_tells_of_progress_is_done() -> None:

@@ -60,9 +60,9 @@ async def test_what_a_person_did_is_the_result_and_nothing_is_run() -> None:
         assert ran == []
         log = [entry.event for entry in await chat.app.store.events(chat.session)]
         assert not any(isinstance(event, CallStarted) for event in log)
-        told = scripted.requests[1].messages[-1].parts[0]
-        assert isinstance(told, RequestResult)
-        assert told.text == "A letter from 1921."
+        result = scripted.requests[1].messages[-1].parts[0]
+        assert isinstance(result, RequestResult)
+        assert result.text == "A letter from 1921."
 
 
 @pytest.mark.parametrize(
@@ -180,5 +180,5 @@ async def test_a_model_without_tools_and_a_person_do_it_together() -> None:
 
             assert part.state == "completed"
             assert answer.text == "Please look.\n\nHow nice."
-            told = provider.seen[1].body["messages"][-1]["content"]
-            assert told == '{"tool_call_result":{"name":"open_box","result":"A letter.","tool_call_id":"call_1"}}'
+            content = provider.seen[1].body["messages"][-1]["content"]
+            assert content == '{"tool_call_result":{"name":"open_box","result":"A letter.","tool_call_id":"call_1"}}'

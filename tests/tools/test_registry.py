@@ -71,8 +71,8 @@ def test_reserved_names_are_refused(name: str) -> None:
 
 
 def test_a_renamed_tool_stands_beside_the_other() -> None:
-    one, other = Far("search", "mcp:gitlab"), rename_tool(Far("search"), "github_search")
-    assert list(ToolRegistry([one, other]).enabled()) == ["search", "github_search"]
+    original, other = Far("search", "mcp:gitlab"), rename_tool(Far("search"), "github_search")
+    assert list(ToolRegistry([original, other]).enabled()) == ["search", "github_search"]
     assert other.spec.origin == "mcp:github"
 
 

@@ -84,7 +84,9 @@ async def test_an_agent_has_a_group_if_its_caller_has_it(is_on: bool) -> None:
     async with Chat(model, tools=[finder, ToolGroup("eyes", [look], on=is_on)]) as chat:
         await (await chat.send("where are they?"))
     # Left with none of its tools it is not asked at all: `tests/plugins/test_empty_offer.py` has what is said instead.
-    assert [[spec.name for spec in one.tools] for one in by_task(model, "find")[:1]] == ([["look"]] if is_on else [])
+    assert [[spec.name for spec in request.tools] for request in by_task(model, "find")[:1]] == (
+        [["look"]] if is_on else []
+    )
 
 
 async def test_an_agent_has_no_tool_that_its_caller_was_not_given() -> None:

@@ -26,17 +26,19 @@ async def fetch(url: str, note: str = "") -> object:
     return {"url": url, "note": note}
 
 
-async def came(made: Tool, **arguments: object) -> ToolPart:
+async def came(function_tool: Tool, **arguments: object) -> ToolPart:
     """Let a model call it, and see what came of that."""
-    async with Chat(ScriptedModel(calls(call(made.spec.name, **arguments)), say("Done.")), tools=[made]) as chat:
+    async with Chat(
+        ScriptedModel(calls(call(function_tool.spec.name, **arguments)), say("Done.")), tools=[function_tool]
+    ) as chat:
         result = await (await chat.send("please"))
     assert result.message is not None
     [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
     return part
 
 
-async def text(made: Tool, **arguments: object) -> str:
-    part = await came(made, **arguments)
+async def text(function_tool: Tool, **arguments: object) -> str:
+    part = await came(function_tool, **arguments)
     assert part.output is not None
     return part.output.text
 
@@ -141,9 +143,9 @@ async def test_before_changes_the_arguments_and_after_the_output() -> None:
         await asyncio.sleep(0)
         ctx.output = replace(ctx.output, text=f"{ctx.output.text}, seen by {ctx.tool.name}")
 
-    made = tool(before=before, after=after)(fetch)
-    assert await text(made, url="u") == '{"url":"u","note":"noted"}, seen by fetch'
-    assert await text(rename_tool(made, "get"), url="u") == '{"url":"u","note":"noted"}, seen by get'
+    fetch_tool = tool(before=before, after=after)(fetch)
+    assert await text(fetch_tool, url="u") == '{"url":"u","note":"noted"}, seen by fetch'
+    assert await text(rename_tool(fetch_tool, "get"), url="u") == '{"url":"u","note":"noted"}, seen by get'
 
 
 async def test_arguments_that_before_has_spoiled_are_refused() -> None:
@@ -184,11 +186,11 @@ async def test_to_model_of_a_plain_function_runs_in_its_thread() -> None:
         threads.append(threading.current_thread())
         return {"url": url}
 
-    def told(value: dict[str, str]) -> Output:
+    def to_output(value: dict[str, str]) -> Output:
         threads.append(threading.current_thread())
         return Output(shortly(value), title="a page")
 
-    part = await came(tool(to_model=told)(get), url="u")
+    part = await came(tool(to_model=to_output)(get), url="u")
     assert part.output is not None
     assert (part.output.text, part.output.title) == ("page u", "a page")
     assert threads[0] is threads[1]
@@ -207,14 +209,14 @@ async def test_to_model_of_a_generator_sees_its_output_and_not_its_progress() ->
         finally:
             closed.append(True)
 
-    made = tool(to_model=shortly)(get)
-    async with Chat(ScriptedModel(calls(call("get", url="u")), say("Done.")), tools=[made]) as chat:
+    get_tool = tool(to_model=shortly)(get)
+    async with Chat(ScriptedModel(calls(call("get", url="u")), say("Done.")), tools=[get_tool]) as chat:
         turn = await chat.send("please")
-        said = [event.text async for event in turn.events() if isinstance(event, CallProgress)]
+        progress = [event.text async for event in turn.events() if isinstance(event, CallProgress)]
         result = await turn
     assert result.message is not None
     outputs = [part.output.text for part in result.message.parts if isinstance(part, ToolPart) and part.output]
-    assert (said, outputs, closed) == (["half", "more"], ["page u"], [True])
+    assert (progress, outputs, closed) == (["half", "more"], ["page u"], [True])
 
 
 async def test_to_model_that_fails_fails_the_call() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.helpers.crash_harness import Story, World, check, entries_in, plain, tell
 from tests.helpers.crash_scenarios import model as scripted
-from tests.helpers.crash_scenarios import one
+from tests.helpers.crash_scenarios import send_message
 from tests.helpers.tool_catalogue import tool_catalogue
 
 from everturn import Chat, ToolGroup, TurnOptions, get_model, tool
@@ -173,15 +173,15 @@ async def test_few_tools_and_tools_that_a_turn_names_are_offered_at_once() -> No
 
 
 async def test_the_rules_of_a_group_come_with_its_first_tool_and_skills_stay_in_the_prompt() -> None:
-    def made(name: str) -> Tool:
+    def make_tool(name: str) -> Tool:
         async def work(text: str) -> str:
             return text
 
         return tool(read_only=True, name=name, description=f"Do the work of {name}.")(work)
 
-    plain_group = ToolGroup("ledger", [made(f"book_{at}") for at in range(30)], "Amounts are in cents.", on=True)
+    plain_group = ToolGroup("ledger", [make_tool(f"book_{at}") for at in range(30)], "Amounts are in cents.", on=True)
     skill = Skill("audit", "how books are audited", "Look twice.")
-    with_skills = ToolGroup("audits", [made(f"audit_{at}") for at in range(30)], "Be exact.", [skill], on=True)
+    with_skills = ToolGroup("audits", [make_tool(f"audit_{at}") for at in range(30)], "Be exact.", [skill], on=True)
     model = ScriptedModel(find("book_7", limit=1), say("Done."))
     async with Chat(model, tools=[plain_group, with_skills]) as chat:
         result = await (await chat.send("Book it"))
@@ -282,7 +282,7 @@ async def test_every_prompted_format_offers_what_was_found(tool_format: Any) -> 
 SEARCH = Story(
     "tool search",
     scripted(find("refund a payment", limit=1), calls(call("stripe_create_refund", payment_intent="p")), say("Done.")),
-    one(),
+    send_message(),
     tools=lambda world: [*World.tools(world), *catalogue()],
 )
 

@@ -80,10 +80,10 @@ PARAMETERS = "place (required), nights (required), room, guests, budget, when, c
 
 def problems(**arguments: object) -> str:
     """What is told of these arguments beside good ones, without what is told each time."""
-    return told({**GOOD, **arguments})
+    return error_text({**GOOD, **arguments})
 
 
-def told(arguments: dict[str, Any]) -> str:
+def error_text(arguments: dict[str, Any]) -> str:
     with pytest.raises(BadArguments) as caught:
         book.validate(arguments)
     text = str(caught.value)
@@ -112,7 +112,7 @@ def test_the_whole_says_what_is_wrong_and_which_parameters_there_are() -> None:
 
 
 def test_what_is_missing_is_described() -> None:
-    assert told({}) == snapshot(
+    assert error_text({}) == snapshot(
         "place: missing, expected an object with city (required), title; "
         "nights: missing, expected an integer, at least 1, at most 30 (How many nights)"
     )
@@ -187,14 +187,14 @@ def test_what_was_given_is_shown_in_part() -> None:
     assert len(text) < 2 * LONGEST_EXCERPT + 200
 
 
-@pytest.mark.parametrize("given", [float("nan"), 2**80, {1, 2}, object(), "\ud800", {"\ud800": 1}, [object()]])
-def test_what_cannot_be_written_down_does_not_stop_the_telling(given: object) -> None:
-    assert "nights" in problems(nights=given) or "arguments" in problems(nights=given)
+@pytest.mark.parametrize("value", [float("nan"), 2**80, {1, 2}, object(), "\ud800", {"\ud800": 1}, [object()]])
+def test_what_cannot_be_written_down_does_not_stop_the_telling(value: object) -> None:
+    assert "nights" in problems(nights=value) or "arguments" in problems(nights=value)
 
 
 def test_no_words_of_the_validator_reach_the_model() -> None:
     bad = {"place": 1, "nights": [], "room": 1, "guests": 1, "budget": {}, "when": [], "colour": 1, "prices": 1}
-    text = told({**bad, "tree": [], "pet": 1, "code": 1, "files": [1]})
+    text = error_text({**bad, "tree": [], "pet": 1, "code": 1, "files": [1]})
     for word in (
         "http",
         "pydantic",

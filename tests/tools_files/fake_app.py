@@ -57,7 +57,7 @@ class Desk:
         self.files, self.blobs = MemoryFiles(), MemoryBlobs()
         self.kept: list[str] = []
 
-    def context(self, base_version: str = "", kept: str = "") -> ToolContext:
+    def context(self, base_version: str = "", saved_state: str = "") -> ToolContext:
         return ToolContext(
             session="session",
             turn="turn",
@@ -65,16 +65,16 @@ class Desk:
             key="key",
             progress=lambda text: None,
             base_version=base_version,
-            saved_state=kept,
+            saved_state=saved_state,
             save_state=self.kept.append,
             files=self.files,
             blobs=self.blobs,
         )
 
-    async def call(self, name: str, *, base_version: str = "", kept: str = "", **arguments: Any) -> Output:
+    async def call(self, name: str, *, base_version: str = "", saved_state: str = "", **arguments: Any) -> Output:
         tool = self.tools[name]
         checked = tool.validate(arguments)
-        return await tool.run(checked, self.context(base_version, kept))
+        return await tool.run(checked, self.context(base_version, saved_state))
 
     async def text(self, name: str, **arguments: Any) -> str:
         return (await self.call(name, **arguments)).text

@@ -33,16 +33,16 @@ def test_an_edit_that_was_made_is_never_made_again(text: str, old: str, new: str
     if not old or old == new:
         return
     try:
-        made = apply_edit(text, old, new, every=every)
+        result = apply_edit(text, old, new, every=every)
     except ToolError:
         return
-    if made.replacements == 0:
-        assert made.text == text
+    if result.replacements == 0:
+        assert result.text == text
     if new:
-        assert apply_edit(made.text, old, new, every=every) == EditResult(made.text, 0)
+        assert apply_edit(result.text, old, new, every=every) == EditResult(result.text, 0)
     else:
         with pytest.raises(ToolError, match="does not stand"):
-            apply_edit(made.text, old, new, every=every)
+            apply_edit(result.text, old, new, every=every)
 
 
 @given(before=few, after=few, old=few.filter(bool), new=few)
@@ -50,34 +50,34 @@ def test_an_edit_that_was_made_is_never_made_again(text: str, old: str, new: str
 def test_an_edit_changes_the_one_place_and_nothing_around_it(before: str, after: str, old: str, new: str) -> None:
     text = before + old + after
     try:
-        made = apply_edit(text, old, new)
+        result = apply_edit(text, old, new)
     except ToolError:
         return
-    if made.replacements:
+    if result.replacements:
         assert sum(text.startswith(old, at) for at in range(len(text))) == 1  # overlaps count
-        assert made.text == text.replace(old, new)
+        assert result.text == text.replace(old, new)
 
 
 def patched(text: str, diff: str) -> str:
     """Apply a unified diff, knowing nothing of how it was made."""
     old = re.findall(r"[^\n]*\n|[^\n]+", text)
     rows = diff.split("\n")[2:]
-    made: list[str] = []
+    rebuilt: list[str] = []
     at = 0
     for number, row in enumerate(rows):
         if head := re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", row):
             begin = int(head[1]) - (1 if head[2] != "0" else 0)
-            made += old[at:begin]
+            rebuilt += old[at:begin]
             at = begin
-            assert len(made) == int(head[3]) - (1 if head[4] != "0" else 0)
+            assert len(rebuilt) == int(head[3]) - (1 if head[4] != "0" else 0)
         elif not row.startswith("\\"):
             end = "" if number + 1 < len(rows) and rows[number + 1].startswith("\\") else "\n"
             if row[0] in " -":
                 assert old[at] == row[1:] + end
                 at += 1
             if row[0] in " +":
-                made.append(row[1:] + end)
-    return "".join(made + old[at:])
+                rebuilt.append(row[1:] + end)
+    return "".join(rebuilt + old[at:])
 
 
 @given(old=texts | few, new=texts | few)
@@ -96,12 +96,12 @@ def test_a_diff_makes_the_one_text_of_the_other(old: str, new: str) -> None:
 
 @given(old=texts, new=texts)
 def test_a_diff_of_texts_too_long_to_be_matched_is_still_right(old: str, new: str) -> None:
-    kept = diffs.MAX_COMPARED_LINES
+    limit = diffs.MAX_COMPARED_LINES
     diffs.MAX_COMPARED_LINES = 3
     try:
         assert old == new or patched(old, make_unified_diff(old, new, "a.txt")) == new
     finally:
-        diffs.MAX_COMPARED_LINES = kept
+        diffs.MAX_COMPARED_LINES = limit
 
 
 def test_a_diff_is_bounded_and_says_what_is_left_out() -> None:
@@ -157,18 +157,18 @@ def test_a_tree_is_read_as_it_was_written_and_equal_trees_are_equal_bytes(tree: 
 
 @given(forests, forests)
 def test_changes_lead_from_one_tree_to_the_other(old: dict[str, FileEntry], new: dict[str, FileEntry]) -> None:
-    made = dict(old)
+    result = dict(old)
     for change in diff_trees(old, new):
         match change.kind:
             case "added":
                 assert change.path not in old
-                made[change.path] = new[change.path]
+                result[change.path] = new[change.path]
             case "modified":
                 assert old[change.path] != new[change.path]
-                made[change.path] = new[change.path]
+                result[change.path] = new[change.path]
             case "deleted":
-                del made[change.path]
-    assert made == new
+                del result[change.path]
+    assert result == new
 
 
 @pytest.mark.parametrize(
@@ -199,18 +199,18 @@ async def test_a_session_that_is_full_takes_no_more_and_keeps_what_it_has(monkey
     desk = virtual_desk()
     monkeypatch.setattr(trees, "MAX_TOTAL_BYTES", 10)
     await desk.call("write_file", path="a", content="12345678")
-    kept = dict(desk.blobs.data)
+    before = dict(desk.blobs.data)
     with pytest.raises(ToolError, match="in total"):
         await desk.call("write_file", path="b", content="abc")
-    assert desk.blobs.data == kept
+    assert desk.blobs.data == before
     assert await desk.text("list_directory") == "a (8 bytes)"
 
 
 async def test_what_became_of_the_files_of_a_session_is_told_to_the_log() -> None:
     desk = virtual_desk()
-    given: dict[str, Any] = {"path": "a.txt", "content": "1\n2\n"}
-    await desk.call("write_file", **given)
-    await desk.call("write_file", **given)
+    arguments: dict[str, Any] = {"path": "a.txt", "content": "1\n2\n"}
+    await desk.call("write_file", **arguments)
+    await desk.call("write_file", **arguments)
     await desk.call("edit_file", path="a.txt", old_text="2", new_text="two\nthree")
     await desk.system().change("a.txt", lambda old: None)
     assert desk.files.changes == [

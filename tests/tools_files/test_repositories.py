@@ -56,7 +56,7 @@ async def test_of_parts_that_are_written_at_once_one_is_refused(tmp_path: Path) 
     desk = folder_desk(tmp_path)
     calls = [desk.call("write_file", path=path, content=text) for path, text in BARE.items()]
     came = await asyncio.gather(*calls, return_exceptions=True)
-    assert any(isinstance(one, BadArguments) for one in came)
+    assert any(isinstance(outcome, BadArguments) for outcome in came)
     assert not obeys(tmp_path / "docs")
 
 

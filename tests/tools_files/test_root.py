@@ -18,9 +18,9 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     if request.param and not openat.has_openat2():
         pytest.skip("there is no openat2 here")
     root, outside = tmp_path / "root", tmp_path / "outside"
-    for made in (root, outside):
-        made.mkdir()
-        (made / "hosts").write_text(f"{made.name}\n")
+    for directory in (root, outside):
+        directory.mkdir()
+        (directory / "hosts").write_text(f"{directory.name}\n")
     return Folder(root, in_one=request.param)
 
 

@@ -68,19 +68,19 @@ async def test_long_lines_and_long_pages_are_cut_and_said_to_be(desk: Desk) -> N
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "expected"),
     [
         (b"\x89PNG\r\n\x1a\n\0\0", "is not text: 10 bytes that begin with 89 50 4e 47"),
         (b"\xff\xfeh\0i\0", "UTF-16"),
         (b"x" * (MAX_FILE_BYTES // 8) + b"\0", None),
     ],
 )
-async def test_what_is_not_text_is_refused_with_what_it_is(desk: Desk, data: bytes, said: str | None) -> None:
+async def test_what_is_not_text_is_refused_with_what_it_is(desk: Desk, data: bytes, expected: str | None) -> None:
     await desk.put("thing", data)
-    if said is None:  # a zero far behind its beginning: shown as it is
+    if expected is None:  # a zero far behind its beginning: shown as it is
         assert "lines 1-1" in await desk.text("read_file", path="thing")
         return
-    with pytest.raises(ToolError, match=said):
+    with pytest.raises(ToolError, match=expected):
         await desk.call("read_file", path="thing")
 
 
@@ -170,12 +170,12 @@ async def test_an_edit_that_a_crash_cut_short_is_not_made_twice(desk: Desk) -> N
         ("a a a", "a", "aa"),
     ):
         await desk.put("a.txt", before)
-        given: dict[str, Any] = {"path": "a.txt", "old_text": old, "new_text": new, "all": before == "a a a"}
-        preview = await desk.preview("edit_file", **given)
-        await desk.call("edit_file", **given, base_version=preview.base_version)
+        arguments: dict[str, Any] = {"path": "a.txt", "old_text": old, "new_text": new, "all": before == "a a a"}
+        preview = await desk.preview("edit_file", **arguments)
+        await desk.call("edit_file", **arguments, base_version=preview.base_version)
         after = await desk.get("a.txt")
         again = await desk.call(
-            "edit_file", **given, base_version=preview.base_version
+            "edit_file", **arguments, base_version=preview.base_version
         )  # nobody knows that it was done
         assert "already is as this edit makes it" in again.text
         assert await desk.get("a.txt") == after != before.encode()
@@ -186,7 +186,7 @@ async def test_a_deletion_that_a_crash_cut_short_is_known_by_what_the_call_kept(
     await desk.call("edit_file", path="a.txt", old_text="two\n", new_text="")
     await asyncio.sleep(0)
     assert desk.kept == [content_hash(b"one\n")]
-    again = await desk.call("edit_file", path="a.txt", old_text="two\n", new_text="", kept=desk.kept[0])
+    again = await desk.call("edit_file", path="a.txt", old_text="two\n", new_text="", saved_state=desk.kept[0])
     assert "already is as this edit makes it" in again.text
     with pytest.raises(ToolError, match="does not stand in the file"):  # the next call knows nothing of that
         await desk.call("edit_file", path="a.txt", old_text="two\n", new_text="")
@@ -224,9 +224,9 @@ async def test_what_changed_after_it_was_shown_is_not_written(desk: Desk) -> Non
         (await desk.preview("edit_file", **edited)).base_version,
     ]
     await desk.put("a.txt", "one, and what somebody else wrote\n")
-    for name, given, base_version in zip(("write_file", "edit_file"), (wrote, edited), bases, strict=True):
+    for name, arguments, base_version in zip(("write_file", "edit_file"), (wrote, edited), bases, strict=True):
         with pytest.raises(ToolError, match="has changed since the user saw"):
-            await desk.call(name, **given, base_version=base_version)
+            await desk.call(name, **arguments, base_version=base_version)
     assert await desk.get("a.txt") == b"one, and what somebody else wrote\n"
     new = (await desk.preview("write_file", path="new.txt", content="mine")).base_version
     await desk.put("new.txt", "theirs")
@@ -421,14 +421,14 @@ async def test_protected_paths_are_denied_whether_they_are_there_or_not(desk: De
     ]
     for path in [*FOR_NOBODY, *FOR_READING, *FOR_ALL]:
         for name, more in calls:
-            given: dict[str, Any] = {"path": path, **more}
+            arguments: dict[str, Any] = {"path": path, **more}
             if path in FOR_NOBODY or (path in FOR_READING and name in ("write_file", "edit_file")):
                 with pytest.raises(BadArguments, match="is protected"):
-                    desk.tools[name].validate(given)
+                    desk.tools[name].validate(arguments)
                 with pytest.raises(BadArguments, match="is protected"):  # nor for whoever validates nothing
-                    await desk.tools[name].run(given, desk.context())
+                    await desk.tools[name].run(arguments, desk.context())
             else:
-                desk.tools[name].validate(given)
+                desk.tools[name].validate(arguments)
 
 
 async def test_protection_is_widened_and_narrowed_in_so_many_words(tmp_path: Path) -> None:
@@ -483,15 +483,15 @@ def test_writing_in_a_folder_is_asked_about_and_two_folders_are_not_one(tmp_path
 
 
 def test_rules_are_held_against_the_path_that_is_meant(desk: Desk) -> None:
-    meant = desk.tools["read_file"].validate({"path": "./src//a.py", "limit": "5"})
-    assert meant == {"path": "src/a.py", "offset": 1, "limit": 5}
-    [case] = build_cases({"path": "path"}, meant, lambda text: [], frozenset())
+    arguments = desk.tools["read_file"].validate({"path": "./src//a.py", "limit": "5"})
+    assert arguments == {"path": "src/a.py", "offset": 1, "limit": 5}
+    [case] = build_cases({"path": "path"}, arguments, lambda text: [], frozenset())
     assert case["path"] is not None
     assert case["path"].text == "src/a.py"
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         {},
         {"path": 5},
@@ -501,9 +501,9 @@ def test_rules_are_held_against_the_path_that_is_meant(desk: Desk) -> None:
         {"path": None},
     ],
 )
-def test_arguments_that_do_not_fit_are_refused_with_those_there_are(desk: Desk, given: dict[str, Any]) -> None:
+def test_arguments_that_do_not_fit_are_refused_with_those_there_are(desk: Desk, arguments: dict[str, Any]) -> None:
     with pytest.raises(BadArguments, match="Its parameters are: path, offset, limit"):
-        desk.tools["read_file"].validate(given)
+        desk.tools["read_file"].validate(arguments)
 
 
 async def test_texts_that_are_no_texts_are_refused(desk: Desk) -> None:

@@ -156,13 +156,13 @@ def world(tmp_path: Path) -> Path:
     for name, target in links.items():
         (root / name).symlink_to(target)
     os.mkfifo(root / "pipe")
-    with socket.socket(socket.AF_UNIX) as made:
-        here = os.getcwd()
+    with socket.socket(socket.AF_UNIX) as unix_socket:
+        previous = os.getcwd()
         try:
             os.chdir(root)  # the path of a socket may be no longer than 108 bytes
-            made.bind("socket")
+            unix_socket.bind("socket")
         finally:
-            os.chdir(here)
+            os.chdir(previous)
     return root
 
 
@@ -185,15 +185,15 @@ async def tried(desk: Desk, path: str) -> list[str]:
         ("edit_file", {"old_text": "canary", "new_text": "stolen"}),
         ("write_file", {"content": "overwritten"}),
     ]
-    said: list[str] = []
+    texts: list[str] = []
     for name, more in calls:
         try:
             if name in ("edit_file", "write_file"):
-                said.append((await desk.preview(name, path=path, **more)).text)
-            said.append(await desk.text(name, path=path, **more))
+                texts.append((await desk.preview(name, path=path, **more)).text)
+            texts.append(await desk.text(name, path=path, **more))
         except ToolError as error:
-            said.append(f"refused: {error}")
-    return said
+            texts.append(f"refused: {error}")
+    return texts
 
 
 @pytest.mark.parametrize("in_one", [True, False], ids=["openat2", "walk"])
@@ -203,11 +203,11 @@ async def test_no_path_leads_out_of_the_root(world: Path, vector: str, in_one: b
         pytest.skip("this kernel has no openat2")
     before = outside_of(world)
     path = vector.format(up=world.parent)
-    said = await tried(folder_desk(world, in_one=in_one), path)
-    assert not any(CANARY in text for text in said)
+    texts = await tried(folder_desk(world, in_one=in_one), path)
+    assert not any(CANARY in text for text in texts)
     assert outside_of(world) == before
     if vector in MADE:
-        assert all(text.startswith("refused") for text in said), said
+        assert all(text.startswith("refused") for text in texts), texts
 
 
 @pytest.mark.parametrize("in_one", [True, False], ids=["openat2", "walk"])
@@ -218,10 +218,10 @@ async def test_the_folder_itself_holds_when_nobody_read_the_path_before(world: P
         path = vector.format(up=world.parent)
         for attempt in (folder.read(path), folder.list(path), folder.change(path, lambda old: b"overwritten")):
             try:
-                said = repr(await attempt)
+                outcome = repr(await attempt)
             except (ToolError, UnicodeEncodeError) as error:  # the latter: half of a character
-                said = str(error)
-            assert CANARY not in said
+                outcome = str(error)
+            assert CANARY not in outcome
         assert outside_of(world) == before
 
 
@@ -280,9 +280,9 @@ def test_the_whole_disk_is_no_root() -> None:
 class Swapping:
     """A thread that has two names change places, again and again, with no moment at which one of them is not there."""
 
-    def __init__(self, one: Path, other: Path) -> None:
+    def __init__(self, first: Path, other: Path) -> None:
         self.swaps = 0
-        self._names = os.fsencode(one), os.fsencode(other)
+        self._names = os.fsencode(first), os.fsencode(other)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._swap)
 
@@ -295,9 +295,9 @@ class Swapping:
         self._thread.join()
 
     def _swap(self) -> None:
-        rename, (one, other) = ctypes.CDLL(None).renameat2, self._names
+        rename, (first, other) = ctypes.CDLL(None).renameat2, self._names
         while not self._over.is_set():
-            assert rename(-100, one, -100, other, 2) == 0  # RENAME_EXCHANGE
+            assert rename(-100, first, -100, other, 2) == 0  # RENAME_EXCHANGE
             self.swaps += 1
 
 
@@ -317,13 +317,13 @@ def test_a_directory_that_is_swapped_for_a_link_all_the_time_never_leads_out(wor
         while tries < 5_000 or swapping.swaps < 5_000 or min(read.values()) < 10:
             tries += 1
             try:
-                said = folder._read("swap/canary.txt").decode().rstrip("!")
+                content = folder._read("swap/canary.txt").decode().rstrip("!")
                 if tries % 20 == 0:
                     folder._change("swap/canary.txt", lambda old: b"inside" if old != b"inside" else b"inside!")
                     folder._change(f"swap/new-{tries % 100}.txt", lambda old: (old or b"") + b"new")
             except ToolError:
-                said = "refused"
-            read[said] = read.get(said, 0) + 1
+                content = "refused"
+            read[content] = read.get(content, 0) + 1
     assert read.keys() == {"inside", "refused"}
     assert outside_of(world) == before
 
@@ -339,10 +339,10 @@ def test_a_file_that_is_swapped_for_a_link_all_the_time_is_never_what_it_leads_t
         while tries < 5_000 or swapping.swaps < 5_000 or min(read.values()) < 10:
             tries += 1
             try:
-                said = folder._read("swap")
+                content = folder._read("swap")
             except ToolError:
-                said = b"refused"
-            read[said] = read.get(said, 0) + 1
+                content = b"refused"
+            read[content] = read.get(content, 0) + 1
     assert read.keys() == {b"inside", b"refused"}
 
 

@@ -28,7 +28,7 @@ async def play(chat: Chat, world: World) -> None:
 def story(approval: str) -> Story:
     return Story(
         f"memory, approval {approval}",
-        lambda _: ScriptedModel(*(calls(one) for one in CALLS), say("Done.")),
+        lambda _: ScriptedModel(*(calls(call) for call in CALLS), say("Done.")),
         play,
         options=TurnOptions(by="ada", max_steps=20),
         tools=lambda _: [memory(approval=approval).enabled()],  # type: ignore[arg-type,list-item]
@@ -48,13 +48,13 @@ async def files(world: World) -> dict[str, str]:
 @pytest.mark.parametrize("before_next", [False, True], ids=["after", "before"])
 @pytest.mark.parametrize("approval", ["auto", "ask"])
 async def test_stopped_at_any_event_each_change_is_made_once(approval: str, before_next: bool) -> None:
-    told = story(approval)
-    whole = await tell(told)
+    scenario = story(approval)
+    whole = await tell(scenario)
     expected = plain(await entries_in(whole))
     assert await files(whole) == {"b": "one one\ntwo\ntwo\n"}
     assert len(expected) > 20
     for stop in range(len(await entries_in(whole))):
-        world = await tell(told, lives=stop, before_next=before_next)
+        world = await tell(scenario, lives=stop, before_next=before_next)
         await check(world)
         assert await files(world) == {"b": "one one\ntwo\ntwo\n"}, f"stopped at {stop}"
         if not before_next:

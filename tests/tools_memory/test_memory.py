@@ -34,9 +34,9 @@ async def results(turn: Turn) -> list[Output]:
     return [part.output for part in result.message.parts if isinstance(part, ToolPart) and part.output is not None]
 
 
-async def run(store: MemoryStore, *made: Any, by: str = "ada", session: str = "s", **more: Any) -> list[Output]:
+async def run(store: MemoryStore, *tool_calls: Any, by: str = "ada", session: str = "s", **more: Any) -> list[Output]:
     """One turn that makes these calls, one per step."""
-    model = ScriptedModel(*(calls(one) for one in made), say("Done."))
+    model = ScriptedModel(*(calls(tool_call) for tool_call in tool_calls), say("Done."))
     app = App(model, tools=more.pop("tools", [AUTO]), store=store, **more)
     try:
         chat = Chat(model, app=app, session=session, options=TurnOptions(by=by, max_steps=20))
@@ -52,7 +52,7 @@ async def text_of(store: MemoryStore, path: str, user: str = "ada") -> str | Non
 
 async def test_the_six_commands() -> None:
     store = MemoryStore()
-    said = await run(
+    outputs = await run(
         store,
         call("memory_view", path="/memories"),
         call("memory_create", path="/memories/a.md", file_text="one\ntwo\n"),
@@ -66,7 +66,7 @@ async def test_the_six_commands() -> None:
         call("memory_delete", path="/memories/notes"),
         call("memory_view", path="/memories"),
     )
-    assert [output.text for output in said] == [
+    assert [output.text for output in outputs] == [
         "[memory is empty]",
         "'/memories/a.md' was created",
         "'/memories/a.md' was changed at line 2",
@@ -122,7 +122,7 @@ async def test_a_person_is_shown_the_diff_and_what_changed_since_is_not_written(
 
 
 @pytest.mark.parametrize(
-    ("made", "preview"),
+    ("change", "preview"),
     [
         (call("memory_create", path="b", file_text="x\n"), "--- /dev/null\n+++ b/memories/b\n@@ -0,0 +1 @@\n+x"),
         (call("memory_delete", path="a"), "--- a/memories/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-one"),
@@ -130,11 +130,11 @@ async def test_a_person_is_shown_the_diff_and_what_changed_since_is_not_written(
         (call("memory_delete", path="d"), "deleted: /memories/d/e\ndeleted: /memories/d/f"),
     ],
 )
-async def test_every_change_has_a_preview(made: Any, preview: str) -> None:
+async def test_every_change_has_a_preview(change: Any, preview: str) -> None:
     store = MemoryStore()
     for path, text in (("a", "one\n"), ("d/e", ""), ("d/f", "")):
         await store.user_memory.change("local", "", MemoryCreate(path, text), at=0.0)
-    async with Chat(ScriptedModel(calls(made), say("Done.")), tools=[memory().enabled()], store=store) as chat:
+    async with Chat(ScriptedModel(calls(change), say("Done.")), tools=[memory().enabled()], store=store) as chat:
         turn = await chat.send("go")
         gate = await gate_of(turn)
         assert gate.preview == preview
@@ -144,8 +144,8 @@ async def test_every_change_has_a_preview(made: Any, preview: str) -> None:
 
 
 async def test_a_change_that_cannot_be_made_is_not_asked_about() -> None:
-    made = (call("memory_delete", path="missing"), call("memory_create", path="../x", file_text="x"))
-    model = ScriptedModel(calls(*made), say("Done."))
+    tool_calls = (call("memory_delete", path="missing"), call("memory_create", path="../x", file_text="x"))
+    model = ScriptedModel(calls(*tool_calls), say("Done."))
     async with Chat(model, tools=[memory().enabled()]) as chat:
         first, second = await results(await chat.send("go"))
     assert "there is no '/memories/missing'" in first.text
@@ -155,8 +155,10 @@ async def test_a_change_that_cannot_be_made_is_not_asked_about() -> None:
 async def test_rules_match_paths_however_they_are_written() -> None:
     rules = [Rule("memory_*", "deny", {"path": "/memories/private/**"})]
     paths = ("/memories/private/a", "private/a", "/memories//private///a", "/memories/open")
-    said = await run(MemoryStore(), *(call("memory_create", path=path, file_text="x") for path in paths), rules=rules)
-    assert ["was created" in output.text for output in said] == [False, False, False, True]
+    outputs = await run(
+        MemoryStore(), *(call("memory_create", path=path, file_text="x") for path in paths), rules=rules
+    )
+    assert ["was created" in output.text for output in outputs] == [False, False, False, True]
 
 
 @tool(read_only=True, untrusted=True, private=("secret",))
@@ -170,8 +172,8 @@ async def test_what_an_untrusted_conversation_wrote_is_untrusted_everywhere() ->
     await run(store, call("memory_create", path="clean", file_text="x"))
     await run(store, call("fetch"), call("memory_create", path="a", file_text="x"), session="b", tools=[AUTO, fetch])
     views = (call("memory_view", path="/memories/a"), call("memory_view", path="/memories"))
-    said = await run(store, *views, call("memory_view", path="clean"), session="c")
-    assert [(output.untrusted, output.sensitive) for output in said] == [(True, True), (True, True), (False, False)]
+    outputs = await run(store, *views, call("memory_view", path="clean"), session="c")
+    assert [(output.untrusted, output.sensitive) for output in outputs] == [(True, True), (True, True), (False, False)]
 
 
 async def test_the_egress_rule_asks_about_what_memory_holds() -> None:
@@ -203,8 +205,8 @@ async def test_a_private_value_cannot_be_written() -> None:
         say("Done."),
     )
     async with Chat(model, tools=[AUTO, fetch], store=store) as chat:
-        said = await results(await chat.send("go"))
-    assert "created" not in said[1].text
+        outputs = await results(await chat.send("go"))
+    assert "created" not in outputs[1].text
     texts = [await text_of(store, info.path, "") for info in await store.user_memory.files("local", "")]
     assert all(text is not None and "hunter2" not in text for text in texts)
 
@@ -223,8 +225,8 @@ async def test_memory_is_off_until_it_is_enabled_and_its_prompt_never_changes() 
 
 
 async def test_read_only_memory_has_one_tool() -> None:
-    assert [one.spec.name for one in memory(read_only=True).tools] == ["memory_view"]
-    assert all(one.spec.idempotent and one.spec.approval == "ask" for one in memory().tools[1:])
+    assert [tool.spec.name for tool in memory(read_only=True).tools] == ["memory_view"]
+    assert all(tool.spec.idempotent and tool.spec.approval == "ask" for tool in memory().tools[1:])
 
 
 async def test_strict_providers_take_the_tools_in_every_wire_format() -> None:

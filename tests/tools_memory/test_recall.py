@@ -54,8 +54,8 @@ class NextAnswer(ScriptedModel):
         self._answers = iter(script)
 
 
-async def ask(store: Store, *made: Any, session: str = "now", by: str = "ada", **more: Any) -> list[Output]:
-    model = NextAnswer(*(calls(one) for one in made), say("Done."))
+async def ask(store: Store, *tool_calls: Any, session: str = "now", by: str = "ada", **more: Any) -> list[Output]:
+    model = NextAnswer(*(calls(tool_call) for tool_call in tool_calls), say("Done."))
     app = App(model, tools=[SESSIONS, *more.pop("tools", [])], store=store, rules=more.pop("rules", ALLOWED))
     try:
         chat = Chat(model, app=app, session=session, options=TurnOptions(by=by, max_steps=20), **more)
@@ -90,12 +90,12 @@ async def test_what_was_compacted_away_is_recalled_by_words_and_by_the_ids_of_th
     answered: set[str] = set()
 
     def answer(request: ModelRequest) -> list[Chunk]:
-        said = [message.text for message in request.messages if message.role == "user"]
-        asked = next((text for text in said[::-1] if text.startswith("recall it")), "")
-        if asked and asked not in answered and request.messages[-1].role != "tool":
-            answered.add(asked)
+        prompts = [message.text for message in request.messages if message.role == "user"]
+        prompt = next((text for text in prompts[::-1] if text.startswith("recall it")), "")
+        if prompt and prompt not in answered and request.messages[-1].role != "tool":
+            answered.add(prompt)
             by_words = {"query": "albatross"}
-            arguments = by_words if "by words" in asked else {"message": asked.split()[-1], "around": 1}
+            arguments = by_words if "by words" in prompt else {"message": prompt.split()[-1], "around": 1}
             return [CallChunk(0, msgspec.json.encode(arguments).decode(), "recall", "r")]
         return [TextChunk("ok " * 300)]
 
@@ -134,8 +134,8 @@ async def test_marks_survive_and_a_private_value_never_comes_back() -> None:
     model = ScriptedModel(calls(call("fetch")), say("I saw a flamingo."))
     async with Chat(model, tools=[fetch], store=store, session="old", options=TurnOptions(by="ada")) as chat:
         await (await chat.send("fetch it"))
-    for made in (call("recall_sessions", query="flamingo"), call("recall_sessions", query="hunter2")):
-        [output] = await ask(store, made)
+    for tool_call in (call("recall_sessions", query="flamingo"), call("recall_sessions", query="hunter2")):
+        [output] = await ask(store, tool_call)
         assert "hunter2" not in output.text.replace('"query":"hunter2"', "")
     [output] = await ask(store, call("recall_sessions", query="flamingo"))
     assert (output.untrusted, output.sensitive) == (True, True)
@@ -144,16 +144,16 @@ async def test_marks_survive_and_a_private_value_never_comes_back() -> None:
     assert (whole.untrusted, whole.sensitive) == (True, True)
     assert "$private{" in whole.text
     assert "hunter2" not in whole.text
-    said = await ask(store, call("fetch"), call("recall", query="flamingo"), session="same", tools=[fetch])
-    assert (said[1].untrusted, said[1].sensitive) == (True, True)
-    assert "hunter2" not in said[1].text
+    outputs = await ask(store, call("fetch"), call("recall", query="flamingo"), session="same", tools=[fetch])
+    assert (outputs[1].untrusted, outputs[1].sensitive) == (True, True)
+    assert "hunter2" not in outputs[1].text
 
 
 async def test_a_message_before_untrusted_text_is_clean() -> None:
     store = MemoryStore()
     await say_in(store, "now", "my cat is Mia")
-    said = await ask(store, call("fetch"), call("recall", query="cat"), tools=[fetch])
-    assert not said[1].untrusted
+    outputs = await ask(store, call("fetch"), call("recall", query="cat"), tools=[fetch])
+    assert not outputs[1].untrusted
 
 
 async def test_a_withheld_result_is_not_recalled() -> None:
@@ -197,17 +197,21 @@ async def test_other_sessions_are_the_users_own_and_never_another_users_or_tenan
 async def test_a_person_is_asked_before_other_sessions_are_read() -> None:
     store, gates = MemoryStore(), list[Gate]()
     await say_in(store, "old", "the ibis is red", by="")
-    made = [call("recall_sessions", query="ibis"), call("recall", query="ibis"), call("recall_sessions", query="red")]
-    model = ScriptedModel(*(calls(one) for one in made), say("Done."))
+    tool_calls = [
+        call("recall_sessions", query="ibis"),
+        call("recall", query="ibis"),
+        call("recall_sessions", query="red"),
+    ]
+    model = ScriptedModel(*(calls(tool_call) for tool_call in tool_calls), say("Done."))
     async with Chat(model, tools=[SESSIONS], store=store) as chat:
         turn = await chat.send("go")
         async for event in turn:
             if isinstance(event, GateOpened):
                 gates.append(event.gate)
                 await turn.answer(event.gate, allow="always")
-        said = await results(turn)
+        outputs = await results(turn)
     assert [gate.tool for gate in gates] == ["recall_sessions"]  # the first time
-    assert [bool(found(output)) for output in said] == [True, False, True]
+    assert [bool(found(output)) for output in outputs] == [True, False, True]
 
 
 async def test_arguments_are_a_query_or_a_message() -> None:

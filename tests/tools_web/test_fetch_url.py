@@ -98,10 +98,10 @@ async def test_a_long_page_is_read_piece_by_piece_and_nothing_is_missing() -> No
 
 async def test_a_redirect_to_another_host_is_reported_and_not_followed() -> None:
     async with listening() as listeners:
-        there = f"http://127.0.0.2:{listeners.port}/x"
-        listeners.answers["/"] = moved(there)
+        destination = f"http://127.0.0.2:{listeners.port}/x"
+        listeners.answers["/"] = moved(destination)
         output = await run(tool_of(listeners, hosts=("127.0.0.1", "127.0.0.2")), listeners)
-        assert f"has moved to {there}" in output.text
+        assert f"has moved to {destination}" in output.text
         assert listeners.came == {"127.0.0.1": 1}
         followed = await run(tool_of(listeners, "any", ("127.0.0.1", "127.0.0.2")), listeners)
         assert "here is 127.0.0.2" in followed.text
@@ -140,8 +140,8 @@ def test_arguments_that_make_no_sense_are_refused_before_anybody_is_asked(argume
 
 
 def test_an_address_is_given_to_the_rules_as_it_will_be_fetched() -> None:
-    meant = fetch_url().validate({"url": "HTTPS://Example.COM:443/a/../b#c"})
-    assert meant == {"url": "https://example.com/b", "start": 0, "max_chars": 20_000, "raw": False}
+    arguments = fetch_url().validate({"url": "HTTPS://Example.COM:443/a/../b#c"})
+    assert arguments == {"url": "https://example.com/b", "start": 0, "max_chars": 20_000, "raw": False}
 
 
 def test_a_way_to_redirect_that_there_is_not_is_refused() -> None:

@@ -24,9 +24,9 @@ PAGE = """<!doctype html><html><head><title>Cats &amp; <b>dogs</b></title><style
 
 
 def test_a_page_reads_as_markdown() -> None:
-    made = html_to_markdown(PAGE, "https://e.org/q")
-    assert made.title == "Cats & <b>dogs</b>"
-    assert made.text == snapshot("""\
+    page = html_to_markdown(PAGE, "https://e.org/q")
+    assert page.title == "Cats & <b>dogs</b>"
+    assert page.text == snapshot("""\
 [One](https://e.org/docs/a) Two Three
 
 # Hello *you*
@@ -68,7 +68,7 @@ x
 
 y\
 """)
-    assert not made.is_cut
+    assert not page.is_cut
 
 
 @pytest.mark.parametrize(
@@ -156,35 +156,35 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_page_that_means_ill_costs_what_its_length_costs(name: str) -> None:
     began = time.process_time()
-    made = html_to_markdown(HOSTILE[name], "https://e.org/" + "p" * 1000, most=N)
+    page = html_to_markdown(HOSTILE[name], "https://e.org/" + "p" * 1000, most=N)
     # Not how fast, which depends on the machine: what grows with the square would take minutes.
     assert time.process_time() - began < 8
-    assert len(made.text) <= N
+    assert len(page.text) <= N
 
 
 def test_the_text_is_never_longer_than_agreed_and_says_that_it_was_cut() -> None:
-    made = html_to_markdown("<p>word</p>" * 1000, most=100)
-    assert (len(made.text) <= 100, made.is_cut) == (True, True)
+    page = html_to_markdown("<p>word</p>" * 1000, most=100)
+    assert (len(page.text) <= 100, page.is_cut) == (True, True)
 
 
 def test_it_stops_when_it_is_told_to() -> None:
-    asked = 0
+    checks = 0
 
     def is_over() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == 3
+        nonlocal checks
+        checks += 1
+        return checks == 3
 
-    made = html_to_markdown("<p>x" * 10_000, is_over=is_over)
-    assert (made.is_cut, asked, made.text.count("x")) == (True, 3, 256)
+    page = html_to_markdown("<p>x" * 10_000, is_over=is_over)
+    assert (page.is_cut, checks, page.text.count("x")) == (True, 3, 256)
 
 
 @given(
     st.text("<>/!-?='\" ab&#;x", max_size=60) | st.lists(st.sampled_from(PAGE.split("<")), max_size=20).map("<".join)
 )
 def test_any_text_is_a_page(source: str) -> None:
-    made = html_to_markdown(source, "https://e.org/")
-    assert "\n\n\n" not in made.text or "<pre" in source
+    page = html_to_markdown(source, "https://e.org/")
+    assert "\n\n\n" not in page.text or "<pre" in source
     assert all(isinstance(token, str) or token.name for token in tokenize_html(source))
 
 

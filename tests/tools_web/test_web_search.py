@@ -73,8 +73,8 @@ async def test_each_service_is_asked_in_its_own_way(kind: SearchService, answer:
     async with service(kind, answer, path) as (tool, listeners):
         output = await search(tool)
         assert output.text == FOUND
-        (_, asked, headers) = listeners.asked[0]
-        assert asked == path
+        (_, requested_path, headers) = listeners.asked[0]
+        assert requested_path == path
         sent = {"brave": headers.get("x-subscription-token"), "tavily": headers.get("authorization")}.get(kind, "")
         assert (sent or "").removeprefix("Bearer ") == ("" if kind == "searxng" else "secret-key")
         assert output.metadata is not None
@@ -175,8 +175,8 @@ def folder_tools(tmp_path: Path, environ: dict[str, str], **settings: Any) -> Fo
 
 
 def test_a_folder_has_it_only_if_it_is_configured(tmp_path: Path) -> None:
-    def names(made: FolderTools) -> list[str]:
-        return [tool.spec.name for tool in made.tools if isinstance(tool, WebSearch)]
+    def names(tools: FolderTools) -> list[str]:
+        return [tool.spec.name for tool in tools.tools if isinstance(tool, WebSearch)]
 
     assert names(folder_tools(tmp_path, {})) == []
     assert names(folder_tools(tmp_path, {"BRAVE_API_KEY": "k"}, search="brave")) == ["web_search"]

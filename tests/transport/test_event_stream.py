@@ -138,8 +138,8 @@ def test_a_stream_that_is_cut_has_its_whole_events(size: int) -> None:
 
 
 def test_an_exception_and_an_error_are_events_of_their_name() -> None:
-    told = {":message-type": "error", ":error-code": "InternalError", ":error-message": 'It "broke".'}
-    found, _ = read([exception_frame("throttlingException", b'{"message": "wait"}') + frame(told, b"")])
+    headers = {":message-type": "error", ":error-code": "InternalError", ":error-message": 'It "broke".'}
+    found, _ = read([exception_frame("throttlingException", b'{"message": "wait"}') + frame(headers, b"")])
 
     assert found == [
         {"throttlingException": {"message": "wait"}},
@@ -162,9 +162,9 @@ def test_a_length_is_believed_only_up_to_the_limit(size: int) -> None:
 
 
 def test_a_stream_that_is_too_long_ends_with_its_last_whole_event() -> None:
-    one = event_frame("metadata", b"{}")
+    event = event_frame("metadata", b"{}")
 
-    found, reader = read([one * 3], StreamLimits(stream=2 * len(one) + 5))
+    found, reader = read([event * 3], StreamLimits(stream=2 * len(event) + 5))
 
     assert (len(found), reader.error is not None and reader.error.kind) == (2, "limit")
 

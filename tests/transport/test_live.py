@@ -48,12 +48,12 @@ async def test_http_chunks_that_arrived_together_are_read_together_and_nothing_i
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + burst)
         await writer.drain()
-        await asked.wait()  # until the first burst was read
+        await burst_read.wait()  # until the first burst was read
         writer.write(burst + b"0\r\n\r\n")
         writer.close()
         await writer.wait_closed()
 
-    asked = asyncio.Event()
+    burst_read = asyncio.Event()
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         post = HttpRequest(f"http://127.0.0.1:{port}/", {}, b"")
@@ -62,7 +62,7 @@ async def test_http_chunks_that_arrived_together_are_read_together_and_nothing_i
             async for data in response.read():
                 reads.append(data)
                 if b"".join(reads) == b"".join(pieces):
-                    asked.set()
+                    burst_read.set()
 
     assert b"".join(reads) == b"".join(pieces) * 2
     assert len(reads) < len(pieces)  # one by one they cost more than parsing them

@@ -42,10 +42,10 @@ def read(pieces: list[bytes], limits: StreamLimits | None = None) -> Outcome:
     if reader.error is None:
         return found, ""
     assert (reader.error.kind, reader.error.retryable) == ("limit", False)
-    said = re.search(r"a (line|event|stream) of more than ([\d,]+) bytes; raise `Limits\.(\w+)`", str(reader.error))
-    assert said is not None
-    assert said[1] == said[3]
-    return found, said[1]
+    match = re.search(r"a (line|event|stream) of more than ([\d,]+) bytes; raise `Limits\.(\w+)`", str(reader.error))
+    assert match is not None
+    assert match[1] == match[3]
+    return found, match[1]
 
 
 def cut(data: bytes, at: list[int]) -> list[bytes]:
@@ -132,7 +132,7 @@ def test_nothing_else_ends_a_line(mark: str) -> None:
 
 @pytest.mark.parametrize("split", [singly, lambda data: [data]])
 @pytest.mark.parametrize(
-    ("limits", "fits", "over", "what"),
+    ("limits", "fits", "over", "exceeded"),
     [
         (StreamLimits(9, 99, 99), b"{23456789\n", b"{23456789A\n", "line"),
         (StreamLimits(9, 99, 99), b"{23456789", b"{23456789A", "line"),
@@ -143,10 +143,10 @@ def test_nothing_else_ends_a_line(mark: str) -> None:
     ],
 )
 def test_a_limit_is_exact(
-    split: Callable[[bytes], list[bytes]], limits: StreamLimits, fits: bytes, over: bytes, what: str
+    split: Callable[[bytes], list[bytes]], limits: StreamLimits, fits: bytes, over: bytes, exceeded: str
 ) -> None:
     assert read(split(fits), limits) == (reference(fits), "")
-    assert read(split(over), limits)[1] == what
+    assert read(split(over), limits)[1] == exceeded
 
 
 def test_the_limits_of_a_model_are_what_they_say() -> None:

@@ -38,11 +38,11 @@ class Endless:
             yield costs(self._usd, self._tokens)[0]
             if request.tools:
                 self.ordinary += 1
-                made = calls(*(call(self._call, number=next(self._number)) for _ in range(self._each)))
+                batches = calls(*(call(self._call, number=next(self._number)) for _ in range(self._each)))
             else:
                 self.closing += 1
-                made = [*say(f"I stopped. {notice_of(request)}"), *end()]
-            for batch in made:
+                batches = [*say(f"I stopped. {notice_of(request)}"), *end()]
+            for batch in batches:
                 yield batch
         finally:
             self.flying -= 1
@@ -84,11 +84,11 @@ async def mortal(talk: Talk, lives: int, before_next: bool, model: Any, prompts:
             for prompt in prompts:
                 await (await chat.send(prompt, key=prompt))
 
-        told = asyncio.ensure_future(play())
-        await asyncio.wait({told, died}, return_when="FIRST_COMPLETED")
+        playing = asyncio.ensure_future(play())
+        await asyncio.wait({playing, died}, return_when="FIRST_COMPLETED")
         is_dead = store.died.is_set()
         store.kill()
-        told.cancel()
+        playing.cancel()
         died.cancel()
-        await asyncio.gather(told, died, return_exceptions=True)
+        await asyncio.gather(playing, died, return_exceptions=True)
     return is_dead

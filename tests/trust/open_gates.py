@@ -73,9 +73,9 @@ class Asked:
     async def parked(self, chat: Chat) -> None:
         """Wait until nothing moves: nobody has said anything that was not acted on, and the turn waits or is over."""
         while True:
-            said = [command for command in await self.store.inbox(self.session) if not isinstance(command, Send)]
+            pending = [command for command in await self.store.inbox(self.session) if not isinstance(command, Send)]
             if (
-                not said
+                not pending
                 and (phase := (await self.turn.state()).phase)
                 and (phase.is_terminal or phase is Phase.WAITING)
             ):

@@ -99,7 +99,7 @@ class House:
 
     def leaked(self) -> list[str]:
         """The signs that have left the house, in any request."""
-        seen = [json.dumps([one.body, one.headers], ensure_ascii=False) for one in self.provider.seen]
+        seen = [json.dumps([request.body, request.headers], ensure_ascii=False) for request in self.provider.seen]
         return sorted(SIGNS.intersection(*["".join(seen)]))
 
     def told(self) -> list[str]:
@@ -111,8 +111,8 @@ def begun(step: Any) -> Any:
     """A first step that is taken once; whatever else is said later, there is nothing to be done."""
 
     def first(body: Any) -> Any:
-        [said, *more] = [message for message in body["messages"] if message["role"] == "user"]
-        assert "please" in str(said["content"])
+        [prompt, *more] = [message for message in body["messages"] if message["role"] == "user"]
+        assert "please" in str(prompt["content"])
         return DONE if more else step
 
     return first

@@ -94,8 +94,8 @@ async def rest(chat: Chat, turn: Turn) -> None:
     """Wait until a turn waits or is over, and nothing said of it is left to be acted on."""
     store = chat.app.store
     while True:
-        said = [command for command in await store.inbox(turn.session) if not isinstance(command, Send)]
-        if not said and await store.events(turn.session, turn=turn.id):
+        pending = [command for command in await store.inbox(turn.session) if not isinstance(command, Send)]
+        if not pending and await store.events(turn.session, turn=turn.id):
             phase = (await turn.state()).phase
             if phase.is_terminal or phase is Phase.WAITING:
                 return
@@ -117,7 +117,7 @@ async def asks(chat: Chat, text: str = "please") -> Turn:
     return turn
 
 
-async def asked(chat: Chat) -> dict[str, Gate]:
+async def gates_by_subject(chat: Chat) -> dict[str, Gate]:
     """The open gates, by what their calls are about."""
     gates = await chat.gates()
     found = {next(iter(_about(gate))): gate for gate in gates}

@@ -22,7 +22,7 @@ from everturn.core.gates import GateResolution
 from everturn.errors import AnsweredOtherwise, EverturnError, HashMismatch, UnknownGate, UnknownSession
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import Crash, MortalStore, call, calls, say
-from tests.trust.store_processes import Office, asked, asks, count, events_in, rest
+from tests.trust.store_processes import Office, asks, count, events_in, gates_by_subject, rest
 
 ROOT = Path(__file__).parent.parent.parent
 DAY = 24 * 3600.0
@@ -41,7 +41,7 @@ async def ask_all(chat: Chat) -> None:
 
 async def answer_four(chat: Chat) -> None:
     """What is said from another device; nobody drives there, so it is only admitted."""
-    gates = await asked(chat)
+    gates = await gates_by_subject(chat)
     assert sorted(gates) == sorted(PEOPLE)
     await chat.answer(gates["ada"], allow="once")
     await chat.answer(gates["cem"], allow="once", arguments={"to": "cem", "text": "good morning"})
@@ -79,10 +79,10 @@ async def is_killed(office: Office, deed: str) -> None:
         sys.executable, "-c", program, *arguments, stdout=asyncio.subprocess.PIPE, cwd=ROOT, env=environment
     )
     assert child.stdout is not None
-    said = await child.stdout.readline()
+    line = await child.stdout.readline()
     child.kill()
     await child.wait()
-    assert said == b"ready\n"
+    assert line == b"ready\n"
 
 
 def child(folder: str, now: str, deed: str) -> None:
@@ -115,7 +115,7 @@ async def test_a_batch_is_answered_in_parts_over_days_and_processes_and_each_cal
         turn = await only_turn(chat)
         await rest(chat, turn)
         assert office.done == ["mail ada: hi", "mail bob: hi", "mail cem: good morning"]
-        assert list(await asked(chat)) == ["eve"]
+        assert list(await gates_by_subject(chat)) == ["eve"]
     office.clock.advance(DAY)
     async with office.process(*SCRIPT) as chat:
         [gate] = await chat.gates()
@@ -137,7 +137,7 @@ async def check_the_end(chat: Chat, office: Office) -> None:
     assert [judged[event.call].hash for event in started] == [event.hash for event in started]
     assert {judged[call].gate for call in gates} == {gate.id for gate in gates.values()}
     states = {event.call: event.state for event in log if isinstance(event, CallFinished)}
-    told = office.told()
+    results = office.told()
     by_name = {name: next(call for call, gate in gates.items() if f'"{name}"' in gate.arguments) for name in PEOPLE}
     assert {name: states[call] for name, call in by_name.items()} == {
         "ada": "completed",
@@ -146,7 +146,7 @@ async def check_the_end(chat: Chat, office: Office) -> None:
         "dan": "denied",
         "eve": "completed",
     }
-    assert {name: told[call] for name, call in by_name.items()} == {
+    assert {name: results[call] for name, call in by_name.items()} == {
         "ada": "sent to ada",
         "bob": "sent to bob",
         "cem": '[The person changed the arguments to {"text":"good morning","to":"cem"}]\nsent to cem',
@@ -183,7 +183,7 @@ async def test_what_is_forged_altered_or_said_twice_runs_nothing_and_each_is_ref
         await rest(chat, Turn(chat.app, "s2", "t"))
     async with office.process(*SCRIPT) as chat:
         turn = await only_turn(chat)
-        gate = (await asked(chat))["ada"]
+        gate = (await gates_by_subject(chat))["ada"]
         foreign = [row.gate for row in await chat.app.store.gates("s2")]
         assert len(foreign) == 5
 
@@ -209,7 +209,7 @@ async def test_what_is_forged_altered_or_said_twice_runs_nothing_and_each_is_ref
         assert await attempt(session="s2", gate=foreign[0].id, hash=foreign[0].hash) is UnknownSession
         assert await attempt(tenant="eve") is UnknownSession
         assert await attempt(hash=foreign[0].hash) is HashMismatch
-        assert await attempt(hash=(await asked(chat))["bob"].hash) is HashMismatch
+        assert await attempt(hash=(await gates_by_subject(chat))["bob"].hash) is HashMismatch
         await rest(chat, turn)
         assert (office.done, await count(chat, CallStarted), len(await chat.gates())) == ([], 0, 5)
 
@@ -250,6 +250,6 @@ async def test_a_message_that_comes_while_a_batch_is_open_asks_nothing_again_and
         texts = [(await chat.turn(turn.id)).text for turn in (first, second, third)]
         assert texts == ["Done.", "More.", "Even more."]
         assert await count(chat, GateOpened) == 5
-        said = [message.text for message in await chat.messages()]
-        assert said == ["please", "Done.", "and what is new?", "More.", "hello?", "Even more."]
+        messages = [message.text for message in await chat.messages()]
+        assert messages == ["please", "Done.", "and what is new?", "More.", "hello?", "Even more."]
     assert len(office.done) == 3

@@ -72,20 +72,22 @@ def mails(*people: str) -> Counter[str]:
 async def test_gates_and_reviews_outlive_the_workers() -> None:
     async with cell() as where:
         await where.start_workers(2)
-        async with where.client() as here, where.client() as there:
-            await a_batch_is_answered_in_parts_while_workers_are_killed(where, here, there)
-            await a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(where, here, there)
+        async with where.client() as first_client, where.client() as second_client:
+            await a_batch_is_answered_in_parts_while_workers_are_killed(where, first_client, second_client)
+            await a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(where, first_client, second_client)
 
 
-async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, here: App, there: App) -> None:
+async def a_batch_is_answered_in_parts_while_workers_are_killed(
+    where: Cell, first_client: App, second_client: App
+) -> None:
     session = "five"
-    turn = await chat_of(here, session).send(ask("asks_five", session))
-    before = await gates_of(here, session, 5)
+    turn = await chat_of(first_client, session).send(ask("asks_five", session))
+    before = await gates_of(first_client, session, 5)
     await kill_all(where)
 
     await where.start_workers(2, plan=DIES)
-    other = chat_of(there, session)
-    gates = await gates_of(there, session, 5)
+    other = chat_of(second_client, session)
+    gates = await gates_of(second_client, session, 5)
     assert gates == before
     assert sorted(gates) == sorted(ASKED_FIVE)
     assert effects(where, session) == Counter()
@@ -97,17 +99,17 @@ async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, her
     signal_all(where, signal.SIGCONT)
     await died(where)  # each of the two by an answer of its own
     assert effects(where, session) == Counter()
-    assert sum(isinstance(event, GateResolved) for event in await events_of(here.store, session)) == 2
+    assert sum(isinstance(event, GateResolved) for event in await events_of(first_client.store, session)) == 2
 
     await where.start_workers(2)
-    left = await gates_of(here, session, 1)
+    left = await gates_of(first_client, session, 1)
     assert list(left) == ["eve"]
     assert effects(where, session) == mails("ada", "bob", "cem@home")
-    await chat_of(here, session).answer(left["eve"], allow="once")
-    await wait_for_event(here.store, session, TurnCompleted)
+    await chat_of(first_client, session).answer(left["eve"], allow="once")
+    await wait_for_event(first_client.store, session, TurnCompleted)
 
     assert effects(where, session) == mails("ada", "bob", "cem@home", "eve")
-    log = await events_of(there.store, session)
+    log = await events_of(second_client.store, session)
     assert Counter(type(event) for event in log if isinstance(event, GateOpened | GateResolved | CallStarted)) == {
         GateOpened: 5,
         GateResolved: 5,
@@ -117,18 +119,20 @@ async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, her
     assert (await turn).text == "That was all."
 
 
-async def a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(where: Cell, here: App, there: App) -> None:
+async def a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(
+    where: Cell, first_client: App, second_client: App
+) -> None:
     session = "review"
-    turn = await chat_of(here, session).send(ask("reviews", session))
-    [gate] = (await gates_of(here, session, 1)).values()
+    turn = await chat_of(first_client, session).send(ask("reviews", session))
+    [gate] = (await gates_of(first_client, session, 1)).values()
     assert gate.output is not None
     assert (gate.kind, gate.output.text) == ("result", REVIEWED)
     await kill_all(where)
     assert signs_in(shown(where, session)) == set()
 
     await where.start_workers(1, plan=DIES)
-    assert (await gates_of(there, session, 1))["report"] == gate
-    await chat_of(there, session).answer(gate, allow="once", text="the code is [removed]")
+    assert (await gates_of(second_client, session, 1))["report"] == gate
+    await chat_of(second_client, session).answer(gate, allow="once", text="the code is [removed]")
     await died(where)
     await where.start_workers(1)
     assert (await turn).text == "That was all."
@@ -137,7 +141,7 @@ async def a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(where: 
     assert (len(requests), signs_in(requests)) == (2, set())
     assert "the code is [removed]" in requests[-1]
     assert effects(where, session) == Counter([effect_hash("report", {"about": "the code"})])
-    log = await events_of(there.store, session)
+    log = await events_of(second_client.store, session)
     assert (states(log), sum(isinstance(event, GateOpened) for event in log)) == (["completed"], 1)
 
 

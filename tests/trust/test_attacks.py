@@ -67,7 +67,7 @@ async def test_always_to_a_loop_runs_no_other_call_of_a_tool_that_asks_every_tim
     async with talk.process(model=scenes) as chat:
         other = Chat(scenes, app=chat.app, session="other")
         turns = [await chat.send("go"), await other.send("too")]
-        first, second = [await until_loop(talk, one) for one in (chat, other)]
+        first, second = [await until_loop(talk, conversation) for conversation in (chat, other)]
         assert sorted(ran) == ["alice", "alice", "mallory", "mallory"]
         await chat.answer(first, allow="always", everywhere=True)
         assert (await turns[0]).text == "Done."
@@ -195,7 +195,7 @@ async def test_a_rule_is_held_against_what_the_tool_is_given_however_it_was_writ
     talk = Talk(remove, rules=[Rule("remove", "deny", match)])
     other = '{"path":"a/b","force":false,"amount":1}'
     await talk.tell(calls(*(ScriptedCall("remove", text) for text in (*texts, other))), say("Done."))
-    assert [one.state for one in await talk.settled()] == ["denied"] * len(texts) + ["completed"]
+    assert [event.state for event in await talk.settled()] == ["denied"] * len(texts) + ["completed"]
     assert ran == [("a/b", False, 1)]
 
 
@@ -224,14 +224,14 @@ async def test_a_rule_that_came_with_a_restart_is_asked_before_a_call_is_run_aga
             await asyncio.Event().wait()
         return "read"
 
-    made = calls(call("read", path="/etc/shadow"), call("read", path="notes"))
+    tool_calls = calls(call("read", path="/etc/shadow"), call("read", path="notes"))
     talk, mortal = Talk(read, store=store), MortalStore(store)
-    async with talk.process(made, say("Done."), store=mortal) as chat:
+    async with talk.process(tool_calls, say("Done."), store=mortal) as chat:
         turn = await chat.send("go")
         await wait_until(lambda: len(ran) == 2)
         mortal.kill()
     talk.rules = [Rule("read", "deny", {"path": "/etc/**"})]
-    async with talk.process(made, say("Done.")) as chat:
+    async with talk.process(tool_calls, say("Done.")) as chat:
         assert (await chat.turn(turn.id)).text == "Done."
     assert ran[2:] == ["notes"]
-    assert {one.state for one in await talk.settled()} == {"outcome_unknown", "completed"}
+    assert {event.state for event in await talk.settled()} == {"outcome_unknown", "completed"}

@@ -121,6 +121,6 @@ async def test_a_sub_turn_that_fails_has_used_what_it_has_used() -> None:
         turn = await chat.send("go")
         await over(turn)
         state = await turn.state()
-    assert [one.state for one in await talk.settled()][:2] == ["failed", "failed"]
+    assert [event.state for event in await talk.settled()][:2] == ["failed", "failed"]
     assert [event.limit for event in await talk.events(LimitReached)] == ["tokens"]
     assert 3000 <= state.child_spend.usage.input < 4000

@@ -236,5 +236,5 @@ async def test_a_sub_turn_is_gone_on_with_as_it_was_begun(later: str, store: Sto
     async with talk.process(model=scenes) as chat:
         result = await talk.play(chat, chat.turn(turn.id), once)
     assert (result.text, ran, len(talk.asked)) == ("Done.", ["below"], 1)
-    assert {one.state for one in await talk.settled()} == {"completed"}
+    assert {event.state for event in await talk.settled()} == {"completed"}
     assert len(await talk.sessions()) == 2

@@ -59,14 +59,14 @@ async def test_whatever_ran_below_the_turns_above_would_have_been_allowed_by_the
             rules=everywhere,
         )
         talk.options.update(rules=top, tools=selected)
-        made = calls(*(call("read", path=value) for value in VALUES))
+        tool_calls = calls(*(call("read", path=value) for value in VALUES))
         scenes = Scenes(
             go=[calls(call("delegate", task="middle")), say("Done.")],
             middle=[
                 calls(call("deeper", task="bottom"), *(call("read", path=value) for value in VALUES)),
                 say("Below."),
             ],
-            bottom=[made, say("Deep below.")],
+            bottom=[tool_calls, say("Deep below.")],
         )
         await talk.tell(model=scenes, reply=none_of_it)
         await talk.check()
@@ -154,9 +154,9 @@ async def test_what_is_said_to_be_shadowed_does_never_decide() -> None:
     for _ in range(300):
         rules = [*some_rules(chance, "config"), *some_rules(chance, "session")]
         policy = Policy(rules)
-        shadowed = [one.rule for one in find_shadowed_rules(rules)]
+        shadowed = [rule.rule for rule in find_shadowed_rules(rules)]
         for value in VALUES:
             cases = Permissions(rules).cases(reader([]).spec, {"path": value}, TurnOptions())
             decided = policy.decide("read", cases).rule
             # Of two that say the same, the other may be equal to it.
-            assert decided is None or not any(decided is one for one in shadowed)
+            assert decided is None or not any(decided is rule for rule in shadowed)

@@ -82,7 +82,7 @@ async def test_a_parked_turn_whose_time_is_over_gets_its_answer_untouched(restar
         result = await chat.turn(turn.id)
         assert await chat.gates() == []
     assert "120 seconds" in result.text
-    states = {one.output.code: one.state for one in await talk.settled()}
+    states = {event.output.code: event.state for event in await talk.settled()}
     assert states["seconds_limit_reached"] == "failed"
     assert len(await talk.started()) == 1
 
@@ -125,13 +125,13 @@ async def test_a_sub_turn_whose_tool_has_had_its_time_is_cancelled() -> None:
     scenes = Scenes(go=[calls(call("hasty")), say("Then not.")], below=[calls(call("dawdle")), say("Never.")])
     async with talk.process(model=scenes) as chat:
         turn = await chat.send("go")
-        made = await talk.until(SubagentStarted)
-        await talk.until(CallStarted, session=made.session)
+        subagent = await talk.until(SubagentStarted)
+        await talk.until(CallStarted, session=subagent.session)
         talk.clock.advance(11.0)
         await asyncio.sleep(0.01)
         talk.clock.advance(2.0)
         result = await turn
-        await talk.until(TurnCancelled, session=made.session)
+        await talk.until(TurnCancelled, session=subagent.session)
     assert result.text == "Then not."
     [came] = await talk.settled()
     assert (came.state, came.output.code) == ("failed", "timeout")

@@ -59,10 +59,10 @@ async def test_as_many_calls_start_as_may_and_the_others_are_settled(cap: int, p
     talk = Talk(work, budget=Budget(calls=cap), limits=OutputLimits(parallel=parallel))
     result = await talk.tell(model=Endless(each=each))
     assert len(await talk.started()) == cap
-    states = [one.state for one in await talk.settled()]
+    states = [event.state for event in await talk.settled()]
     assert states.count("completed") == cap
-    unrun = [one for one in await talk.settled() if one.state != "completed"]
-    assert {one.output.text for one in unrun} <= {'{"status":"incomplete","reason":"calls_limit_reached"}'}
+    unrun = [event for event in await talk.settled() if event.state != "completed"]
+    assert {event.output.text for event in unrun} <= {'{"status":"incomplete","reason":"calls_limit_reached"}'}
     assert len(states) == -(-cap // each) * each
     assert f"{cap} calls" in result.text
 
@@ -72,7 +72,7 @@ async def test_what_is_asked_when_the_limit_is_reached_is_not_asked_any_more() -
     script = [calls(call("ask", number=1), call("work", number=2), call("work", number=3)), say("Closed.")]
     result = await talk.tell(*script, reply=lambda gate: None)
     assert result.text == "Closed."
-    assert sorted(one.state for one in await talk.settled()) == ["completed", "failed", "failed"]
+    assert sorted(event.state for event in await talk.settled()) == ["completed", "failed", "failed"]
 
 
 async def test_steps_that_are_few_close_as_well() -> None:
@@ -110,16 +110,16 @@ async def test_a_conversation_or_an_account_that_has_used_its_own_is_told_so_at_
     )  # in our words: a model is not asked with what is used up
     assert len(await talk.started()) == 3
     assert all(request.tools for request in model.requests)
-    asked = len(model.requests)
+    request_count = len(model.requests)
     second = await talk.tell(model=model, text="and now?")
     assert second.text == f"{reached}; nothing was done."
-    assert len(model.requests) == asked
+    assert len(model.requests) == request_count
     talk.session = "another"
     third = await talk.tell(model=model, text="and here?")
     if scope == "session":
         assert (reached in third.text, len(await talk.started())) == (True, 6)
     else:
-        assert (third.text, len(model.requests)) == (second.text, asked)
+        assert (third.text, len(model.requests)) == (second.text, request_count)
     await talk.check()
 
 
@@ -129,8 +129,8 @@ async def test_an_account_has_its_own_for_each_period_and_others_are_not_affecte
     await talk.tell(model=model)
     assert len(await talk.started()) == 2
     async with talk.process(model=model) as chat:
-        said = (TextPart("go"),)
-        other = Send(key="k", session="theirs", tenant="other", turn="t_other", message="m", parts=said, at_leaf=True)
+        parts = (TextPart("go"),)
+        other = Send(key="k", session="theirs", tenant="other", turn="t_other", message="m", parts=parts, at_leaf=True)
         await chat.app.command(other)
         await talk.until(TurnCompleted, session="theirs")
     assert len(await talk.started()) == 4

@@ -126,7 +126,7 @@ async def test_no_grant_silences_it() -> None:
         left.append(text)
         return "posted"
 
-    tools = [one for one in House().tools() if one.spec.name != "post"]
+    tools = [tool for tool in House().tools() if tool.spec.name != "post"]
     talk = Talk(*tools, post)
     script: list[Any] = [POST, say("Done.")]
     await talk.tell(*script, reply=lambda gate: {"allow": "always"})
@@ -172,9 +172,9 @@ class Numbered:
         self._script, self._at = script, itertools.count()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        said = sum(message.role == "assistant" for message in request.messages)
+        answer_count = sum(message.role == "assistant" for message in request.messages)
         step = self._script[next(self._at)]
-        async for batch in ScriptedModel(*[step] * (said + 1)).stream(request):
+        async for batch in ScriptedModel(*[step] * (answer_count + 1)).stream(request):
             yield batch
 
 
@@ -258,9 +258,9 @@ async def test_every_output_says_where_it_comes_from_and_whether_it_can_be_trust
         clean=[say("Nothing was read.")],
     )
     await talk.tell(model=scenes, reply=once)
-    made = {event.tool: event.call for event in await talk.events() if hasattr(event, "read_only")}
+    call_ids = {event.tool: event.call for event in await talk.events() if hasattr(event, "read_only")}
     outputs = {event.call: event.output for event in await talk.events(CallFinished)}
-    found = {name: outputs[one] for name, one in made.items()}
+    found = {name: outputs[call_id] for name, call_id in call_ids.items()}
     assert {name: output.untrusted for name, output in found.items()} == {
         "read_web": True,
         "read_customer": False,
@@ -268,7 +268,7 @@ async def test_every_output_says_where_it_comes_from_and_whether_it_can_be_trust
         "agent": True,
         "delegate": False,
     }
-    origins = {one.spec.name: one.spec.origin for one in talk.tools}
+    origins = {tool.spec.name: tool.spec.origin for tool in talk.tools}
     assert {name: output.origin for name, output in found.items()} == {name: origins[name] for name in found}
     assert all(output.origin for output in found.values())
     assert bool(found["read_customer"].private)

@@ -41,10 +41,10 @@ def opened(kind: str) -> GateOpened:
 
 
 def a_call(*events: PermissionDecided | CallStarted | GateOpened | GateResolved | CallFinished) -> CallRecord:
-    made = CallRecord("c", 1, 0, "t", "{}")
+    record = CallRecord("c", 1, 0, "t", "{}")
     for event in events:
-        made.advance(event)
-    return made
+        record.advance(event)
+    return record
 
 
 def test_what_starts_is_what_was_allowed() -> None:
@@ -90,9 +90,9 @@ async def test_no_two_gates_have_the_same_hash() -> None:
     found: set[str] = set()
     for session in ("s1", "s2"):
         for _ in range(2):
-            asked = Asked(MemoryStore(), session)
-            async with asked.asking():
-                found.add(asked.gate.hash)
+            harness = Asked(MemoryStore(), session)
+            async with harness.asking():
+                found.add(harness.gate.hash)
     assert len(found) == 4
 
 

@@ -19,7 +19,7 @@ from everturn.core.ports import Tool
 from everturn.core.rules.policy import Rule
 from everturn.errors import AnswerUnfit, ConfigError, UnknownGrant
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.trust.store_processes import Office, asked, asks, count, events_in, rest
+from tests.trust.store_processes import Office, asks, count, events_in, gates_by_subject, rest
 
 PATHS = ("notes/a.txt", "notes/b.txt", "notes/deep/c.txt", "plans/a.txt", "notes.txt")
 WRITES = calls(*(call("write", path=path) for path in PATHS))
@@ -32,7 +32,7 @@ def again(*paths: str) -> list[Any]:
 async def settled(chat: Chat, turn: Turn) -> list[str]:
     """What is still asked when nothing moves any more."""
     await rest(chat, turn)
-    return sorted(await asked(chat))
+    return sorted(await gates_by_subject(chat))
 
 
 # What is asked beside -------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ async def test_always_settles_what_it_covers_and_nothing_else(offer: int, covere
     async with office.process(WRITES, say("Done.")) as chat:
         await asks(chat)
     async with office.process(WRITES, say("Done.")) as chat:
-        gates = await asked(chat)
+        gates = await gates_by_subject(chat)
         turn = chat.turn(gates["notes/a.txt"].turn)
         offers = gates["notes/a.txt"].offers
         assert [rule.match for rule in offers] == [{"path": "notes/a.txt"}, {"path": "notes/**"}]
@@ -65,7 +65,7 @@ async def test_a_denial_is_one_of_its_own_call_and_of_the_others_when_it_says_so
     office = Office(tmp_path)
     async with office.process(WRITES, say("Done.")) as chat:
         turn = await asks(chat)
-        gates = await asked(chat)
+        gates = await gates_by_subject(chat)
         await chat.answer(gates["notes/a.txt"], deny="not this one")
         assert await settled(chat, turn) == sorted(set(PATHS) - {"notes/a.txt"})
         await chat.answer(gates["notes/b.txt"], allow="once")
@@ -73,10 +73,10 @@ async def test_a_denial_is_one_of_its_own_call_and_of_the_others_when_it_says_so
     async with office.process(WRITES, say("Done.")) as chat:
         await chat.answer(gates["plans/a.txt"], deny="leave it all", others=True)
         assert (await chat.turn(turn.id)).text == "Done."
-        told = list(office.told().values())
+        texts = list(office.told().values())
     assert office.done == ["write notes/b.txt"]
-    assert sum("not this one" in text for text in told) == 1
-    assert sum("leave it all" in text for text in told) == 3
+    assert sum("not this one" in text for text in texts) == 1
+    assert sum("leave it all" in text for text in texts) == 3
 
 
 # How long it holds ----------------------------------------------------------------------------------------------------
@@ -93,8 +93,8 @@ async def test_a_grant_holds_after_a_restart_until_it_is_revoked(tmp_path: Path)
         assert (await turn).text == "One."
     async with office.process(*script) as chat:
         rule = Rule("write", "allow", {"path": path}, "grants", gate.id)
-        kept = Grant(gate.id, rule, "s1", "ada", office.clock.now(), tool="write", identity=gate.identity)
-        assert await chat.grants() == [kept]
+        expected = Grant(gate.id, rule, "s1", "ada", office.clock.now(), tool="write", identity=gate.identity)
+        assert await chat.grants() == [expected]
         assert (await (await chat.send("again"))).text == "Two."
         judged = [event for event in await events_in(chat) if isinstance(event, PermissionDecided)]
         assert judged[-1].rule == rule  # and it is on record why nobody was asked
@@ -108,7 +108,7 @@ async def test_a_grant_holds_after_a_restart_until_it_is_revoked(tmp_path: Path)
     async with office.process(*script) as chat:
         assert await chat.grants() == []
         await asks(chat, "once more")
-        assert list(await asked(chat)) == [path]
+        assert list(await gates_by_subject(chat)) == [path]
         assert (await count(chat, GateOpened), await count(chat, GrantRevoked), len(office.done)) == (2, 1, 2)
 
 
@@ -127,7 +127,7 @@ async def test_a_grant_that_is_over_is_asked_about_again(tmp_path: Path) -> None
         assert await chat.grants() == []
     async with office.process(*script) as chat:
         await asks(chat, "once more")
-        assert list(await asked(chat)) == [path]
+        assert list(await gates_by_subject(chat)) == [path]
     assert len(office.done) == 2
 
 
@@ -141,7 +141,7 @@ async def test_a_grant_that_was_over_when_it_was_given_allows_its_own_call_and_n
         assert (await turn).text == "One."
         assert await chat.grants() == []
         await asks(chat, "again")
-        assert list(await asked(chat)) == ["notes/a.txt"]
+        assert list(await gates_by_subject(chat)) == ["notes/a.txt"]
     assert len(office.done) == 1
 
 
@@ -149,7 +149,7 @@ async def test_a_grant_that_is_over_settles_nothing_that_is_asked_beside(tmp_pat
     office = Office(tmp_path)
     async with office.process(WRITES, say("Done.")) as chat:
         turn = await asks(chat)
-        gate = (await asked(chat))["notes/a.txt"]
+        gate = (await gates_by_subject(chat))["notes/a.txt"]
         await chat.answer(gate, allow=gate.offers[1], until=office.clock.now() - 1.0)
         assert await settled(chat, turn) == sorted(set(PATHS) - {"notes/a.txt"})
         assert office.done == ["write notes/a.txt"]
@@ -172,7 +172,7 @@ async def test_everywhere_is_every_session_of_the_tenant_and_none_of_another(tmp
         )
         await rest(chat, theirs)
     async with office.process(*script, session="s1") as chat:
-        gates = await asked(chat)
+        gates = await gates_by_subject(chat)
         await chat.answer(gates[mine], allow=gates[mine].offers[1], everywhere=True)
         other = Chat(office.model, app=chat.app, session="s2")
         assert await settled(chat, chat.turn(gates[mine].turn)) == ["plans/a.txt"]
@@ -193,7 +193,7 @@ async def test_everywhere_is_every_session_of_the_tenant_and_none_of_another(tmp
         await chat.revoke(grant)  # it can be taken back wherever it holds
     async with office.process(*script, session="s4") as chat:
         await asks(chat)
-        assert sorted(await asked(chat)) == [mine, "plans/a.txt"]
+        assert sorted(await gates_by_subject(chat)) == [mine, "plans/a.txt"]
     assert office.done == [f"write {mine}", f"write {mine}", f"write {wide}"]
 
 
@@ -230,7 +230,7 @@ async def test_a_grant_is_for_the_tool_it_was_given_for() -> None:
     """Not for whatever goes by its name later: a server that swaps what it offers is asked about anew."""
     ran: list[str] = []
 
-    def made(text: str) -> Tool:
+    def make_tool(text: str) -> Tool:
         def search(q: str) -> str:
             ran.append(q)
             return "found"
@@ -243,12 +243,12 @@ async def test_a_grant_is_for_the_tool_it_was_given_for() -> None:
         (calls(call("search", q="a")), say("One."), calls(call("search", q="b")), say("Two.")),
     )
     model = ScriptedModel(*script)
-    async with Chat(model, app=App(model, tools=[made("Search.")], store=store), session="s") as chat:
+    async with Chat(model, app=App(model, tools=[make_tool("Search.")], store=store), session="s") as chat:
         turn = await chat.send("one")
         async for shown in turn:
             if isinstance(shown, GateOpened):
                 await chat.answer(shown.gate, allow="always")
-    async with Chat(model, app=App(model, tools=[made("Search, and tell.")], store=store), session="s") as chat:
+    async with Chat(model, app=App(model, tools=[make_tool("Search, and tell.")], store=store), session="s") as chat:
         turn = await chat.send("two")
         async for shown in turn:
             if isinstance(shown, GateOpened):

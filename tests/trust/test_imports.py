@@ -95,8 +95,8 @@ async def test_an_open_call_of_a_file_is_settled_and_its_text_says_that_nothing_
     async with Chat(model, tools=Desk().tools(), store=store, session="s1") as chat:
         await (await chat.send("What became of it?"))
 
-    told = [part for message in model.requests[0].messages for part in message.parts]
-    assert CALL_NOT_RUN in [getattr(part, "text", "") for part in told]
+    parts = [part for message in model.requests[0].messages for part in message.parts]
+    assert CALL_NOT_RUN in [getattr(part, "text", "") for part in parts]
 
 
 async def test_rules_in_the_options_of_a_file_allow_nothing(tmp_path: Path) -> None:

@@ -56,11 +56,11 @@ class World:
 
 def steps(letters: str, each: int = 1) -> list[Any]:
     """A script that looks at these, so many in one step, and then says so."""
-    made = [call("look", path=letter) for letter in letters]
-    return [*(calls(*made[at : at + each]) for at in range(0, len(made), each)), say("Done.")]
+    tool_calls = [call("look", path=letter) for letter in letters]
+    return [*(calls(*tool_calls[at : at + each]) for at in range(0, len(tool_calls), each)), say("Done.")]
 
 
-async def told(script: Sequence[Any], reply: Reply = never, **more: Any) -> tuple[World, Talk]:
+async def run_script(script: Sequence[Any], reply: Reply = never, **more: Any) -> tuple[World, Talk]:
     """A turn of that script, and what came of it."""
     world = World()
     talk = Talk(*world.tools(), **more)
@@ -83,13 +83,13 @@ async def test_somebody_is_asked_at_the_call_that_completes_the_third_round(
     pattern: str, before: str, each: int
 ) -> None:
     rounds = before + pattern * 3
-    world, talk = await told(steps(rounds, each), reply=never)
+    world, talk = await run_script(steps(rounds, each), reply=never)
     assert [(gate.kind, gate.tool) for gate in talk.asked] == [("loop", "look")]
     assert looked_at(talk.asked) == [pattern[-1]]
     assert sorted(world.ran) == sorted(rounds[:-1])
     [offer] = talk.asked[0].offers
     assert (offer.tool, offer.match, offer.action) == ("doom_loop", {"tool": "look"}, "allow")
-    short, quiet = await told(steps(rounds[:-1], each))
+    short, quiet = await run_script(steps(rounds[:-1], each))
     assert (quiet.asked, sorted(short.ran)) == ([], sorted(rounds[:-1]))
 
 
@@ -97,13 +97,13 @@ async def test_somebody_is_asked_at_the_call_that_completes_the_third_round(
     "rounds", ["abcde" * 4, "ab" * 2 + "c" + "ab" * 2, "aabaab", "abcabdabc", "aabbccddaabbccdd", "abacabad", "aa"]
 )
 async def test_what_does_not_come_round_a_third_time_is_never_asked_about(rounds: str) -> None:
-    world, talk = await told(steps(rounds))
+    world, talk = await run_script(steps(rounds))
     assert (talk.asked, world.ran) == ([], list(rounds))
 
 
 @pytest.mark.parametrize("pattern", ["a", "ab", "abcd"])
 async def test_it_is_asked_about_once_in_a_model_that_never_stops_and_is_told_no(pattern: str) -> None:
-    world, talk = await told(steps(pattern * 6), reply=never)
+    world, talk = await run_script(steps(pattern * 6), reply=never)
     assert world.ran == list(pattern * 3)[:-1]
     assert len(talk.asked) == 1
 
@@ -121,8 +121,8 @@ SAME = [
 async def test_the_same_call_in_other_words_is_the_same_call(at: int) -> None:
     texts = (SAME[at:] + SAME[:at])[:3]
     names = ("look", "Look", "LOOK")
-    made = [calls(ScriptedCall(name, text)) for name, text in zip(names, texts, strict=True)]
-    world, talk = await told([*made, say("Done.")])
+    script = [calls(ScriptedCall(name, text)) for name, text in zip(names, texts, strict=True)]
+    world, talk = await run_script([*script, say("Done.")])
     assert ([gate.kind for gate in talk.asked], world.ran) == (["loop"], ["a", "a"])
 
 
@@ -135,42 +135,42 @@ async def test_the_same_call_in_other_words_is_the_same_call(at: int) -> None:
     ],
 )
 async def test_what_is_repaired_to_the_same_call_is_the_same_call(texts: list[str]) -> None:
-    made = [calls(ScriptedCall("look", text)) for text in texts]
-    world, talk = await told([*made, say("Done.")])
+    script = [calls(ScriptedCall("look", text)) for text in texts]
+    world, talk = await run_script([*script, say("Done.")])
     assert ([gate.kind for gate in talk.asked], world.ran) == (["loop"], ["a", "a"])
 
 
 async def test_calls_that_fail_count_as_calls() -> None:
     bad, good = calls(call("look", wrong=1)), calls(call("look", path="a"))
     unknown = calls(call("nothing_like_that"))
-    world, talk = await told([bad, good, bad, good, bad, good, say("Done.")])
+    world, talk = await run_script([bad, good, bad, good, bad, good, say("Done.")])
     assert (looked_at(talk.asked), world.ran) == (["a"], ["a", "a"])
     # In between they part what would be three in a row, and make a pattern of two of it.
-    world, talk = await told([good, unknown, good, unknown, good, unknown, good, say("Done.")])
+    world, talk = await run_script([good, unknown, good, unknown, good, unknown, good, say("Done.")])
     assert (looked_at(talk.asked), world.ran) == (["a"], ["a", "a", "a"])
 
 
 async def test_three_identical_calls_in_one_step_run_twice() -> None:
-    world, talk = await told(steps("aaa", each=3))
+    world, talk = await run_script(steps("aaa", each=3))
     assert (world.ran, len(talk.asked)) == (["a", "a"], 1)
 
 
 async def test_what_is_meant_to_be_repeated_is_never_flagged_and_leaves_no_mark() -> None:
     polls = [calls(call("poll", job="j")) for _ in range(20)]
-    world, talk = await told([*polls, say("Done.")])
+    world, talk = await run_script([*polls, say("Done.")])
     assert (talk.asked, len(world.ran)) == ([], 20)
     look = calls(call("look", path="a"))
-    world, talk = await told([look, *polls[:2], look, *polls[:3], look, say("Done.")])
+    world, talk = await run_script([look, *polls[:2], look, *polls[:3], look, say("Done.")])
     assert looked_at(talk.asked) == ["a"]
     assert world.ran.count("a") == 2
 
 
 async def test_two_that_differ_are_never_flagged() -> None:
-    made = [calls(call("look", path=str(at))) for at in range(20)]
-    world, talk = await told([*made, say("Done.")])
+    script = [calls(call("look", path=str(at))) for at in range(20)]
+    world, talk = await run_script([*script, say("Done.")])
     assert (talk.asked, len(world.ran)) == ([], 20)
     mixed = [calls(call("look", path="a")), calls(call("put", path="a"))]
-    world, talk = await told([*mixed, *mixed, say("Done.")])
+    world, talk = await run_script([*mixed, *mixed, say("Done.")])
     assert (talk.asked, len(world.ran)) == ([], 4)
 
 
@@ -178,19 +178,19 @@ async def test_two_that_differ_are_never_flagged() -> None:
 
 
 async def test_once_is_for_this_time_and_it_is_asked_again_the_next() -> None:
-    world, talk = await told(steps("aaaaa"), reply=once)
+    world, talk = await run_script(steps("aaaaa"), reply=once)
     assert (len(talk.asked), world.ran) == (3, ["a"] * 5)
 
 
 async def test_a_denial_is_reported_to_the_model() -> None:
-    _, talk = await told(steps("aaa"), reply=lambda gate: {"deny": "you have seen it"})
+    _, talk = await run_script(steps("aaa"), reply=lambda gate: {"deny": "you have seen it"})
     assert "you have seen it" in str(talk.requests[-1].messages[-2])  # the last says that it is over
-    assert [one.state for one in await talk.settled()] == ["completed", "completed", "denied"]
+    assert [event.state for event in await talk.settled()] == ["completed", "completed", "denied"]
 
 
 @pytest.mark.parametrize("rules", [[], [Rule("doom_loop", "deny", {"tool": "look"})]], ids=["a person", "a rule"])
 async def test_a_denied_loop_ends_the_turn_however_the_model_insists(rules: list[Rule]) -> None:
-    world, talk = await told(steps("aaaaaaa"), reply=never, rules=rules)
+    world, talk = await run_script(steps("aaaaaaa"), reply=never, rules=rules)
     last = talk.requests[-1]
     assert (len(talk.asked), len(talk.requests), world.ran) == (0 if rules else 1, 4, ["a", "a"])
     assert (last.tools, "going on with them was denied" in str(last.messages[-1])) == ([], True)
@@ -243,7 +243,7 @@ async def test_a_rule_about_loops_decides_without_a_person(action: Any, where: s
 
 
 async def test_a_rule_that_allows_a_tool_does_not_allow_it_to_go_round() -> None:
-    world, talk = await told(steps("aaa"), rules=[Rule("look", "allow", {"path": "*"}), Rule("*", "allow")])
+    world, talk = await run_script(steps("aaa"), rules=[Rule("look", "allow", {"path": "*"}), Rule("*", "allow")])
     assert (len(talk.asked), world.ran) == (1, ["a", "a"])
 
 

@@ -60,7 +60,7 @@ def shop() -> Shop:
     return Shop()
 
 
-def told(talk: Talk) -> RequestResult:
+def last_result(talk: Talk) -> RequestResult:
     """What the model was told last."""
     [part] = [part for part in talk.requests[-1].messages[-1].parts if isinstance(part, RequestResult)]
     return part
@@ -73,7 +73,7 @@ async def test_a_result_is_taken_and_nothing_runs(how: str, shop: Shop) -> None:
     [gate] = talk.asked
     assert (gate.kind, gate.tool, gate.arguments, gate.offers) == ("manual", "pay", '{"to":"ada"}', ())
     assert (shop.ran, await talk.events(CallStarted)) == ([], [])
-    assert (told(talk).text, told(talk).is_error, result.text) == ("paid in cash", False, "Done.")
+    assert (last_result(talk).text, last_result(talk).is_error, result.text) == ("paid in cash", False, "Done.")
     [came] = await talk.settled()
     assert (came.state, came.output.title) == ("completed", "done by hand")
 
@@ -99,14 +99,14 @@ async def test_what_did_not_work_is_reported_as_a_failure(how: str, shop: Shop) 
         await chat.app.command(ResolveGate(key="a", session="s", gate=gate.id, hash=gate.hash, resolution=resolution))
         await turn
     [came] = await talk.settled()
-    assert (came.state, came.output.text, told(talk).is_error) == ("failed", "no cash", True)
+    assert (came.state, came.output.text, last_result(talk).is_error) == ("failed", "no cash", True)
     assert (shop.ran, await talk.events(CallStarted)) == ([], [])
 
 
 async def test_in_a_session_it_may_be_run_after_all(shop: Shop) -> None:
     talk = shop.talk("a session")
     await talk.tell(PAY, say("Done."), reply=once)
-    assert (shop.ran, told(talk).text) == (["ada"], "paid ada")
+    assert (shop.ran, last_result(talk).text) == (["ada"], "paid ada")
     assert await talk.check() == 1
     [judged] = await talk.events(PermissionDecided)
     assert judged.gate == talk.asked[0].id
@@ -122,8 +122,8 @@ async def test_in_a_session_it_may_be_run_with_other_arguments(shop: Shop) -> No
 async def test_a_tool_that_is_run_manual_is_never_run_by_us(shop: Shop) -> None:
     talk = shop.talk("a tool")
     await talk.tell(PAY, say("Done."), reply=once)
-    assert (shop.ran, told(talk).is_error) == ([], True)
-    assert "run by a person" in told(talk).text
+    assert (shop.ran, last_result(talk).is_error) == ([], True)
+    assert "run by a person" in last_result(talk).text
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -131,8 +131,8 @@ async def test_a_denial_is_reported_with_its_reason(how: str, shop: Shop) -> Non
     talk = shop.talk(how)
     await talk.tell(PAY, say("Then not."), reply=lambda gate: {"deny": "I will not"})
     assert (shop.ran, await talk.events(CallStarted)) == ([], [])
-    assert "I will not" in told(talk).text
-    assert [one.state for one in await talk.settled()] == ["denied"]
+    assert "I will not" in last_result(talk).text
+    assert [event.state for event in await talk.settled()] == ["denied"]
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -147,7 +147,7 @@ async def test_it_waits_through_a_restart(how: str, when: str, shop: Shop, store
     talk.clock.advance(86_400.0)
     async with talk.process(PAY, say("Done.")) as chat:
         if when == "before the answer":
-            assert [one.id for one in await chat.gates()] == [gate.id]
+            assert [gate.id for gate in await chat.gates()] == [gate.id]
             await chat.answer(gate, result="paid in cash")
         await chat.turn(turn.id)
         assert await chat.gates() == []
@@ -155,7 +155,7 @@ async def test_it_waits_through_a_restart(how: str, when: str, shop: Shop, store
         with pytest.raises(AnsweredOtherwise):
             await chat.answer(gate, result="paid by card")
     assert (shop.ran, await talk.events(CallStarted)) == ([], [])
-    assert [one.output.text for one in await talk.settled()] == ["paid in cash"]
+    assert [event.output.text for event in await talk.settled()] == ["paid in cash"]
     assert (len(await talk.events(GateOpened)), len(await talk.events(GateResolved))) == (1, 1)
 
 
@@ -165,7 +165,7 @@ async def test_a_session_by_patterns(patterns: tuple[str, ...], shop: Shop) -> N
     both = calls(call("pay", to="ada"), call("look", path="a"))
     await talk.tell(both, say("Done."), reply=lambda gate: {"result": f"did {gate.tool}"})
     assert shop.ran == []
-    assert sorted(one.output.text for one in await talk.settled()) == ["did look", "did pay"]
+    assert sorted(event.output.text for event in await talk.settled()) == ["did look", "did pay"]
 
 
 async def test_only_what_is_meant_is_run_manual(shop: Shop) -> None:
@@ -178,10 +178,10 @@ async def test_only_what_is_meant_is_run_manual(shop: Shop) -> None:
 @pytest.mark.parametrize("how", HOW)
 async def test_nobody_is_asked_to_do_what_is_denied_or_makes_no_sense(how: str, shop: Shop) -> None:
     talk = shop.talk(how, rules=[Rule("pay", "deny", {"to": "eve"})])
-    made = calls(call("pay", to="eve"), call("pay", wrong=1), call("pay", to="ada"))
-    await talk.tell(made, say("Done."), reply=lambda gate: {"result": "paid"})
+    tool_calls = calls(call("pay", to="eve"), call("pay", wrong=1), call("pay", to="ada"))
+    await talk.tell(tool_calls, say("Done."), reply=lambda gate: {"result": "paid"})
     assert [gate.arguments for gate in talk.asked] == ['{"to":"ada"}']
-    assert [one.state for one in sorted(await talk.settled(), key=lambda one: one.call)] == [
+    assert [event.state for event in sorted(await talk.settled(), key=lambda event: event.call)] == [
         "denied",
         "failed",
         "completed",
@@ -204,7 +204,7 @@ async def test_what_is_run_manual_above_is_run_manual_below(shop: Shop) -> None:
     await talk.tell(model=scenes, reply=lambda gate: {"result": "paid in cash"})
     assert (shop.ran, [gate.kind for gate in talk.asked]) == ([], ["manual"])
     assert talk.asked[0].session != talk.session
-    assert [one.output.text for one in await talk.settled()] == ["It is paid."]
+    assert [event.output.text for event in await talk.settled()] == ["It is paid."]
 
 
 @pytest.mark.parametrize("how", HOW)

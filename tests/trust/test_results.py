@@ -49,10 +49,10 @@ async def is_killed(house: House, options: dict[str, Any]) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert child.stdout is not None
-    said = await child.stdout.readline()
+    line = await child.stdout.readline()
     child.kill()
     await child.wait()
-    assert said == b"ready\n"
+    assert line == b"ready\n"
 
 
 def child(folder: str, url: str, review: Any) -> None:
@@ -73,76 +73,76 @@ async def test_no_byte_of_a_result_is_sent_before_a_person_has_read_it_and_then_
     name: str, options: dict[str, Any], ends: Any, tmp_path: Path
 ) -> None:
     arguments: dict[str, Any] = {"works": True} if name == "attempt" else {}
-    async with house(tmp_path, calling(name, **arguments)) as here:
-        await ends(here, options)
-        assert (here.leaked(), len(here.provider.seen)) == ([], 1)
-        async with here.process(**options) as chat:
+    async with house(tmp_path, calling(name, **arguments)) as harness:
+        await ends(harness, options)
+        assert (harness.leaked(), len(harness.provider.seen)) == ([], 1)
+        async with harness.process(**options) as chat:
             [gate] = await chat.gates()
             assert (gate.kind, gate.tool, text_of(gate.output)) == ("result", name, SECRET)
             await rest(chat, chat.turn(gate.turn))
-            assert (here.leaked(), len(here.provider.seen)) == ([], 1)
+            assert (harness.leaked(), len(harness.provider.seen)) == ([], 1)
             await chat.answer(gate, allow="once", text=LEFT)
             assert (await chat.turn(gate.turn)).text == "Done."
             assert (await count(chat, GateOpened), await count(chat, CallFinished)) == (1, 1)
-        assert (here.told(), here.leaked(), len(here.provider.seen)) == ([LEFT], [], 2)
-        async with here.process(**options) as chat:  # nor in any later turn
+        assert (harness.told(), harness.leaked(), len(harness.provider.seen)) == ([LEFT], [], 2)
+        async with harness.process(**options) as chat:  # nor in any later turn
             part = await part_of(chat)
             assert (text_of(part.output), part.output and part.output.redacted) == (LEFT, True)
             await (await chat.send("and now?"))
-        assert here.leaked() == []
+        assert harness.leaked() == []
 
 
 async def test_a_result_that_is_sent_is_sent_as_it_was_shown(tmp_path: Path) -> None:
-    async with house(tmp_path, calling("fetch")) as here, here.process() as chat:
+    async with house(tmp_path, calling("fetch")) as harness, harness.process() as chat:
         gate = await reviewing(chat)
         await chat.answer(gate, allow="once")
         assert (await chat.turn(gate.turn)).text == "Done."
-        assert here.told() == [text_of(gate.output)] == [SECRET]
+        assert harness.told() == [text_of(gate.output)] == [SECRET]
 
 
 async def test_on_error_asks_for_errors_only(tmp_path: Path) -> None:
-    async with house(tmp_path, calling("attempt", works=True), calling("attempt", works=False)) as here:
-        here.found = "it works"
-        async with here.process() as chat:
+    async with house(tmp_path, calling("attempt", works=True), calling("attempt", works=False)) as harness:
+        harness.found = "it works"
+        async with harness.process() as chat:
             gate = await reviewing(chat)
             assert (gate.failed, text_of(gate.output)) == (True, SECRET)
-            assert (here.told(), here.leaked(), len(here.provider.seen)) == (["it works"], [], 2)
-        async with here.process() as chat:
+            assert (harness.told(), harness.leaked(), len(harness.provider.seen)) == (["it works"], [], 2)
+        async with harness.process() as chat:
             await chat.answer(gate, allow="once", text="it broke")
             await chat.turn(gate.turn)
             states = [event.state for event in await events_in(chat) if isinstance(event, CallFinished)]
-        assert (states, here.told(), here.leaked()) == (["completed", "failed"], ["it works", "it broke"], [])
+        assert (states, harness.told(), harness.leaked()) == (["completed", "failed"], ["it works", "it broke"], [])
 
 
 async def test_a_withheld_result_is_the_reason_and_nothing_else(tmp_path: Path) -> None:
-    async with house(tmp_path, calling("fetch")) as here:
-        async with here.process() as chat:
+    async with house(tmp_path, calling("fetch")) as harness:
+        async with harness.process() as chat:
             gate = await reviewing(chat)
-        async with here.process() as chat:
+        async with harness.process() as chat:
             with pytest.raises(AnswerUnfit):
                 await chat.answer(gate, deny="it is private", text="x")
             await chat.answer(gate, deny="it is private")
             assert (await chat.turn(gate.turn)).text == "Done."
             part = await part_of(chat)
         assert part.state == "withheld"
-        assert here.told() == ["The person withheld this result and said why: it is private. The call did run."]
-        assert (here.leaked(), here.ran) == ([], ["fetch"])
+        assert harness.told() == ["The person withheld this result and said why: it is private. The call did run."]
+        assert (harness.leaked(), harness.ran) == ([], ["fetch"])
 
 
 async def test_a_late_result_that_nobody_read_never_leaves(tmp_path: Path) -> None:
-    async with house(tmp_path, calling("wait")) as here, here.process() as chat:
+    async with house(tmp_path, calling("wait")) as harness, harness.process() as chat:
         turn = await chat.send("please")
-        await here.waits.wait()
+        await harness.waits.wait()
         await turn.cancel()
         assert (await turn).phase is Phase.CANCELLED
-        here.release.set()
+        harness.release.set()
         await happened(chat, LateResultReceived)
         await (await chat.send("what came of it?"))
         await (await chat.send("really?"))
         part = await part_of(chat)
         assert part.late is not None
         assert (part.state, part.late.code) == ("cancelled", "withheld")
-        assert (here.leaked(), len(here.provider.seen)) == ([], 3)
+        assert (harness.leaked(), len(harness.provider.seen)) == ([], 3)
 
 
 # Ways around it -------------------------------------------------------------------------------------------------------
@@ -172,72 +172,72 @@ async def test_what_was_taken_out_cannot_be_read_back(whole: str, resolution: An
         refer("read_back", "call", "CALL"),
         refer("read_back", "call", "$ref{CALL}"),
     )
-    async with house(tmp_path, *steps) as here:
-        here.secret = whole
-        async with here.process(SHORT) as chat:
+    async with house(tmp_path, *steps) as harness:
+        harness.secret = whole
+        async with harness.process(SHORT) as chat:
             gate = await reviewing(chat)
-        async with here.process(SHORT) as chat:
+        async with harness.process(SHORT) as chat:
             await chat.answer(gate, **resolution)
             assert (await chat.turn(gate.turn)).text == "Done."
-            told = here.told()
-        assert (here.leaked(), len(told)) == ([], 5)
+            texts = harness.told()
+        assert (harness.leaked(), len(texts)) == ([], 5)
         if "deny" in resolution:
-            assert here.ran == ["fetch"]
-            assert all("there is no result" in text for text in told[1:])
+            assert harness.ran == ["fetch"]
+            assert all("there is no result" in text for text in texts[1:])
         else:
-            assert here.ran == ["fetch", LEFT, LEFT]
-            assert [LEFT in text for text in told] == [True, False, False, True, True]
+            assert harness.ran == ["fetch", LEFT, LEFT]
+            assert [LEFT in text for text in texts] == [True, False, False, True, True]
 
 
 async def test_the_gate_shows_what_the_model_would_read(tmp_path: Path) -> None:
-    async with house(tmp_path, calling("fetch")) as here, here.process(SHORT) as chat:
-        here.secret = LONG
+    async with house(tmp_path, calling("fetch")) as harness, harness.process(SHORT) as chat:
+        harness.secret = LONG
         gate = await reviewing(chat)
         shown = text_of(gate.output)
         assert len(shown) < 1000
         assert re.search(r"\[… \d+ characters left out\.", shown)
         await chat.answer(gate, allow="once")
         await chat.turn(gate.turn)
-        assert here.told() == [shown]
+        assert harness.told() == [shown]
 
 
 async def test_what_a_person_was_not_shown_of_a_result_is_not_read_by_the_model_either(tmp_path: Path) -> None:
     steps = (calling("fetch"), refer("read_back", "call", "CALL"))
-    async with house(tmp_path, *steps) as here, here.process(OutputLimits(output=600)) as chat:
-        here.secret = "a" * 3000 + SECRET + "z" * 3000
+    async with house(tmp_path, *steps) as harness, harness.process(OutputLimits(output=600)) as chat:
+        harness.secret = "a" * 3000 + SECRET + "z" * 3000
         gate = await reviewing(chat)
         assert SECRET not in text_of(gate.output)
         await chat.answer(gate, allow="once")
         assert (await chat.turn(gate.turn)).text == "Done."
-        [shown, read] = here.told()
+        [shown, read] = harness.told()
         assert shown == text_of(gate.output)
         assert read.startswith("[characters 0 to ")  # it was read, as far as the person had read it
-        assert here.leaked() == []
+        assert harness.leaked() == []
 
 
 # When nobody answers --------------------------------------------------------------------------------------------------
 
 
 async def test_a_review_that_expires_withholds_the_result(tmp_path: Path) -> None:
-    async with house(tmp_path, calling("fetch")) as here:
-        async with here.process(gate_timeout=3600.0) as chat:
+    async with house(tmp_path, calling("fetch")) as harness:
+        async with harness.process(gate_timeout=3600.0) as chat:
             gate = await reviewing(chat)
-            assert gate.expires == here.clock.now() + 3600.0
-        here.clock.advance(3601.0)
-        async with here.process() as chat:
+            assert gate.expires == harness.clock.now() + 3600.0
+        harness.clock.advance(3601.0)
+        async with harness.process() as chat:
             assert (await chat.turn(gate.turn)).text == "Done."
             assert (await part_of(chat)).state == "withheld"
             with pytest.raises(GateClosed):
                 await chat.answer(gate, allow="once")
-        assert here.told() == ["Nobody read this result in time. The call did run."]
-        assert here.leaked() == []
+        assert harness.told() == ["Nobody read this result in time. The call did run."]
+        assert harness.leaked() == []
 
 
 async def test_a_turn_that_is_cancelled_while_its_result_is_read_sends_nothing_of_it(tmp_path: Path) -> None:
-    async with house(tmp_path, calling("fetch")) as here:
-        async with here.process() as chat:
+    async with house(tmp_path, calling("fetch")) as harness:
+        async with harness.process() as chat:
             gate = await reviewing(chat)
-        async with here.process() as chat:
+        async with harness.process() as chat:
             await chat.turn(gate.turn).cancel()
             assert (await chat.turn(gate.turn)).phase is Phase.CANCELLED
             with pytest.raises(GateClosed):
@@ -246,31 +246,31 @@ async def test_a_turn_that_is_cancelled_while_its_result_is_read_sends_nothing_o
             await (await chat.send("and now?"))
             part = await part_of(chat)
             assert (part.state, part.late) == ("cancelled", None)
-        assert (here.leaked(), len(here.provider.seen)) == ([], 2)
-        assert "before a person reviewed the result" in here.told()[0]
+        assert (harness.leaked(), len(harness.provider.seen)) == ([], 2)
+        assert "before a person reviewed the result" in harness.told()[0]
 
 
 async def test_a_result_that_nobody_has_read_when_the_time_is_over_is_withheld(tmp_path: Path) -> None:
-    async with house(tmp_path, calling("fetch")) as here:
-        async with here.process(budget=Budget(seconds=60.0)) as chat:
+    async with house(tmp_path, calling("fetch")) as harness:
+        async with harness.process(budget=Budget(seconds=60.0)) as chat:
             gate = await reviewing(chat)
-        here.clock.advance(61.0)
-        async with here.process() as chat:
+        harness.clock.advance(61.0)
+        async with harness.process() as chat:
             await chat.turn(gate.turn)  # it ends by itself
             assert ((await part_of(chat)).state, await count(chat, LimitReached)) == ("withheld", 1)
             with pytest.raises(GateClosed):
                 await chat.answer(gate, allow="once")
-        assert (len(here.told()), here.leaked(), len(here.provider.seen)) == (1, [], 2)
+        assert (len(harness.told()), harness.leaked(), len(harness.provider.seen)) == (1, [], 2)
 
 
 @pytest.mark.parametrize("budget", [Budget(calls=1), Budget(steps=1)], ids=["calls", "steps"])
 async def test_another_limit_leaves_people_the_time_to_read(budget: Budget, tmp_path: Path) -> None:
-    async with house(tmp_path, calling("fetch")) as here:
-        async with here.process(budget=budget) as chat:
+    async with house(tmp_path, calling("fetch")) as harness:
+        async with harness.process(budget=budget) as chat:
             gate = await reviewing(chat)
-        here.clock.advance(61.0)
-        async with here.process() as chat:
+        harness.clock.advance(61.0)
+        async with harness.process() as chat:
             await chat.answer(gate, allow="once", text=LEFT)  # it is taken, so the gate was open
             await chat.turn(gate.turn)
             assert ((await part_of(chat)).state, await count(chat, LimitReached)) == ("completed", 1)
-        assert (here.told(), here.leaked(), len(here.provider.seen)) == ([LEFT], [], 2)
+        assert (harness.told(), harness.leaked(), len(harness.provider.seen)) == ([LEFT], [], 2)

@@ -59,13 +59,13 @@ def fetcher(ran: list[str]) -> Tool:
 
 async def attempt(talk: Talk, name: str, key: str, values: Sequence[str]) -> None:
     """Let a model call a tool with all of these, as many at once as it may, and a person deny what they are asked."""
-    made = [call(name, **{key: value}) for value in values]
-    steps = [calls(*made[at : at + MAX_CALLS_PER_STEP]) for at in range(0, len(made), MAX_CALLS_PER_STEP)]
+    tool_calls = [call(name, **{key: value}) for value in values]
+    steps = [calls(*tool_calls[at : at + MAX_CALLS_PER_STEP]) for at in range(0, len(tool_calls), MAX_CALLS_PER_STEP)]
     await talk.tell(*steps, say("Done."), reply=none_of_it)
     await talk.check()
     settled = await talk.settled()
     assert len(settled) == len(values)
-    assert not any(TOO_MANY_CALLS in one.output.text for one in settled)  # every one of them was judged
+    assert not any(TOO_MANY_CALLS in event.output.text for event in settled)  # every one of them was judged
 
 
 # Commands -------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ async def test_where_everything_else_is_denied_nobody_is_asked() -> None:
     lines = ["git log; rm x", "/bin/rm x", "RM x", "git log $(rm x)", "git push", "git log > x", "git log '"]
     await attempt(talk, "run_shell", "command", [*lines, "git log -1"])
     assert (ran, talk.asked) == (["git log -1"], [])
-    assert [one.state for one in await talk.settled()].count("denied") == len(lines)
+    assert [event.state for event in await talk.settled()].count("denied") == len(lines)
 
 
 # Order and layers -----------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ async def test_what_is_denied_outright_is_not_offered_and_not_run(rule: Rule, wh
     talk.options["rules"] = (rule,) if where == "turn" else ()
     await attempt(talk, "read", "path", ["a"])
     assert "read" not in [spec.name for spec in talk.requests[0].tools]
-    assert (ran, talk.asked, [one.state for one in await talk.settled()]) == ([], [], ["denied"])
+    assert (ran, talk.asked, [event.state for event in await talk.settled()]) == ([], [], ["denied"])
 
 
 async def test_a_tool_that_was_not_selected_is_not_offered_and_not_run() -> None:
@@ -196,7 +196,7 @@ async def test_a_tool_that_was_not_selected_is_not_offered_and_not_run() -> None
     talk = Talk(reader(ran), shell(ran), rules=[Rule("*", "allow")], tools=("run_*",))
     await attempt(talk, "read", "path", ["a"])
     assert [spec.name for spec in talk.requests[0].tools] == ["run_shell"]
-    assert (ran, [one.state for one in await talk.settled()]) == ([], ["failed"])
+    assert (ran, [event.state for event in await talk.settled()]) == ([], ["failed"])
 
 
 # Paths and addresses --------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ async def test_no_address_that_leads_to_what_is_denied_is_fetched() -> None:
     ]  # fmt: skip
     await attempt(talk := Talk(fetcher(ran), rules=rules), "fetch", "url", [*vectors, "https://ok.com/a"])
     assert ran in ([], ["https://ok.com/a"])
-    assert {one.state for one in await talk.settled()} <= {"denied", "completed"}
+    assert {event.state for event in await talk.settled()} <= {"denied", "completed"}
 
 
 # What is told of rules ------------------------------------------------------------------------------------------------
@@ -267,8 +267,8 @@ def test_a_rule_that_can_never_decide_is_named_with_the_one_in_its_way(rule: Rul
         [shadowed] = find_shadowed_rules(rules)
         assert (shadowed.rule, shadowed.by) == (rule, by)
         assert shadowed.why
-    kept = [Rule("read", "allow", {"path": "docs/**"}), Rule("read", "deny", {"path": "docs/secret"})]
-    assert find_shadowed_rules(kept) == []
+    distinct_rules = [Rule("read", "allow", {"path": "docs/**"}), Rule("read", "deny", {"path": "docs/secret"})]
+    assert find_shadowed_rules(distinct_rules) == []
 
 
 def test_the_checker_finds_a_start_that_was_not_judged() -> None:

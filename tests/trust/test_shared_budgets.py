@@ -56,10 +56,10 @@ async def test_fifty_sub_turns_at_once_pay_no_more_than_the_cap_and_what_is_in_f
     assert model.most > 2, "they did not run at once"
     assert model.ordinary * usd <= cap + in_flight + 1e-9
     # And one more, with which the turn itself ends in words.
-    what = (
+    summary = (
         f"{model.paid:.2f} of {cap}: {model.most} at once, {model.ordinary} requests and {model.closing} closing ones"
     )
-    assert over <= in_flight + usd + 1e-9, what
+    assert over <= in_flight + usd + 1e-9, summary
     assert len(await talk.sessions()) == 51
     await talk.check()
 
@@ -156,7 +156,7 @@ async def test_one_sub_turn_after_the_other_may_use_all_that_is_left(store: Stor
         **{"task 1": below(4), "task 2": below(4)},
     )
     result = await talk.tell(model=scenes)
-    assert [one.output.text for one in await talk.settled()] == ["Below.", "Below."]
+    assert [event.output.text for event in await talk.settled()] == ["Below.", "Below."]
     assert "10 steps" in result.text
 
 

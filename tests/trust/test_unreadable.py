@@ -53,9 +53,9 @@ async def test_an_answer_with_an_odd_value_is_refused_in_words_and_the_right_one
     async with opened_sql("sqlite", tmp_path) as store:
         it = Asked(store)
         async with it.asking() as chat:
-            said: dict[str, Any] = {"allow": "always", **reply}
+            answer: dict[str, Any] = {"allow": "always", **reply}
             with pytest.raises(ConfigError, match=f"{list(reply)[-1]}"):
-                await chat.answer(it.gate, **said)
+                await chat.answer(it.gate, **answer)
             assert await store.inbox("s1") == []
 
             await chat.answer(it.gate, allow="always", until=it.clock.now() + 3600, by="a\ud800da")
@@ -77,7 +77,7 @@ def odd_commands() -> list[AnyCommand]:
         TurnOptions(params={"x": object()}),
         TurnOptions(params={"x": nan}),
     ]
-    odd: list[AnyCommand] = [replace(message, options=one) for one in options]
+    odd: list[AnyCommand] = [replace(message, options=option) for option in options]
     odd.append(replace(message, parts=(TextPart("\udfff"),)))
     for resolution in (
         GateResolution(True, until=inf),
@@ -121,6 +121,6 @@ async def test_a_late_result_is_taken_as_far_as_it_can_be_written(kind: str, tmp
 
         assert (await store.admit(late)).is_new
 
-        [kept] = await store.inbox("s")
-        assert isinstance(kept, LateResult)
-        assert kept.output.metadata == {"at": [1, None]}
+        [stored_result] = await store.inbox("s")
+        assert isinstance(stored_result, LateResult)
+        assert stored_result.output.metadata == {"at": [1, None]}

@@ -12,8 +12,8 @@ from tests.helpers.scripted_server.server import Rig, a_rig
 @pytest.fixture(scope="session")
 def rig() -> Iterator[Rig]:
     """The server, with a scripted model."""
-    with a_rig() as made:
-        yield made
+    with a_rig() as server_rig:
+        yield server_rig
 
 
 @pytest.fixture(autouse=True)

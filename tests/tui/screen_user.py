@@ -26,11 +26,11 @@ class Person:
     def __init__(self, app: TerminalApp, pilot: Pilot[Any], rig: Rig) -> None:
         self.app, self.pilot, self.rig = app, pilot, rig
 
-    async def until(self, is_so: Callable[[], Any], what: str = "it", seconds: float = PATIENCE) -> None:
+    async def until(self, is_so: Callable[[], Any], description: str = "it", seconds: float = PATIENCE) -> None:
         """Wait for something to be so."""
         end = time.monotonic() + seconds
         while not is_so():
-            assert time.monotonic() < end, f"{what} did not come; on the screen:\n{self.screen}"
+            assert time.monotonic() < end, f"{description} did not come; on the screen:\n{self.screen}"
             await asyncio.sleep(0.03)
             await self.pilot.pause()
 
@@ -147,8 +147,8 @@ async def person(
         if isinstance(app, Hasty):
             app.early = early
         async with app.run_test(size=size, notifications=True) as pilot:
-            one = Person(app, pilot, rig)
-            await one.until(lambda: app.me.user and app.agents.agents, "the server")
+            user = Person(app, pilot, rig)
+            await user.until(lambda: app.me.user and app.agents.agents, "the server")
             if session:
-                await one.until(lambda: app.follower is not None and app.follower.state.turns, "the session")
-            yield one
+                await user.until(lambda: app.follower is not None and app.follower.state.turns, "the session")
+            yield user

@@ -104,8 +104,8 @@ def terminal(
     home: Path, *words: str, size: tuple[int, int] = (100, 30), **more: str
 ) -> Generator[Terminal, None, None]:
     """A program in a terminal."""
-    made = Terminal(list(words), environment(home, **more), size)
+    console = Terminal(list(words), environment(home, **more), size)
     try:
-        yield made
+        yield console
     finally:
-        made.close()
+        console.close()

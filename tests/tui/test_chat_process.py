@@ -20,31 +20,31 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 BEGUN = r"Ask anything"
 
 
-def is_restored(one: Terminal) -> bool:
+def is_restored(console: Terminal) -> bool:
     """Whether all that was switched on in the terminal is off again: the other screen, the mouse, pasting, the cursor."""
-    drawn = one.drawn
+    drawn = console.drawn
     return all(drawn.rfind(off) >= 0 for off in (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?2004l", b"\x1b[?1000l")) and (
         drawn.rfind(b"\x1b[?1049l") > drawn.rfind(b"\x1b[?1049h")
     )
 
 
 def test_the_offline_demo_from_the_first_key_to_the_last(tmp_path: Path) -> None:
-    with terminal(tmp_path, "chat") as one:
-        one.sees(BEGUN)
-        one.sees("offline demo answers")
-        one.types("take a note: milk\r")
-        one.sees(r"Allow take_note")
-        one.sees(r"allow once")
-        one.drawn = b""
+    with terminal(tmp_path, "chat") as console:
+        console.sees(BEGUN)
+        console.sees("offline demo answers")
+        console.types("take a note: milk\r")
+        console.sees(r"Allow take_note")
+        console.sees(r"allow once")
+        console.drawn = b""
         for _ in range(120):  # a question must have stood for a moment
-            one.types("y", is_forgotten=False)
-            one.read(0.5)
-            if "noted: milk" in one.text:
+            console.types("y", is_forgotten=False)
+            console.read(0.5)
+            if "noted: milk" in console.text:
                 break
-        one.sees("noted: milk")
-        one.types("\x11")
-        assert one.ends() == 0
-        assert is_restored(one)
+        console.sees("noted: milk")
+        console.types("\x11")
+        assert console.ends() == 0
+        assert is_restored(console)
     log = tmp_path / "state" / "everturn" / "chat.log"
     assert "Traceback" not in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
@@ -61,12 +61,12 @@ def test_the_offline_demo_from_the_first_key_to_the_last(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long)])
 def test_who_is_told_to_end_puts_the_terminal_back(tmp_path: Path, number: signal.Signals) -> None:
-    with terminal(tmp_path, "chat") as one:
-        one.sees(BEGUN)
-        one.drawn = b"\x1b[?1049h"
-        os.kill(one.pid, number)
-        assert one.ends() == 128 + number
-        assert is_restored(one)
+    with terminal(tmp_path, "chat") as console:
+        console.sees(BEGUN)
+        console.drawn = b"\x1b[?1049h"
+        os.kill(console.pid, number)
+        assert console.ends() == 128 + number
+        assert is_restored(console)
 
 
 STUCK = """
@@ -112,12 +112,12 @@ def test_it_ends_when_the_terminal_is_gone_without_a_word(tmp_path: Path, is_qua
 
 def test_a_server_that_is_named(rig: Rig, tmp_path: Path) -> None:
     token = (rig.home / "token").read_text().strip()
-    with terminal(tmp_path, "chat", "--connect", rig.url, EVERTURN_TOKEN=token) as one:
-        one.sees(BEGUN)
-        one.types("parallel\r")
-        one.sees("It came to this")
-        one.types("\x11")
-        assert one.ends() == 0
+    with terminal(tmp_path, "chat", "--connect", rig.url, EVERTURN_TOKEN=token) as console:
+        console.sees(BEGUN)
+        console.types("parallel\r")
+        console.sees("It came to this")
+        console.types("\x11")
+        assert console.ends() == 0
     with terminal(tmp_path, "chat", "--connect", rig.url) as nobody:
         nobody.sees("needs a token")
         assert nobody.ends() == 2
@@ -125,32 +125,32 @@ def test_a_server_that_is_named(rig: Rig, tmp_path: Path) -> None:
 
 
 def test_where_it_cannot_draw_it_goes_line_by_line(tmp_path: Path) -> None:
-    with terminal(tmp_path, "chat", TERM="dumb") as one:
-        one.sees("which model")
-        assert one.ends() == 2
-        assert b"\x1b[?1049h" not in one.drawn
+    with terminal(tmp_path, "chat", TERM="dumb") as console:
+        console.sees("which model")
+        assert console.ends() == 2
+        assert b"\x1b[?1049h" not in console.drawn
 
 
 @pytest.mark.long
 def test_a_window_that_is_too_small_can_be_left(tmp_path: Path) -> None:
-    with terminal(tmp_path, "chat", size=(30, 8)) as one:
-        one.sees("too small")
-        one.types("\x11")
-        assert one.ends() == 0
+    with terminal(tmp_path, "chat", size=(30, 8)) as console:
+        console.sees("too small")
+        console.types("\x11")
+        assert console.ends() == 0
 
 
 def test_what_makes_no_sense_is_said_in_one_line_before_anything_is_drawn(tmp_path: Path) -> None:
-    for words, said in (
+    for words, message in (
         (("--tools", "nosuch.py"), "nosuch.py"),
         (("--files", str(tmp_path / "no")), "there is no such folder"),
         (("--model", "nosuch:thing"), "nosuch"),
         (("--session", "x"), "--store"),
     ):
-        with terminal(tmp_path, "chat", *words) as one:
-            assert one.ends() == 2
-            assert said in one.text
-            assert len(re.findall(r"\n", one.text.strip())) == 0
-            assert b"\x1b[?1049h" not in one.drawn
+        with terminal(tmp_path, "chat", *words) as console:
+            assert console.ends() == 2
+            assert message in console.text
+            assert len(re.findall(r"\n", console.text.strip())) == 0
+            assert b"\x1b[?1049h" not in console.drawn
 
 
 LOUD = """\
@@ -175,11 +175,11 @@ def quiet() -> str:
 
 def test_what_others_print_is_not_drawn_on_the_screen(tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text(LOUD)
-    with terminal(tmp_path, "chat", "--tools", str(tmp_path / "loud.py")) as one:
-        one.sees(BEGUN)
-        one.types("hello\r")
-        one.sees("real model")
-        assert "LOUD" not in one.text
-        one.types("\x11")
-        assert one.ends() == 0
+    with terminal(tmp_path, "chat", "--tools", str(tmp_path / "loud.py")) as console:
+        console.sees(BEGUN)
+        console.types("hello\r")
+        console.sees("real model")
+        assert "LOUD" not in console.text
+        console.types("\x11")
+        assert console.ends() == 0
     assert {"LOUD write", "LOUD child"} <= set((tmp_path / "state" / "everturn" / "chat.log").read_text().splitlines())

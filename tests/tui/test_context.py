@@ -87,9 +87,9 @@ def test_what_is_drawn_adds_up(used: int, window: int, width: int) -> None:
     assert "%" not in draw_facts(shown, texts.EN).plain
 
 
-def shoot(one: Person, name: str) -> None:
+def shoot(user: Person, name: str) -> None:
     if folder := os.environ.get("EVERTURN_SHOTS"):
-        one.app.save_screenshot(f"{name}.svg", folder)
+        user.app.save_screenshot(f"{name}.svg", folder)
 
 
 @pytest.mark.live
@@ -98,85 +98,85 @@ def shoot(one: Person, name: str) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 async def test_the_story_of_a_full_window(rig: Rig, language: Literal["en", "zh"], size: tuple[int, int]) -> None:
     zh, name = language == "zh", f"{language}-{size[0]}"
-    async with person(rig, language=language, size=size) as one:
-        await one.type("/context")
-        await one.press("enter")
-        await one.reads(texts.ZH.nothing_yet if zh else texts.EN.nothing_yet)
-        await one.say("parallel")
-        await one.idle()
+    async with person(rig, language=language, size=size) as user:
+        await user.type("/context")
+        await user.press("enter")
+        await user.reads(texts.ZH.nothing_yet if zh else texts.EN.nothing_yet)
+        await user.say("parallel")
+        await user.idle()
         for _ in range(5):
-            await one.say("Please keep this in mind.\n" + WORDS * 300)
-            await one.idle()
-        await one.reads(" / 24k · 8")
-        used = one.app.follower.state.context  # pyright: ignore[reportOptionalMemberAccess]
+            await user.say("Please keep this in mind.\n" + WORDS * 300)
+            await user.idle()
+        await user.reads(" / 24k · 8")
+        used = user.app.follower.state.context  # pyright: ignore[reportOptionalMemberAccess]
         assert used is not None
         assert 0.8 < (used.share or 0) < 0.9
-        await one.say("And this.\n" + WORDS * 80)
-        await one.idle()
-        await one.reads("90 %")  # the warning
-        shoot(one, f"warning-{name}")
-        await one.type("/context")
-        await one.press("enter")
-        await one.until(lambda: isinstance(one.app.screen, ContextScreen), "the screen")
-        await one.reads("您的消息" if zh else "Your messages")
-        await one.reads("▲")
-        shoot(one, f"context-{name}")
-        await one.press("escape")
-        one.app.chat_screen.composer.write("/compact the dates, pace 60")
-        await one.press("enter")
-        await one.reads("正在总结" if zh else "summarising")
-        shoot(one, f"progress-{name}")
-        await one.press("escape")
-        await one.idle()
-        assert not [part for message in one.branch() for part in message.parts if isinstance(part, SummaryPart)]
-        one.app.chat_screen.composer.write("/compact the dates")
-        await one.press("enter")
-        await one.sees("已压缩" if zh else "Compacted: ")
-        await one.idle()
-        card = one.branch()[-1].parts[0]
+        await user.say("And this.\n" + WORDS * 80)
+        await user.idle()
+        await user.reads("90 %")  # the warning
+        shoot(user, f"warning-{name}")
+        await user.type("/context")
+        await user.press("enter")
+        await user.until(lambda: isinstance(user.app.screen, ContextScreen), "the screen")
+        await user.reads("您的消息" if zh else "Your messages")
+        await user.reads("▲")
+        shoot(user, f"context-{name}")
+        await user.press("escape")
+        user.app.chat_screen.composer.write("/compact the dates, pace 60")
+        await user.press("enter")
+        await user.reads("正在总结" if zh else "summarising")
+        shoot(user, f"progress-{name}")
+        await user.press("escape")
+        await user.idle()
+        assert not [part for message in user.branch() for part in message.parts if isinstance(part, SummaryPart)]
+        user.app.chat_screen.composer.write("/compact the dates")
+        await user.press("enter")
+        await user.sees("已压缩" if zh else "Compacted: ")
+        await user.idle()
+        card = user.branch()[-1].parts[0]
         assert isinstance(card, SummaryPart)
         assert card.focus == "the dates"
-        await one.until(lambda: "90 %" not in one.screen, "the end of the warning")
-        await one.press("f6")
-        await one.press("end", "up", "down", "enter")
-        await one.sees("look at the garden")
-        shoot(one, f"card-{name}")
-        await one.press("u")
-        await one.confirm()
-        await one.until(lambda: not isinstance(one.branch()[-1].parts[0], SummaryPart), "the undo")
-        await one.reads("90 %")  # the warning is there again
+        await user.until(lambda: "90 %" not in user.screen, "the end of the warning")
+        await user.press("f6")
+        await user.press("end", "up", "down", "enter")
+        await user.sees("look at the garden")
+        shoot(user, f"card-{name}")
+        await user.press("u")
+        await user.confirm()
+        await user.until(lambda: not isinstance(user.branch()[-1].parts[0], SummaryPart), "the undo")
+        await user.reads("90 %")  # the warning is there again
 
 
 @pytest.mark.live
 @pytest.mark.timeout(240)
 async def test_a_compaction_that_was_talked_about_is_left_in_its_branch(rig: Rig) -> None:
-    async with person(rig) as one:
+    async with person(rig) as user:
         for _ in range(4):
-            await one.say("Please keep this in mind.\n" + WORDS * 200)
-            await one.idle()
-        one.app.chat_screen.composer.write("/compact")
-        await one.press("enter")
-        await one.sees("Compacted: ")
-        await one.idle()
-        notice = one.branch()[-1]
-        await one.say("hello")
-        await one.idle()
-        one.app.chat_screen.transcript.move_cursor_to(f"{notice.id}.0")
-        one.app.chat_screen.transcript.action_undo()
-        await one.reads("stay on their own")
-        await one.confirm()
-        await one.until(lambda: one.branch()[-1].id == notice.parent, "the branch above it")
-        assert one.app.follower is not None
-        assert notice.id in one.app.follower.state.tree.messages
-        assert notice.id not in one.app.follower.state.tree.deleted
+            await user.say("Please keep this in mind.\n" + WORDS * 200)
+            await user.idle()
+        user.app.chat_screen.composer.write("/compact")
+        await user.press("enter")
+        await user.sees("Compacted: ")
+        await user.idle()
+        notice = user.branch()[-1]
+        await user.say("hello")
+        await user.idle()
+        user.app.chat_screen.transcript.move_cursor_to(f"{notice.id}.0")
+        user.app.chat_screen.transcript.action_undo()
+        await user.reads("stay on their own")
+        await user.confirm()
+        await user.until(lambda: user.branch()[-1].id == notice.parent, "the branch above it")
+        assert user.app.follower is not None
+        assert notice.id in user.app.follower.state.tree.messages
+        assert notice.id not in user.app.follower.state.tree.deleted
 
 
 @pytest.mark.live
 @pytest.mark.timeout(240)
 async def test_too_little_to_compact_is_said(rig: Rig) -> None:
-    async with person(rig) as one:
-        await one.say("hello")
-        await one.idle()
-        one.app.chat_screen.composer.write("/compact")
-        await one.press("enter")
-        await one.reads(texts.EN.nothing)
+    async with person(rig) as user:
+        await user.say("hello")
+        await user.idle()
+        user.app.chat_screen.composer.write("/compact")
+        await user.press("enter")
+        await user.reads(texts.EN.nothing)

@@ -42,70 +42,70 @@ def look() -> str:
 def loading(home: Path, keys: str = "", size: tuple[int, int] = (100, 30)) -> Generator[Terminal]:
     """A chat that has begun to load its tools, and goes on when `go` is there; `keys` were pressed before it ran at all."""
     (home / "slow.py").write_text(LOADING, encoding="utf-8")
-    with terminal(home, "chat", "--tools", str(home / "slow.py"), size=size) as one:
-        one.types(keys)
-        one.sees("the tools are loading")
-        yield one
+    with terminal(home, "chat", "--tools", str(home / "slow.py"), size=size) as console:
+        console.types(keys)
+        console.sees("the tools are loading")
+        yield console
 
 
 def test_what_is_typed_while_it_starts_is_in_the_prompt(tmp_path: Path) -> None:
-    with loading(tmp_path, "typed at once, ") as one:
-        one.types("typed while loading; ", is_forgotten=False)
+    with loading(tmp_path, "typed at once, ") as console:
+        console.types("typed while loading; ", is_forgotten=False)
         (tmp_path / "go").touch()
-        one.sees(r"│\s+typed at once, typed while loading; ")
-        one.types("then more")
-        one.sees(r"│\s+typed at once, typed while loading; then more")
-        one.types("\x11")
-        assert one.ends() == 0
+        console.sees(r"│\s+typed at once, typed while loading; ")
+        console.types("then more")
+        console.sees(r"│\s+typed at once, typed while loading; then more")
+        console.types("\x11")
+        assert console.ends() == 0
 
 
 def test_enter_sends_what_was_typed_before_it_and_nothing_more(tmp_path: Path) -> None:
-    with loading(tmp_path, "the first\r") as one:
-        one.types("the second\rthe third", is_forgotten=False)
+    with loading(tmp_path, "the first\r") as console:
+        console.types("the second\rthe third", is_forgotten=False)
         (tmp_path / "go").touch()
-        one.sees("You said: “the first”")
-        one.sees("You said: “the second”")
-        one.sees(r"│\s+the third ")
-        one.types("\x11")
-        assert one.ends() == 0
+        console.sees("You said: “the first”")
+        console.sees("You said: “the second”")
+        console.sees(r"│\s+the third ")
+        console.types("\x11")
+        assert console.ends() == 0
 
 
 @pytest.mark.parametrize("size", [(100, 30), (30, 8)])
 def test_ctrl_q_leaves_however_early_it_is_pressed(tmp_path: Path, size: tuple[int, int]) -> None:
-    with loading(tmp_path, size=size) as one:
-        one.types("\x11")
+    with loading(tmp_path, size=size) as console:
+        console.types("\x11")
         (tmp_path / "go").touch()
-        assert one.ends() == 0
+        assert console.ends() == 0
 
 
 def test_ctrl_c_still_interrupts_what_starts(tmp_path: Path) -> None:
-    with loading(tmp_path) as one:
-        one.types("\x03")
-        assert one.ends() == 128 + signal.SIGINT
-        assert "Traceback" not in one.text
-        assert echoes(one)
+    with loading(tmp_path) as console:
+        console.types("\x03")
+        assert console.ends() == 128 + signal.SIGINT
+        assert "Traceback" not in console.text
+        assert echoes(console)
 
 
 @pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGHUP])
 def test_who_is_ended_while_it_starts_leaves_the_terminal_as_it_was(tmp_path: Path, ends: signal.Signals) -> None:
-    with loading(tmp_path) as one:
-        assert not echoes(one)
-        os.kill(one.pid, ends)
-        assert one.ends() == -ends
-        assert echoes(one)
+    with loading(tmp_path) as console:
+        assert not echoes(console)
+        os.kill(console.pid, ends)
+        assert console.ends() == -ends
+        assert echoes(console)
 
 
 def test_who_leaves_has_the_terminal_back(tmp_path: Path) -> None:
-    with terminal(tmp_path, "chat") as one:
-        before = termios.tcgetattr(one.fd)
-        one.sees(r"Ask anything")
-        one.types("\x11")
-        assert one.ends() == 0
-        assert termios.tcgetattr(one.fd) == before
+    with terminal(tmp_path, "chat") as console:
+        before = termios.tcgetattr(console.fd)
+        console.sees(r"Ask anything")
+        console.types("\x11")
+        assert console.ends() == 0
+        assert termios.tcgetattr(console.fd) == before
 
 
-def echoes(one: Terminal) -> bool:
-    mode: list[Any] = termios.tcgetattr(one.fd)
+def echoes(console: Terminal) -> bool:
+    mode: list[Any] = termios.tcgetattr(console.fd)
     return bool(mode[3] & termios.ECHO and mode[3] & termios.ICANON and mode[0] & termios.ICRNL)
 
 
@@ -113,16 +113,16 @@ def echoes(one: Terminal) -> bool:
 
 
 async def test_keys_that_come_before_the_box_has_the_focus_wait_for_it(rig: Rig) -> None:
-    async with person(rig, early=[*keys_from_text("echo:one\r"), Paste("two"), *keys_from_text(" three")]) as one:
-        await one.until(lambda: one.said(), "what was sent")
-        assert [message.text for message in one.said()] == ["echo:one"]
-        await one.until(lambda: one.app.chat_screen.composer.text == "two three", "the text")
+    async with person(rig, early=[*keys_from_text("echo:one\r"), Paste("two"), *keys_from_text(" three")]) as user:
+        await user.until(lambda: user.said(), "what was sent")
+        assert [message.text for message in user.said()] == ["echo:one"]
+        await user.until(lambda: user.app.chat_screen.composer.text == "two three", "the text")
 
 
 async def test_they_belong_to_the_session_that_is_opened(rig: Rig) -> None:
     session = rig.say("echo:before")["session"]
     rig.wait_idle(session, 60)
-    async with person(rig, session, early=[*keys_from_text("echo:one\rtwo")]) as one:
-        await one.until(lambda: len(one.said()) == 2, "what was sent")
-        assert one.session == session
-        assert one.app.chat_screen.composer.text == "two"
+    async with person(rig, session, early=[*keys_from_text("echo:one\rtwo")]) as user:
+        await user.until(lambda: len(user.said()) == 2, "what was sent")
+        assert user.session == session
+        assert user.app.chat_screen.composer.text == "two"

@@ -28,8 +28,8 @@ PATIENCE = float(os.environ.get("PATIENCE", "30"))
 
 @pytest.fixture
 def model() -> Iterator[FolderModel]:
-    with folder_model() as made:
-        yield made
+    with folder_model() as scripted_model:
+        yield scripted_model
 
 
 @pytest.fixture

@@ -39,9 +39,9 @@ async def test_a_trusted_skill_is_listed_and_loaded_on_demand(
     async with everturn() as person:
         await person.says("fill in the form")
         await person.sees("Filled.")
-    asked = capsys.readouterr().out
-    assert "code-reviewer" in asked
-    assert "/fix-issue" in asked
+    output = capsys.readouterr().out
+    assert "code-reviewer" in output
+    assert "/fix-issue" in output
     assert "- pdf: Comprehensive PDF manipulation" in model.system
     assert "PDF Processing Guide" not in model.system
     assert "PDF Processing Guide" in model.results[0]
@@ -136,9 +136,9 @@ async def test_a_server_of_another_programs_file_is_asked_about_and_not_started_
     async with everturn() as person:
         await person.says("hi")
         await person.sees("Hello.")
-    asked = capsys.readouterr().out
-    assert f"touch {mark}" in asked
-    assert "is passed: HOME" in asked
+    output = capsys.readouterr().out
+    assert f"touch {mark}" in output
+    assert "is passed: HOME" in output
     assert not mark.exists()
     async with everturn():  # it is not asked again
         pass

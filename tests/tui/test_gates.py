@@ -109,7 +109,7 @@ async def test_n_for_all_denies_what_is_asked_beside(rig: Rig) -> None:
 async def test_a_stores_exactly_the_rule_that_was_chosen_and_says_so(rig: Rig) -> None:
     async with at(rig) as desk:
         session, screen = await desk.asked('call run {"command": "grep -n foo src/a.py"}')
-        offers = [str(one) for one in screen.summary.gate.offers]
+        offers = [str(offer) for offer in screen.summary.gate.offers]
         assert len(offers) > 1
         await desk.press("a")
         found: AlwaysPanel = await panel(desk, screen, AlwaysPanel)
@@ -121,8 +121,8 @@ async def test_a_stores_exactly_the_rule_that_was_chosen_and_says_so(rig: Rig) -
         assert await desk.gone() is True
         assert offers[1] in desk.app.told[-1]
         await desk.idle(session)
-        grants = [one for one in await desk.app.server.grants() if one.grant.session == session]
-        assert [str(one.grant.rule) for one in grants] == [offers[1]]
+        grants = [grant for grant in await desk.app.server.grants() if grant.grant.session == session]
+        assert [str(grant.grant.rule) for grant in grants] == [offers[1]]
         assert 0 < grants[0].grant.expires - time.time() <= 3600
 
 
@@ -142,7 +142,7 @@ async def test_everywhere_is_for_owners(rig: Rig) -> None:
         await desk.press("w", "y")
         assert await desk.gone() is True
         await desk.idle(session)
-        everywhere = [one for one in await desk.app.server.grants() if not one.grant.session]
+        everywhere = [grant for grant in await desk.app.server.grants() if not grant.grant.session]
         assert len(everywhere) == 1
         await desk.app.server.revoke(everywhere[0].grant.id)
 
@@ -447,6 +447,6 @@ async def test_a_rule_may_be_for_the_folder_of_the_server(rig: Rig) -> None:
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)
-        (view,) = [one for one in await desk.app.server.grants() if one.grant.folder]
+        (view,) = [grant for grant in await desk.app.server.grants() if grant.grant.folder]
         assert (view.grant.session, view.grant.folder) == ("", gate.folder)
         await desk.app.server.revoke(view.grant.id)

@@ -75,23 +75,23 @@ def test_every_pattern_has_a_case() -> None:
 )
 def test_each_case_is_found_and_nothing_harmless(find: Find, cases: Cases, harmless: tuple[str, ...]) -> None:
     for text, code in cases:
-        assert code in [one.code for one in find(text)], text
+        assert code in [risk.code for risk in find(text)], text
     for text in harmless:
         assert find(text) == []
 
 
 def test_a_long_query_is_found() -> None:
-    assert [one.code for one in url_risks(f"https://x.org/?q={'a' * 400}")] == ["url_long"]
+    assert [risk.code for risk in url_risks(f"https://x.org/?q={'a' * 400}")] == ["url_long"]
 
 
 def test_hints_are_found_by_the_names_of_arguments_and_by_the_tool() -> None:
-    assert [(one.where, one.code) for one in find_risks("t", {"a": [{"path": "../x"}]})] == [("a.0.path", "path_up")]
-    assert [one.code for one in find_risks("t", {"argv": ["rm", "-rf", "x"]})] == ["delete"]
-    assert [one.code for one in find_risks("run_shell", {"it": "sudo ls"})] == ["root"]
+    assert [(risk.where, risk.code) for risk in find_risks("t", {"a": [{"path": "../x"}]})] == [("a.0.path", "path_up")]
+    assert [risk.code for risk in find_risks("t", {"argv": ["rm", "-rf", "x"]})] == ["delete"]
+    assert [risk.code for risk in find_risks("run_shell", {"it": "sudo ls"})] == ["root"]
     assert find_risks("t", {"text": "sudo ls"}) == []
     found = command_risks("cat ../x; sudo rm -rf a; sudo rm -rf b > c")
-    assert [one.code for one in found][:2] == ["delete", "root"]
-    assert [one.level for one in found] == sorted(one.level for one in found)
+    assert [risk.code for risk in found][:2] == ["delete", "root"]
+    assert [risk.level for risk in found] == sorted(risk.level for risk in found)
 
 
 def test_nobody_can_make_it_run_for_long() -> None:

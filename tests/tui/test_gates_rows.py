@@ -40,15 +40,15 @@ KINDS: tuple[GateKind, ...] = ("call", "egress", "loop", "manual", "result", "qu
 UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]")
 
 
-def asked(arguments: dict[str, Any] | str = "", **more: Any) -> GateSummary:
+def make_summary(arguments: dict[str, Any] | str = "", **more: Any) -> GateSummary:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     fields: dict[str, Any] = {"tool": "send_mail", "kind": "call"} | more
     gate = Gate("gate", "turn", "call", arguments=text or "{}", hash="h", **fields)
     return GateSummary(api.GateView(session="s", title="", opened=0.0, gate=gate))
 
 
-def shown(one: GateSummary, width: int = 76) -> str:
-    rows = gate_rows(one, gates.EN, width)
+def shown(summary: GateSummary, width: int = 76) -> str:
+    rows = gate_rows(summary, gates.EN, width)
     for row in rows:
         assert sum(cell_len(text) for text, _ in row) <= width, row
     return rows_text(rows)
@@ -69,12 +69,14 @@ def test_hostile_texts_in_every_field_are_harmless_and_all_there(kind: GateKind)
     tool = api.ToolView(
         name=EVIL, description=EVIL, schema={}, origin=EVIL, approval=EVIL, read_only=False, idempotent=False
     )
-    one = GateSummary(view, tool, is_known=True, here="other")
+    summary = GateSummary(view, tool, is_known=True, here="other")
     for words in (gates.EN, gates.ZH):
         for width in (30, 76, 150):
-            text = rows_text([*gate_rows(one, words, width), *result_rows(one, words, width)]) + gate_title(gate, words)
+            text = rows_text([*gate_rows(summary, words, width), *result_rows(summary, words, width)]) + gate_title(
+                gate, words
+            )
             assert not UNSAFE.search(text.replace("\n", ""))
-    assert kind == "limit" or "[/nope]" in shown(one)  # its text is ours
+    assert kind == "limit" or "[/nope]" in shown(summary)  # its text is ours
     assert kind in ("question", "limit") or r"\x1b[2J" in gate_title(gate, gates.EN)
 
 
@@ -85,8 +87,8 @@ def test_hostile_texts_in_every_field_are_harmless_and_all_there(kind: GateKind)
 )
 @settings(max_examples=30, deadline=None)
 def test_no_argument_is_cut_and_none_does_anything(arguments: dict[str, Any]) -> None:
-    one = asked(arguments)
-    text = joined(shown(one)).replace(" ", "")
+    summary = make_summary(arguments)
+    text = joined(shown(summary)).replace(" ", "")
     assert not UNSAFE.search(text)
     for value in arguments.values():
         if isinstance(value, str) and re.fullmatch(r"[a-z]{3,}", value) and value not in ("null", "true", "false"):
@@ -95,22 +97,22 @@ def test_no_argument_is_cut_and_none_does_anything(arguments: dict[str, Any]) ->
 
 def test_a_hundred_kilobytes_are_shown_whole() -> None:
     body = "".join(chr(97 + at % 26) for at in range(100_000))
-    text = joined(shown(asked({"body": body})))
+    text = joined(shown(make_summary({"body": body})))
     assert body in re.sub(r"\s", "", text)
 
 
 def test_hidden_characters_are_counted_and_written_out() -> None:
-    text = shown(asked({"subject": "safe\u202egnp.exe\u202c", "to": "\u0430nn@example.org"}))
+    text = shown(make_summary({"subject": "safe\u202egnp.exe\u202c", "to": "\u0430nn@example.org"}))
     assert r"safe\u202egnp.exe\u202c" in text
     assert "2 invisible characters" in text
     assert "“\u0430nn” mixes letters from several alphabets" in text
-    assert "invisible character" not in shown(asked({"subject": "plain\nlines"}))
+    assert "invisible character" not in shown(make_summary({"subject": "plain\nlines"}))
 
 
 def test_words_that_look_like_others() -> None:
-    assert [one.why for one in find_lookalikes("p\u0430ypal")] == ["mixed"]
-    assert [one.why for one in find_lookalikes("go to \u0441\u043e\u0440\u0435")] == ["foreign"]
-    assert [one.why for one in find_lookalikes("\uff41\uff42\uff43")] == ["styled"]
+    assert [lookalike.why for lookalike in find_lookalikes("p\u0430ypal")] == ["mixed"]
+    assert [lookalike.why for lookalike in find_lookalikes("go to \u0441\u043e\u0440\u0435")] == ["foreign"]
+    assert [lookalike.why for lookalike in find_lookalikes("\uff41\uff42\uff43")] == ["styled"]
     assert find_lookalikes("plain 中文 Ünïcode Привет мир") == []
     assert has_mixed_direction("rm \u05d0\u05d1 file")
     assert not has_mixed_direction("\u05d0\u05d1\nabc")
@@ -120,9 +122,9 @@ def test_a_diff_has_signs_and_is_whole_in_one_column_and_in_two() -> None:
     text = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n same\n-old line\n+new line\n+more\n tail\n-gone"
     assert is_diff(text)
     assert not is_diff("- a list\n- of things")
-    one = rows_text(diff_rows(list(parse_diff(text)), 60, is_wide=False))
-    assert "− old line" in one
-    assert "+ new line" in one
+    unified = rows_text(diff_rows(list(parse_diff(text)), 60, is_wide=False))
+    assert "− old line" in unified
+    assert "+ new line" in unified
     two = rows_text(diff_rows(list(parse_diff(text)), 120, is_wide=True)).split("\n")
     assert any("− old line" in line and "+ new line" in line for line in two)
     assert any("− gone" in line for line in two)
@@ -132,15 +134,15 @@ def test_a_diff_has_signs_and_is_whole_in_one_column_and_in_two() -> None:
 
 
 def test_an_edit_without_a_preview_is_shown_as_what_it_changes() -> None:
-    text = shown(asked({"old_text": "a\nb", "new_text": "a\nc", "path": "x"}, tool="edit_file"))
+    text = shown(make_summary({"old_text": "a\nb", "new_text": "a\nc", "path": "x"}, tool="edit_file"))
     assert "− b" in text
     assert "+ c" in text
 
 
 def test_a_preview_says_nothing_of_arguments_that_were_changed() -> None:
-    one = asked({"a": 1}, preview="--- a\n+++ b\n@@ -1 +1 @@\n+SECRET PLAN")
-    assert "SECRET PLAN" in shown(one)
-    changed = msgspec.structs.replace(one, edited='{"a": 2}')
+    summary = make_summary({"a": 1}, preview="--- a\n+++ b\n@@ -1 +1 @@\n+SECRET PLAN")
+    assert "SECRET PLAN" in shown(summary)
+    changed = msgspec.structs.replace(summary, edited='{"a": 2}')
     assert "SECRET PLAN" not in shown(changed)
     assert "may do something else" in " ".join(shown(changed).split())
 
@@ -150,7 +152,7 @@ DIFF = "--- a/shop/price.py\n+++ b/shop/price.py\n@@ -1,2 +1,2 @@\n def total(a,
 
 
 def test_an_edit_is_shown_as_its_file_and_its_diff_and_nothing_twice() -> None:
-    text = shown(asked(EDIT, tool="edit_file", preview=DIFF, why="no rule covers this call of edit_file"))
+    text = shown(make_summary(EDIT, tool="edit_file", preview=DIFF, why="no rule covers this call of edit_file"))
     assert text.splitlines() == [
         "",
         "  shop/price.py",
@@ -175,14 +177,14 @@ def test_an_edit_is_shown_as_its_file_and_its_diff_and_nothing_twice() -> None:
 def test_arguments_are_shown_where_the_diff_may_not_say_everything(
     arguments: dict[str, Any], more: dict[str, Any]
 ) -> None:
-    text = shown(asked(arguments, **({"tool": "edit_file", "preview": DIFF} | more)))
+    text = shown(make_summary(arguments, **({"tool": "edit_file", "preview": DIFF} | more)))
     assert "old_text" in text
     assert "new_text" in text
 
 
 def test_an_edit_with_invisible_characters_is_warned_of() -> None:
     edit = {**EDIT, "new_text": "return a \u202e+ b"}
-    text = shown(asked(edit, tool="edit_file", preview=DIFF.replace("a + b", "a \u202e+ b")))
+    text = shown(make_summary(edit, tool="edit_file", preview=DIFF.replace("a + b", "a \u202e+ b")))
     assert "\\u202e" in text
     assert gates.EN.two_ways[:20] in text or "invisible" in text
 
@@ -200,9 +202,9 @@ def test_a_diff_has_syntax_colours_and_the_same_text() -> None:
 
 def test_always_is_not_offered_for_changed_arguments() -> None:
     rules = (Rule("run", "allow", {"command": "git log"}), Rule("run", "allow", {"command": "git *"}))
-    one = asked({"command": "git log"}, offers=rules)
-    assert ("a", gates.EN.k_always) in keys_for_gate(one, gates.EN, may_answer=True)
-    changed = msgspec.structs.replace(one, edited='{"command": "git show"}')
+    summary = make_summary({"command": "git log"}, offers=rules)
+    assert ("a", gates.EN.k_always) in keys_for_gate(summary, gates.EN, may_answer=True)
+    changed = msgspec.structs.replace(summary, edited='{"command": "git show"}')
     assert "a" not in dict(keys_for_gate(changed, gates.EN, may_answer=True))
 
 
@@ -210,7 +212,7 @@ def test_each_kind_has_its_keys_and_nobody_else_has_any() -> None:
     keys = {
         kind: "".join(
             key
-            for key, _ in keys_for_gate(asked(kind=kind, output=Output("x")), gates.EN, may_answer=True)
+            for key, _ in keys_for_gate(make_summary(kind=kind, output=Output("x")), gates.EN, may_answer=True)
             if len(key) == 1
         )
         for kind in KINDS
@@ -226,27 +228,27 @@ def test_each_kind_has_its_keys_and_nobody_else_has_any() -> None:
         "client": "n?",
         "limit": "yn?",
     }
-    assert dict(keys_for_gate(asked(), gates.EN, may_answer=False)).keys() == {"?", "escape"}
+    assert dict(keys_for_gate(make_summary(), gates.EN, may_answer=False)).keys() == {"?", "escape"}
 
 
 @given(st.text(max_size=30), st.data())
 @settings(max_examples=40, deadline=None)
 def test_what_is_taken_out_is_gone_and_all_else_is_as_it_was(text: str, data: st.DataObject) -> None:
-    made = Redaction(text)
-    sheet = made.for_screen()
+    redaction = Redaction(text)
+    sheet = redaction.for_screen()
     start = data.draw(st.integers(0, len(sheet.text)))
     end = data.draw(st.integers(start, len(sheet.text)))
-    one, other = sheet.source(start, end)
-    cut = made.cut_range(one, other)
-    assert cut.remaining == (text[:one] + MARK + text[other:] if other > one else text)
+    first, other = sheet.source(start, end)
+    cut = redaction.cut_range(first, other)
+    assert cut.remaining == (text[:first] + MARK + text[other:] if other > first else text)
     assert cut.previous().remaining == text
     assert not UNSAFE.search(cut.for_screen().text.replace("\n", ""))
 
 
 def test_half_of_a_written_out_character_is_all_of_it() -> None:
-    made = Redaction("a\u202eb")
-    assert made.for_screen().text == r"a\u202eb"
-    assert made.cut_range(*made.for_screen().source(3, 4)).remaining == f"a{MARK}b"
+    redaction = Redaction("a\u202eb")
+    assert redaction.for_screen().text == r"a\u202eb"
+    assert redaction.cut_range(*redaction.for_screen().source(3, 4)).remaining == f"a{MARK}b"
     again = Redaction("pass hunter2 and hunter2x").cut_all("hunter2")
     assert again.remaining == f"pass {MARK} and {MARK}x"
     assert again.cut_range(0, 5).remaining == f"{MARK} and {MARK}x"
@@ -255,7 +257,7 @@ def test_half_of_a_written_out_character_is_all_of_it() -> None:
 @given(
     st.recursive(
         st.text(max_size=8) | st.integers(-(2**53), 2**53) | st.booleans() | st.none(),
-        lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+        lambda children: st.lists(children) | st.dictionaries(st.text(), children),
         max_leaves=8,
     )
 )
@@ -286,8 +288,8 @@ def test_both_languages_say_the_same_things(area: Any, get_texts: Callable[[str]
 
 
 def test_chinese_heads_are_as_wide_as_they_look_and_usual_reasons_are_translated() -> None:
-    one = asked({"a": 1}, why="no rule covers this call of run")
-    rows = gate_rows(one, gates.ZH, 30)
+    summary = make_summary({"a": 1}, why="no rule covers this call of run")
+    rows = gate_rows(summary, gates.ZH, 30)
     assert "没有规则提到run的这次调用" in re.sub(r"\s", "", rows_text(rows))
     starts = {cell_len(row[0][0]) for row in rows[:2]}
     assert len(starts) == 1, "what goes on stands below what begins"
@@ -297,7 +299,7 @@ def test_chinese_heads_are_as_wide_as_they_look_and_usual_reasons_are_translated
 @pytest.mark.parametrize("kind", ["question", "form"])
 def test_a_question_is_shown_whole(kind: GateKind) -> None:
     text = "Shall it be so? " + "word " * 60 + "and not otherwise"
-    assert "and not otherwise" in " ".join(shown(asked(text, kind=kind)).split())
+    assert "and not otherwise" in " ".join(shown(make_summary(text, kind=kind)).split())
 
 
 @pytest.mark.parametrize(
@@ -306,12 +308,14 @@ def test_a_question_is_shown_whole(kind: GateKind) -> None:
 def test_the_step_limit_asks_with_the_number_of_steps_that_an_approval_allows(
     texts: gates.GateTexts, about: str
 ) -> None:
-    one = asked({"max_steps": 200}, kind="limit", tool="step_limit", why="the step limit is reached (max_steps=100)")
-    text = rows_text([*gate_rows(one, texts, 76)])
+    summary = make_summary(
+        {"max_steps": 200}, kind="limit", tool="step_limit", why="the step limit is reached (max_steps=100)"
+    )
+    text = rows_text([*gate_rows(summary, texts, 76)])
     assert about in text
-    assert "step_limit" not in text + gate_title(one.gate, texts)
-    assert can_answer("member", one.gate)
-    assert not can_answer("viewer", one.gate)
+    assert "step_limit" not in text + gate_title(summary.gate, texts)
+    assert can_answer("member", summary.gate)
+    assert not can_answer("viewer", summary.gate)
 
 
 @pytest.mark.parametrize("texts", [gates.EN, gates.ZH])

@@ -20,7 +20,7 @@ HARMFUL = [text for text in (*MARKUP, *SEQUENCES, *CONTROLS, *UNICODE, *LOOKALIK
 
 def kinds(drawn: bytes) -> set[bytes]:
     """The sequences that were written, without their numbers: where the cursor goes, and which colour, may differ."""
-    return {re.sub(rb"\d+(;\d+)*", b"", one) for one in SEQUENCE.findall(drawn)}
+    return {re.sub(rb"\d+(;\d+)*", b"", sequence) for sequence in SEQUENCE.findall(drawn)}
 
 
 def written(rig: Rig, home: Path, text: str) -> bytes:
@@ -29,13 +29,13 @@ def written(rig: Rig, home: Path, text: str) -> bytes:
     rig.wait_idle(session, 90)
     token = (rig.home / "token").read_text().strip()
     words = ("chat", "--connect", rig.url, "--session", session)
-    with terminal(home, *words, size=(100, 48), EVERTURN_TOKEN=token) as one:
-        one.sees(r"The end\.")
-        seen = one.drawn
-        one.types("\x1b[5~\x1b[5~")  # what is above is seen too
+    with terminal(home, *words, size=(100, 48), EVERTURN_TOKEN=token) as console:
+        console.sees(r"The end\.")
+        seen = console.drawn
+        console.types("\x1b[5~\x1b[5~")  # what is above is seen too
         for _ in range(10):
-            one.read(0.2)
-        return seen + one.drawn
+            console.read(0.2)
+        return seen + console.drawn
 
 
 def test_a_hostile_text_has_no_sequence_written_that_a_plain_one_has_not(rig: Rig, tmp_path: Path) -> None:

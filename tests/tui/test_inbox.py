@@ -29,11 +29,11 @@ async def test_what_waits_is_listed_opened_and_answered_and_what_is_answered_goe
         screen = await shown(desk)
         await desk.until(lambda: "Nothing is pending" in desk.text)
         first, second = rig.say("mail: the first")["session"], rig.say("mail: the second")["session"]
-        one, two = await desk.gate(first), await desk.gate(second)
-        desk.app.inbox_gates = [one, two]
+        first_gate, two = await desk.gate(first), await desk.gate(second)
+        desk.app.inbox_gates = [first_gate, two]
         await desk.until(lambda: "2 pending" in desk.text)
         table = screen.query_one(RowTable)
-        assert table.names == [one.gate.id, two.gate.id]
+        assert table.names == [first_gate.gate.id, two.gate.id]
         assert "Allow send_mail?" in desk.text
         assert "Take a coat." in desk.text
         await desk.press("down", "o")

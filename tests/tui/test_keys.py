@@ -36,7 +36,7 @@ async def test_a_key_and_what_it_does_stay_on_one_line() -> None:
     async with app.run_test(size=(40, 12)) as pilot:
         await pilot.pause()
         assert len(lines(app)) > 2
-        assert [one for line in lines(app) for one in line.split(" · ")] == screens.EN.branch_keys.split(" · ")
+        assert [hint for line in lines(app) for hint in line.split(" · ")] == screens.EN.branch_keys.split(" · ")
         assert all(len(line) <= 40 for line in lines(app))
         await pilot.resize_terminal(200, 12)
         await pilot.pause()
@@ -62,8 +62,8 @@ async def test_a_click_is_the_key(text: str, at: int, key: str) -> None:
 
 
 async def test_what_is_no_key_is_only_read() -> None:
-    for said in (EN, ZH):
-        app = Alone(said.welcome)
+    for translation in (EN, ZH):
+        app = Alone(translation.welcome)
         async with app.run_test(size=(120, 12)) as pilot:
             await pilot.pause()
             before = str(app.query_one(KeyHints).content).partition("/attach")[0]

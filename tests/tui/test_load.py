@@ -23,10 +23,10 @@ async def cost(rig: Rig) -> float:
 
     The provider writes the chunks; the server merges what comes within 50 ms, so fewer and longer ones come here.
     """
-    async with person(rig) as one:
+    async with person(rig) as user:
         began = process_time()
-        session = await one.say(f"long {CHUNKS} pace 2")
-        await one.idle()
+        session = await user.say(f"long {CHUNKS} pace 2")
+        await user.idle()
         took = process_time() - began
         assert len(rig.stored_text(session)) == 4 * CHUNKS
         return took
@@ -48,7 +48,7 @@ async def test_no_layout_is_done_while_an_answer_grows() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         lay_out = app.screen._refresh_layout
-        app.screen._refresh_layout = lambda *given, **more: (layouts.append(1), lay_out(*given, **more))[1]
+        app.screen._refresh_layout = lambda *arguments, **more: (layouts.append(1), lay_out(*arguments, **more))[1]
         text = texts.long(4_000)
         for at in range(0, len(text), 100):
             writing.state.apply(api.StreamItem(delta=TextDelta("t", 3, 0, at, text[at : at + 100])))

@@ -52,12 +52,12 @@ def left(home: Path, pattern: str) -> list[Path]:
     return list(home.rglob(pattern))
 
 
-def said(*words: str) -> argparse.Namespace:
+def parse_words(*words: str) -> argparse.Namespace:
     return make_parser().parse_args(["chat", *words])
 
 
 async def test_a_server_of_its_own_answers_and_lets_nobody_else_in(home: Path) -> None:
-    async with open_chat_server(said()) as housed:
+    async with open_chat_server(parse_words()) as housed:
         assert housed.is_own_process
         assert any("offline demo" in note for note in housed.notes)
         assert (await housed.server.me()).role == "operator"
@@ -69,14 +69,14 @@ async def test_a_server_of_its_own_answers_and_lets_nobody_else_in(home: Path) -
                 await stranger.me()
     assert not left(home, "*.token")
     assert not left(home, "*.server")  # nobody is there any more
-    async with open_chat_server(said()) as again:  # and it is kept
+    async with open_chat_server(parse_words()) as again:  # and it is kept
         assert [view.id for view in (await again.server.sessions()).sessions] == [turn.session]
 
 
 async def test_a_second_one_attaches_to_the_first() -> None:
-    async with open_chat_server(said()) as first:
+    async with open_chat_server(parse_words()) as first:
         session = (await first.server.start_session("hello")).session
-        async with open_chat_server(said()) as second:
+        async with open_chat_server(parse_words()) as second:
             assert not second.is_own_process
             assert not second.is_in_memory
             assert any("connected" in note for note in second.notes)
@@ -87,21 +87,23 @@ async def test_a_second_one_attaches_to_the_first() -> None:
 
 async def test_what_the_first_one_cannot_do_is_done_in_memory_and_that_is_said(home: Path) -> None:
     (home / "tools.py").write_text(TOOLS)
-    async with open_chat_server(said()) as first:
-        async with open_chat_server(said("--tools", str(home / "tools.py"))) as second:
+    async with open_chat_server(parse_words()) as first:
+        async with open_chat_server(parse_words("--tools", str(home / "tools.py"))) as second:
             assert second.is_in_memory
             assert any("in memory only" in note and "--tools" in note for note in second.notes)
             await second.server.start_session("hello")
             assert (await first.server.sessions()).sessions == []
         store = left(home, "everturn.db")[0]
         with pytest.raises(StoreBusy, match="--tools cannot be used there"):
-            async with open_chat_server(said("--tools", str(home / "tools.py"), "--store", str(store))):
+            async with open_chat_server(parse_words("--tools", str(home / "tools.py"), "--store", str(store))):
                 pass
         async with open_chat_server(
-            said("--store", str(store), "--model", OFFLINE)
+            parse_words("--store", str(store), "--model", OFFLINE)
         ) as third:  # which the first one has, too
             assert not third.is_in_memory
-        async with open_chat_server(said("--model", "openai:gpt-5.2", "--base-url", "http://127.0.0.1:9/v1")) as fourth:
+        async with open_chat_server(
+            parse_words("--model", "openai:gpt-5.2", "--base-url", "http://127.0.0.1:9/v1")
+        ) as fourth:
             assert fourth.is_in_memory
 
 
@@ -109,17 +111,17 @@ async def test_when_the_first_one_leaves_the_second_has_the_sessions() -> None:
     moves: list[bool] = []
     async with AsyncExitStack() as stack:
         leaving = AsyncExitStack()
-        first = await leaving.enter_async_context(open_chat_server(said()))
+        first = await leaving.enter_async_context(open_chat_server(parse_words()))
         session = (await first.server.start_session("hello")).session
-        second = await stack.enter_async_context(open_chat_server(said()))
-        third = await stack.enter_async_context(open_chat_server(said()))
+        second = await stack.enter_async_context(open_chat_server(parse_words()))
+        third = await stack.enter_async_context(open_chat_server(parse_words()))
         assert second.connection is not None
         assert third.connection is not None
         second.connection.on_moved = third.connection.on_moved = moves.append
         address = second.connection.address
         await leaving.aclose()
-        for one in (second, third):
-            assert [view.id for view in (await one.server.sessions()).sessions] == [session]
+        for chat_server in (second, third):
+            assert [view.id for view in (await chat_server.server.sessions()).sessions] == [session]
         assert sorted(moves) == [False, True]
         assert second.connection.owns_store
         assert not third.connection.owns_store
@@ -131,7 +133,7 @@ async def test_options_add_to_the_first_agent_and_to_no_other(home: Path) -> Non
     (home / "everturn.toml").write_text(CONFIG)
     rules = home / "rules.toml"
     rules.write_text('[[permissions]]\ntool = "look"\naction = "deny"\n')
-    options = said(
+    options = parse_words(
         *("--config", str(home / "everturn.toml"), "--tools", str(home / "tools.py"), "--system", "You look."),
         *("--budget", "calls=3", "--review", "always", "--permissions", str(rules), "--web"),
     )
@@ -148,7 +150,7 @@ async def test_options_add_to_the_first_agent_and_to_no_other(home: Path) -> Non
 
 
 async def test_a_model_of_ones_own_server() -> None:
-    options = said("--model", "llama3", "--base-url", "http://127.0.0.1:9/v1")
+    options = parse_words("--model", "llama3", "--base-url", "http://127.0.0.1:9/v1")
     async with open_chat_server(options) as housed:
         assert [agent.model for agent in await housed.server.agents()] == ["llama3"]
 
@@ -156,10 +158,10 @@ async def test_a_model_of_ones_own_server() -> None:
 async def test_a_token_is_shown_elsewhere_only_when_it_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("http://example.org:8000", "http://127.0.0.1:9"):
         with pytest.raises(ConfigError, match="EVERTURN_TOKEN"):
-            async with open_chat_server(said("--connect", url)):
+            async with open_chat_server(parse_words("--connect", url)):
                 pass
     monkeypatch.setenv("EVERTURN_TOKEN", "evk_" + "y" * 43)
-    async with open_chat_server(said("--connect", "http://example.org:8000")) as housed:
+    async with open_chat_server(parse_words("--connect", "http://example.org:8000")) as housed:
         assert not housed.is_own_process
 
 
@@ -167,9 +169,11 @@ async def test_a_token_is_shown_elsewhere_only_when_it_was_said(monkeypatch: pyt
 @pytest.mark.timeout(300)
 async def test_a_server_that_runs_already_is_connected_to(rig: Rig) -> None:
     session = rig.say("hello to whoever comes")["session"]
-    async with open_chat_server(said("--config", str(rig.config))) as housed:
+    async with open_chat_server(parse_words("--config", str(rig.config))) as housed:
         assert not housed.is_own_process
         assert any(rig.url in note for note in housed.notes)
         assert session in {view.id for view in (await housed.server.sessions()).sessions}
-    async with open_chat_server(said("--config", str(rig.config), "--store", str(rig.home / "talks.db"))) as housed:
+    async with open_chat_server(
+        parse_words("--config", str(rig.config), "--store", str(rig.home / "talks.db"))
+    ) as housed:
         assert session in {view.id for view in (await housed.server.sessions()).sessions}

@@ -76,12 +76,14 @@ async def test_a_prompt_is_a_command_and_a_resource_is_attached(model: FolderMod
             person.app.chat_screen.composer.write("")
             await person.says("/notes:review price.py")
             await person.sees("Reviewed.")
-            assert [(one["title"], one["text"]) for one in contexts(model)] == [
+            assert [(context["title"], context["text"]) for context in contexts(model)] == [
                 ("notes:review", "Review price.py for bugs.")
             ]
             await person.says("what is in @notes:notes://today and @nobody:x://y")
             await person.sees("Milk.")
-            assert [(one["source"], one["text"]) for one in contexts(model)] == [("notes://today", "Buy milk.")]
+            assert [(context["source"], context["text"]) for context in contexts(model)] == [
+                ("notes://today", "Buy milk.")
+            ]
             assert person.app.follower is not None
             parts = [part for message in person.app.follower.state.branch() for part in message.parts]
             assert [part.untrusted for part in parts if isinstance(part, ContextPart)] == [True, True]

@@ -13,18 +13,18 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
 
 async def test_who_looks_elsewhere_is_told_that_an_approval_is_needed(rig: Rig, monkeypatch: Any) -> None:
-    async with person(rig) as one:
+    async with person(rig) as user:
         written: list[str] = []
-        monkeypatch.setattr(one.app._driver, "write", written.append)
+        monkeypatch.setattr(user.app._driver, "write", written.append)
 
-        def told(text: str) -> int:
+        def count_notifications(text: str) -> int:
             return "".join(written).count(f"\x1b]9;{text}\x07")
 
-        session = await one.say("mail")
-        await one.allow("send_mail")
-        await one.idle()
-        assert told("Everturn needs your approval") == 0, "it has the focus"
-        one.app.app_focus = False
+        session = await user.say("mail")
+        await user.allow("send_mail")
+        await user.idle()
+        assert count_notifications("Everturn needs your approval") == 0, "it has the focus"
+        user.app.app_focus = False
         rig.say("mail", session)  # from elsewhere: a key would give this terminal the focus
-        await one.gate("send_mail")
-        await one.until(lambda: told("Everturn needs your approval") == 1, "the notification")
+        await user.gate("send_mail")
+        await user.until(lambda: count_notifications("Everturn needs your approval") == 1, "the notification")

@@ -46,23 +46,23 @@ async def test_rules_tools_and_explanations_are_shown(rig: Rig) -> None:
 async def test_a_remembered_answer_is_revoked_after_a_second_key(rig: Rig) -> None:
     async with at(rig, (110, 36)) as desk:
         session = rig.say('call run {"command": "git blame x"}')["session"]
-        asked = await desk.gate(session)
-        await desk.app.server.answer(asked, allow=asked.gate.offers[0])
+        view = await desk.gate(session)
+        await desk.app.server.answer(view, allow=view.gate.offers[0])
         await desk.idle(session)
         screen = await shown(desk)
         await desk.press("3")
         await desk.until(lambda: "git blame x" in desk.text)
         table = screen.query_one(RowTable)
-        table.move_cursor(row=table.names.index(asked.gate.id))
+        table.move_cursor(row=table.names.index(view.gate.id))
         await desk.press("y")
-        assert asked.gate.id in table.names, "not without being asked"
+        assert view.gate.id in table.names, "not without being asked"
         await desk.press("x")
         await desk.until(lambda: "Revoke it?" in desk.text)
         await desk.press("y")
-        await desk.until(lambda: asked.gate.id not in table.names)
+        await desk.until(lambda: view.gate.id not in table.names)
         assert "git blame x" in desk.app.told[-1]
-        left = [one.grant.id for one in await desk.app.server.grants()]
-        assert asked.gate.id not in left
+        left = [grant.grant.id for grant in await desk.app.server.grants()]
+        assert view.gate.id not in left
 
 
 @pytest.mark.parametrize("role", ["viewer", "owner"])

@@ -59,9 +59,9 @@ def test_a_long_line_is_cut_the_same_way_whole_and_in_pieces() -> None:
 def test_lines_fit_and_nothing_is_lost(width: int) -> None:
     drawn = [line for chunk in split_markdown(MIXED) for line in draw_markdown(chunk, width)]
     assert all(runs_width(line) <= width for line in drawn)
-    said = "".join(line_text(line) for line in drawn).replace(" ", "")
-    assert "brass" in said
-    assert r"\frac{\sqrt{\pi}}{2}" in said.replace("\n", ""), "a formula stays as it was written"
+    text = "".join(line_text(line) for line in drawn).replace(" ", "")
+    assert "brass" in text
+    assert r"\frac{\sqrt{\pi}}{2}" in text.replace("\n", ""), "a formula stays as it was written"
 
 
 def test_wide_characters_are_wrapped_by_columns_and_what_closes_does_not_begin_a_line() -> None:
@@ -196,9 +196,9 @@ def test_a_request_that_was_refused_is_not_told_as_a_stream_that_broke(kind: str
     writing.event(TurnFailed(turn="t", problem=Problem(kind, "It does not fit")))
     drawn = "\n".join(lines(block) for block in BlockList().blocks(writing.state))
     assert EN.error not in drawn
-    told = " ".join(drawn.split())
-    assert says in told
-    assert not_said not in told
+    text = " ".join(drawn.split())
+    assert says in text
+    assert not_said not in text
 
 
 def test_a_stream_that_broke_off_is_reported_as_one() -> None:

@@ -55,40 +55,40 @@ class Told:
 
 
 async def test_what_comes_is_folded_told_in_beats_and_the_queue_is_asked_for() -> None:
-    told, heard, woken = Told(), list[set[str]](), asyncio.Event()
-    told.waiting = [api.QueuedView(turn="u", message="next", at=0.0, text="later", files=[])]
+    source, updates, woken = Told(), list[set[str]](), asyncio.Event()
+    source.waiting = [api.QueuedView(turn="u", message="next", at=0.0, text="later", files=[])]
 
     def changed(turns: set[str]) -> None:
-        heard.append(turns)
+        updates.append(turns)
         woken.set()
 
-    follower = SessionFollower(cast("Server", told), "s", changed, lambda error: None)
+    follower = SessionFollower(cast("Server", source), "s", changed, lambda error: None)
     follower.start()
-    told.items.put_nowait(api.StreamItem(seq=1, event=BEGUN))
+    source.items.put_nowait(api.StreamItem(seq=1, event=BEGUN))
     for at in range(200):
-        told.items.put_nowait(api.StreamItem(delta=text_delta("t", at, "x")))
+        source.items.put_nowait(api.StreamItem(delta=text_delta("t", at, "x")))
     async with asyncio.timeout(30):
         while not follower.state.queued_messages or len(follower.state.live.get("t", {0: None})) != 1:
             woken.clear()
             await woken.wait()
     assert follower.state.live["t"][0].text == "x" * 200
-    assert [one.text for one in follower.state.queued_messages] == ["later"]
-    assert len(heard) < 20, "told in beats, not for each piece"
-    heard.clear()
-    told.is_broken = True
+    assert [message.text for message in follower.state.queued_messages] == ["later"]
+    assert len(updates) < 20, "told in beats, not for each piece"
+    updates.clear()
+    source.is_broken = True
     async with asyncio.timeout(30):
         while not follower.broken:
             woken.clear()
             await woken.wait()
-    assert "" in heard[-1]
+    assert "" in updates[-1]
     await follower.aclose()
 
 
 async def test_a_session_that_is_gone_is_reported() -> None:
-    told, failed = Told(), asyncio.get_running_loop().create_future()
-    follower = SessionFollower(cast("Server", told), "s", lambda turns: None, failed.set_result)
+    source, failed = Told(), asyncio.get_running_loop().create_future()
+    follower = SessionFollower(cast("Server", source), "s", lambda turns: None, failed.set_result)
     follower.start()
-    told.items.put_nowait(UnknownSession("the session was erased"))
+    source.items.put_nowait(UnknownSession("the session was erased"))
     async with asyncio.timeout(30):
         error = await failed
     assert isinstance(error, EverturnError)
@@ -100,8 +100,8 @@ async def test_a_session_that_is_gone_is_reported() -> None:
 async def test_a_turn_that_asks_and_a_sub_turn_that_asks_are_followed_at_the_real_server(rig: Rig) -> None:
     woken = asyncio.Event()
     async with Server(rig.url, (rig.home / "token").read_text().strip()) as server, asyncio.timeout(200):
-        for said, is_below in (("mail", False), ("trip", True)):
-            session = str(rig.say(said)["session"])
+        for prompt, is_below in (("mail", False), ("trip", True)):
+            session = str(rig.say(prompt)["session"])
             failed: list[EverturnError] = []
             follower = SessionFollower(server, session, lambda turns: woken.set(), failed.append)
             follower.start()
@@ -114,8 +114,8 @@ async def test_a_turn_that_asks_and_a_sub_turn_that_asks_are_followed_at_the_rea
             assert asked.tool == "send_mail"
             assert bool(state.open_gates) is not is_below, "what a sub-agent run asks is not in this log"
             where = state.subagent_gates[0].session if is_below else session
-            assert [one["gate"]["id"] for one in rig.gates(where)] == [asked.id]
-            [view] = [one for one in await follower.session.gates() if one.gate.id == asked.id]
+            assert [gate["gate"]["id"] for gate in rig.gates(where)] == [asked.id]
+            [view] = [gate for gate in await follower.session.gates() if gate.gate.id == asked.id]
             await server.answer(view, allow="once")
             while state.running is not None or state.subagent_gates:
                 woken.clear()

@@ -55,7 +55,7 @@ def test_every_golden_log_comes_to_what_it_came_to_for_the_page(log: Path) -> No
         for name, turn in state.turns.items():
             assert turn.phase == known[f"turn {name}"]["phase"]
         assert {gate.id for gate in state.open_gates} == open_gates(known, state)
-    messages = {name: bare(msgspec.to_builtins(one)) for name, one in state.tree.messages.items()}
+    messages = {name: bare(msgspec.to_builtins(message)) for name, message in state.tree.messages.items()}
     assert messages == {key[8:]: bare(value) for key, value in known.items() if key.startswith("message ")}
     going = [turn for turn in state.turns.values() if not turn.phase.is_terminal]
     assert state.running is (going[-1] if going else None)
@@ -66,22 +66,22 @@ def test_every_golden_log_comes_to_what_it_came_to_for_the_page(log: Path) -> No
 def bare(value: Any) -> Any:
     """Without what is nothing."""
     if isinstance(value, dict):
-        return {key: bare(one) for key, one in value.items() if one not in (None, "", [], (), {}, False, 0)}
-    return [bare(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: bare(item) for key, item in value.items() if item not in (None, "", [], (), {}, False, 0)}
+    return [bare(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def test_two_branches_that_stream_at_once_do_not_mix() -> None:
     writing = Writing()
     writing.said("a", "One?")
     writing.said("b", "Two?")
-    for at, (one, two) in enumerate(zip("first", "other", strict=True)):
-        writing.delta(text_delta("a", at, one))
+    for at, (first, two) in enumerate(zip("first", "other", strict=True)):
+        writing.delta(text_delta("a", at, first))
         writing.delta(text_delta("b", at, two))
     state = writing.state
     assert state.live["a"][0].text == "first"
     assert state.live["b"][0].text == "other"
-    assert [one.id for one in state.branch()] == ["b-in", "b-out"]
-    assert [one.id for one in state.branch("a-out")] == ["a-in", "a-out"]
+    assert [message.id for message in state.branch()] == ["b-in", "b-out"]
+    assert [message.id for message in state.branch("a-out")] == ["a-in", "a-out"]
     writing.event(LeafSelected(message="a-out"))
     assert state.running is state.turns["a"], "the turn of the branch that is looked at"
     writing.answered("a", [TextPart("first")])
@@ -123,18 +123,18 @@ def test_a_call_that_streams_keeps_its_name_and_progress_is_bounded() -> None:
 
 def test_hidden_messages_are_not_shown_and_a_message_that_joined_waits_no_more() -> None:
     writing = Writing()
-    said = Message("in", None, "user", (TextPart("hello"), FilePart("b", "text/plain", 3, "a.txt")), turn="t")
-    writing.event(TurnStarted(turn="t", input=said))
+    question = Message("in", None, "user", (TextPart("hello"), FilePart("b", "text/plain", 3, "a.txt")), turn="t")
+    writing.event(TurnStarted(turn="t", input=question))
     writing.event(AnswerStarted(turn="t", message=Message("out", "in", "assistant", turn="t", hidden=True)))
     writing.event(StepStarted(turn="t", step=1))
     writing.event(StepFinished(turn="t", step=1, parts=(TextPart("not for you"),), finish="stop"))
     state = writing.state
-    assert [one.id for one in state.branch()] == ["in"]
+    assert [message.id for message in state.branch()] == ["in"]
     state.queued = [
         api.QueuedView(turn="t", message="in", at=0.0, text="hello", files=[]),
         api.QueuedView(turn="u", message="next", at=0.0, text="later", files=[]),
     ]
-    assert [one.text for one in state.queued_messages] == ["later"]
+    assert [message.text for message in state.queued_messages] == ["later"]
 
 
 def test_a_delta_alone_is_no_place_in_the_log() -> None:

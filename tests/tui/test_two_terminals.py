@@ -53,11 +53,11 @@ class Watched(Terminal):
 @contextmanager
 def watched(home: Path, *words: str, folder: Path | None = None) -> Generator[Watched]:
     """`everturn` in a terminal."""
-    made = Watched(home, *words, folder=folder)
+    watched_terminal = Watched(home, *words, folder=folder)
     try:
-        yield made
+        yield watched_terminal
     finally:
-        made.close()
+        watched_terminal.close()
 
 
 class Browser:
@@ -124,7 +124,9 @@ class Browser:
             view = self.ask("GET", f"/api/sessions/{session}")
             if found and found[-1]["role"] == "assistant" and not view["is_awake"]:
                 return [
-                    "".join(part.get("text", "") for part in one["parts"]) for one in found if one["role"] == "user"
+                    "".join(part.get("text", "") for part in message["parts"])
+                    for message in found
+                    if message["role"] == "user"
                 ]
             assert time.monotonic() < end, found
             time.sleep(0.2)

@@ -108,11 +108,11 @@ async def _drive(app: App, store: MemoryStore) -> TurnState:
         if state.phase is not Phase.WAITING:
             raise Unfit(f"the driver left the turn in {state.phase}")
         # What a client is to run has to be claimed first; here nobody does.
-        asked = [
+        open_gates = [
             gate for name, gate in state.gate_details.items() if state.is_gate_open(name) and gate.kind != "client"
         ]
-        if asked and number < 10:
-            gate = asked[0]
+        if open_gates and number < 10:
+            gate = open_gates[0]
             resolution = (
                 GateResolution(True, result="{}") if gate.kind in GATE_KINDS_OF_RUNNING_TOOL else GateResolution(True)
             )

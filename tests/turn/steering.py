@@ -44,7 +44,7 @@ class Slow(ScriptedModel):
             yield batch
 
 
-async def heard(chat: Chat) -> None:
+async def wait_until_processed(chat: Chat) -> None:
     """Wait until the driver has looked at everything that was sent: what comes behind it was acted on."""
     app, [turn, *_] = chat.app, await turns_of(chat)
     stir = NotifyCall(key=app.ids.new("cmd"), session=chat.session, turn=turn, call="none")
@@ -62,7 +62,7 @@ async def turns_of(chat: Chat) -> list[str]:
     return [event.turn for event in await events_in(chat) if isinstance(event, TurnStarted)]
 
 
-def said(request: ModelRequest) -> list[str]:
+def summarize_messages(request: ModelRequest) -> list[str]:
     """Who speaks in a request, and of people what."""
     validate(request.messages)
     return [
@@ -75,7 +75,7 @@ async def texts(chat: Chat) -> list[str]:
     return [message.text for message in await chat.messages()]
 
 
-async def asked(chat: Chat, number: int) -> None:
+async def wait_for_gates(chat: Chat, number: int) -> None:
     async with asyncio.timeout(SOON):
         while len(await chat.gates()) < number:  # noqa: ASYNC110 - what is waited for rings no bell
             await asyncio.sleep(0.005)

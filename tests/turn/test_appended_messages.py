@@ -18,8 +18,8 @@ class Appending:
 
     name = "appending"
 
-    def __init__(self, given: Any, **how: Any) -> None:
-        self.given, self.how = given, how
+    def __init__(self, content: Any, **how: Any) -> None:
+        self.given, self.how = content, how
 
     async def on_after_request(self, ctx: StepContext) -> None:
         if ctx.step == 1:
@@ -31,7 +31,7 @@ NOTICE = Message("mine", None, "notice", (TextPart("b"),))
 
 @pytest.mark.parametrize("deferred", [False, True])
 @pytest.mark.parametrize(
-    ("given", "texts"),
+    ("content", "texts"),
     [
         ("a", [("user", "a")]),
         (["a", "b"], [("user", "a"), ("user", "b")]),
@@ -41,9 +41,9 @@ NOTICE = Message("mine", None, "notice", (TextPart("b"),))
     ],
 )
 async def test_a_list_of_texts_or_messages_is_several_and_a_list_of_parts_is_one(
-    given: Any, texts: list[tuple[str, str]], deferred: bool
+    content: Any, texts: list[tuple[str, str]], deferred: bool
 ) -> None:
-    async with Chat(ScriptedModel(say("hello")), plugins=[Appending(given, deferred=deferred)]) as chat:
+    async with Chat(ScriptedModel(say("hello")), plugins=[Appending(content, deferred=deferred)]) as chat:
         await (await chat.send("go"))
         messages = (await chat.messages())[2:]
     assert [(message.role, message.text) for message in messages] == texts
@@ -59,13 +59,14 @@ async def test_several_messages_ask_for_one_more_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [(["a", TextPart("b")], "this list has str, TextPart"), ([1], "has int"), (7, "this is a int")]
+    ("content", "reason"),
+    [(["a", TextPart("b")], "this list has str, TextPart"), ([1], "has int"), (7, "this is a int")],
 )
-async def test_a_mixture_is_refused_with_what_can_be_appended(given: Any, told: str) -> None:
-    async with Chat(ScriptedModel(say("hello")), plugins=[Appending(given)]) as chat:
+async def test_a_mixture_is_refused_with_what_can_be_appended(content: Any, reason: str) -> None:
+    async with Chat(ScriptedModel(say("hello")), plugins=[Appending(content)]) as chat:
         with pytest.raises(HookError, match="append_message takes a text") as raised:
             await (await chat.send("go"))
-        assert told in str(raised.value)
+        assert reason in str(raised.value)
         assert len(await chat.messages()) == 2
 
 

@@ -49,9 +49,9 @@ SCRAPS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 def refusal(text: str) -> str:
     with pytest.raises(BadArguments) as caught:
         repair_arguments(text)
-    told = str(caught.value)
-    told.encode()  # a store can keep it
-    return told
+    message = str(caught.value)
+    message.encode()  # a store can keep it
+    return message
 
 
 # What is mended ------------------------------------------------------------------------------------------------------
@@ -254,8 +254,8 @@ def test_the_beginning_of_a_mended_object_is_never_another_object(value: dict[st
 
 
 @given(WRITTEN, WRITTEN, st.sampled_from(["", " ", "\n", ",", ";", "\n\n"]))
-def test_two_objects_are_never_one(one: str, other: str, between: str) -> None:
-    assert try_repair_arguments(one + between + other) is None
+def test_two_objects_are_never_one(first: str, other: str, between: str) -> None:
+    assert try_repair_arguments(first + between + other) is None
 
 
 @given(SCRAPS | st.text(max_size=60))

@@ -153,12 +153,12 @@ def reading(wanted: list[str]) -> Any:
     """Calls what it is told to, once for each message."""
 
     def answer(request: ModelRequest) -> list[Chunk]:
-        said = [message.text for message in request.messages if message.role == "user"][-1]
+        prompt = [message.text for message in request.messages if message.role == "user"][-1]
         if request.messages[-1].role == "tool" or not request.tools:
             return [TextChunk("done " * 60)]
-        if "read" in said:
+        if "read" in prompt:
             return [CallChunk(0, f'{{"call": "{wanted[0]}", "length": 40}}', "read_result", "r")]
-        if "pass" in said:
+        if "pass" in prompt:
             return [CallChunk(0, f'{{"text": "$ref{{{wanted[0]}}}"}}', "keep", "k")]
         return [CallChunk(0, '{"n": 1}', "look", "l")]
 
@@ -167,12 +167,12 @@ def reading(wanted: list[str]) -> Any:
 
 @pytest.mark.parametrize("index", ["whole", "missing", "broken"])
 async def test_a_result_above_several_summaries_can_be_read_and_passed_on(index: str) -> None:
-    kept: list[str] = []
+    texts: list[str] = []
 
     @tool
     def keep(text: str) -> str:
         """Keep a text."""
-        kept.append(text)
+        texts.append(text)
         return "kept"
 
     store, wanted = CountsMessages(), ["nobody"]
@@ -201,7 +201,7 @@ async def test_a_result_above_several_summaries_can_be_read_and_passed_on(index:
     assert "result 1 lorem" in text_of(model.requests[-1])
     assert (store.read - before <= usual + 1) == (index == "whole")
     await say(chat, "pass it on")
-    assert kept == [first.output.text if first.output is not None else ""]
+    assert texts == [first.output.text if first.output is not None else ""]
     wanted[0] = "nobody"
     await say(chat, "read it")
     assert f"and {len(await calls_of(chat)) - 11} older" in text_of(model.requests[-1])
@@ -245,8 +245,8 @@ async def test_a_late_result_above_a_summary_is_reported_once_on_each_branch() -
         return "the late news"
 
     def answer(request: ModelRequest) -> list[Chunk]:
-        said = [message.text for message in request.messages if message.role == "user"][-1]
-        if "slow" in said and request.messages[-1].role != "tool" and request.tools:
+        prompt = [message.text for message in request.messages if message.role == "user"][-1]
+        if "slow" in prompt and request.messages[-1].role != "tool" and request.tools:
             return [CallChunk(0, "{}", "slow", "s")]
         return [TextChunk("done " * 60)]
 
@@ -310,8 +310,8 @@ async def test_marks_of_what_is_not_read_any_more_still_hold(summaries: int) -> 
         return "sent"
 
     def answer(request: ModelRequest) -> list[Chunk]:
-        said = [message.text for message in request.messages if message.role == "user"][-1]
-        name = said.partition(" ")[0]
+        prompt = [message.text for message in request.messages if message.role == "user"][-1]
+        name = prompt.partition(" ")[0]
         if name in ("fetch", "repeat", "mail") and request.messages[-1].role != "tool":
             return [CallChunk(0, "{}", name, "c")]
         return [TextChunk("done " * 60)]

@@ -31,9 +31,9 @@ async def put() -> str:
 
 def answer(read: int, written: int, *chunks: Chunk) -> Callable[[ModelRequest], Sequence[object]]:
     usage = Usage(input=read + written + 50, output=5, cached=read, written=written)
-    made = chunks or (TextChunk("ok"),)
-    finish = "tool_calls" if any(isinstance(chunk, CallChunk) for chunk in made) else "stop"
-    return lambda request: [[*made, UsageChunk(usage), FinishChunk(finish)]]
+    content_chunks = chunks or (TextChunk("ok"),)
+    finish = "tool_calls" if any(isinstance(chunk, CallChunk) for chunk in content_chunks) else "stop"
+    return lambda request: [[*content_chunks, UsageChunk(usage), FinishChunk(finish)]]
 
 
 class CountingStore(MemoryStore):

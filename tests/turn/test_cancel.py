@@ -311,13 +311,13 @@ async def test_a_late_result_is_attached_and_told_once_without_rewriting_what_wa
     model, chat, say_again = await late_by("inject")
     [call_] = [e.event for e in await entries_in(chat) if isinstance(e.event, LateResultReceived)]
     assert call_.output.text == "gold at 1"
-    [told] = await say_again("and?")
-    assert msgspec.json.decode(told)["late_tool_result"] == {
+    [notice] = await say_again("and?")
+    assert msgspec.json.decode(notice)["late_tool_result"] == {
         "tool_call_id": call_.call,
         "tool": "dig",
         "result": "gold at 1",
     }
-    assert await say_again("and now?") == [told]  # it stands in the history, and is not told again
+    assert await say_again("and now?") == [notice]  # it stands in the history, and is not told again
     first, second, third = ([msgspec.json.encode(m) for m in request.messages] for request in model.requests)
     assert second[: len(first)] == first
     assert third[: len(second)] == second

@@ -121,8 +121,8 @@ async def test_cleared_results_can_be_read_again_and_no_call_is_repeated() -> No
     whole = "result 1 " + "lorem ipsum dolor sit amet " * 40
     answers = [str(request.messages[-1].parts) for request in model.requests if "characters 0 to" in text_of(request)]
     assert whole in answers[0]
-    made = re.findall(r'"n":(\d+)', "".join(text_of(request) for request in model.requests[-1:]))
-    assert len(made) == len(set(made))
+    numbers = re.findall(r'"n":(\d+)', "".join(text_of(request) for request in model.requests[-1:]))
+    assert len(numbers) == len(set(numbers))
 
 
 async def test_what_was_cleared_or_summarised_is_listed_and_what_is_shown_is_not() -> None:
@@ -241,11 +241,11 @@ async def test_untrusted_and_private_marks_survive_a_summary() -> None:
         return "sent"
 
     def answer(request: ModelRequest) -> list[Chunk]:
-        said = [message.text for message in request.messages if message.role == "user"][-1]
+        prompt = [message.text for message in request.messages if message.role == "user"][-1]
         has_result = request.messages[-1].role == "tool"
-        if "fetch" in said and not has_result:
+        if "fetch" in prompt and not has_result:
             return [CallChunk(0, "{}", "fetch", "f")]
-        if "mail" in said and not has_result:
+        if "mail" in prompt and not has_result:
             return [CallChunk(0, '{"text": "hi"}', "mail", "m")]
         return [TextChunk("ok " * 300)]
 

@@ -65,8 +65,8 @@ def story(kind: str) -> Story:
 @pytest.mark.parametrize("before_next", [False, True], ids=["after", "before"])
 @pytest.mark.parametrize("kind", ["limit", "overflow", "command"])
 async def test_stopped_at_any_event_a_compaction_ends_the_same(kind: str, before_next: bool) -> None:
-    told = story(kind)
-    whole = await tell(told)
+    scenario = story(kind)
+    whole = await tell(scenario)
     await check(whole)
     entries = await entries_in(whole)
     parts = [part for event in events_of(entries, MessageAdded) for part in event.message.parts]
@@ -74,7 +74,7 @@ async def test_stopped_at_any_event_a_compaction_ends_the_same(kind: str, before
     assert kind != "limit" or any(isinstance(part, ClearedPart) for part in parts)
     once, first = whole.done["summary"], next(entry.seq for entry in entries if isinstance(entry.event, COMPACTION))
     for stop in range(first - 3, len(entries)):
-        world = await tell(told, lives=stop, before_next=before_next)
+        world = await tell(scenario, lives=stop, before_next=before_next)
         await check(world)
         again = await entries_in(world)
         assert world.done["summary"] <= once + PIECES, f"stopped at {stop}"
@@ -82,12 +82,12 @@ async def test_stopped_at_any_event_a_compaction_ends_the_same(kind: str, before
 
 
 async def test_until_the_summary_is_written_the_old_view_holds() -> None:
-    told = story("command")
-    entries = await entries_in(await tell(told))
+    scenario = story("command")
+    entries = await entries_in(await tell(scenario))
     started = next(entry.seq for entry in entries if isinstance(entry.event, CompactionStarted))
     finished = next(entry.seq for entry in entries if isinstance(entry.event, CompactionFinished))
     assert finished == started + 2
-    world = await tell(told, lives=started)
+    world = await tell(scenario, lives=started)
     log = await world.store.events(SESSION)
     assert len(events_of(log, CompactionStarted)) == len(events_of(log, CompactionFinished)) == 1
 
@@ -97,12 +97,12 @@ def _without_usage(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     The index of calls is a blob, and its hash depends on the ids of messages, which differ between processes.
     """
-    kept: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     for event in log:
         if event["type"] in ("CompactionFinished", "TurnCompleted"):
             event = {name: value for name, value in event.items() if name != "usage"}
         elif event["type"] == "MessageAdded":
             parts = [{name: part[name] for name in part if name != "calls"} for part in event["message"]["parts"]]
             event = {**event, "message": {**event["message"], "parts": parts}}
-        kept.append(event)
-    return kept
+        events.append(event)
+    return events

@@ -103,19 +103,25 @@ class Schedule:
         return wait
 
     def answer(self, request: ModelRequest) -> list[Chunk]:
-        asked = [message for message in request.messages if message.role == "user" and message != CONTINUE_REQUEST]
-        number, said = last_number(request), asked[-1].text
-        if request.tools and "pay" in said and request.messages[-1].role != "tool":
+        user_messages = [
+            message for message in request.messages if message.role == "user" and message != CONTINUE_REQUEST
+        ]
+        number, prompt = last_number(request), user_messages[-1].text
+        if request.tools and "pay" in prompt and request.messages[-1].role != "tool":
             return [CallChunk(0, '{"n": 1}', "pay", "p")]
-        if request.tools and said.startswith("wait") and request.messages[-1].role != "tool":
+        if request.tools and prompt.startswith("wait") and request.messages[-1].role != "tool":
             return [CallChunk(0, '{"n": 1}', "wait", "w")]
-        if request.tools and "scan to" in said and number < len(said) % 4:
+        if request.tools and "scan to" in prompt and number < len(prompt) % 4:
             return [CallChunk(0, f'{{"n": {number + 1}}}', "scan", "c")]
-        if request.tools and "count to" in said and number < len(said) % 9:
-            calls = [CallChunk(slot, f'{{"n": {number + 1}}}', "look", f"i{slot}") for slot in range(1 + len(said) % 2)]
+        if request.tools and "count to" in prompt and number < len(prompt) % 9:
+            calls = [
+                CallChunk(slot, f'{{"n": {number + 1}}}', "look", f"i{slot}") for slot in range(1 + len(prompt) % 2)
+            ]
             return [TextChunk("hm"), *calls]
-        text = TextChunk("answer " * (10 + len(said) % 100))
-        if len(said) % 5 == 0 and (request.messages[-1] != CONTINUE_REQUEST or len(said) % 3):  # cut, once or for ever
+        text = TextChunk("answer " * (10 + len(prompt) % 100))
+        if len(prompt) % 5 == 0 and (
+            request.messages[-1] != CONTINUE_REQUEST or len(prompt) % 3
+        ):  # cut, once or for ever
             return [text, FinishChunk("length")]
         return [text]
 
@@ -149,10 +155,10 @@ class Schedule:
                     with suppress(EverturnError):
                         await turn.answer(gate, **self.dice.choice(({"allow": "once"}, {"deny": "no"})))
 
-    async def be_late(self, chat: Chat, said: str) -> None:
+    async def be_late(self, chat: Chat, text: str) -> None:
         """Cancel a turn while its tool runs, let the tool end, and go on."""
         self.released.clear()
-        turn = await chat.send(said)
+        turn = await chat.send(text)
         async for event in turn:
             if isinstance(event, CallStarted):
                 await turn.cancel()
@@ -163,14 +169,14 @@ class Schedule:
 
     async def operate(self, chat: Chat, name: str) -> None:
         words = "words " * self.dice.randint(1, 150)
-        said = f"count to it {words}{'x' * self.dice.randint(0, 9)}"
+        text = f"count to it {words}{'x' * self.dice.randint(0, 9)}"
         messages = await chat.messages()
         own = [message for message in messages if message.role == "user"]
         answers = [message for message in messages if message.role == "assistant"]
         notices = [message for message in messages if message.role == "notice"]
         match name:
             case "steer":
-                turn = await chat.send(said)
+                turn = await chat.send(text)
                 steered = await chat.send("count to more " + words, steer=True)
                 await self.finish(turn)
                 await self.finish(steered)
@@ -181,20 +187,20 @@ class Schedule:
             case "late":
                 await self.be_late(chat, "wait " + words)
             case "fork" if messages:
-                await self.finish(await chat.send(said, after=self.dice.choice(messages)))
+                await self.finish(await chat.send(text, after=self.dice.choice(messages)))
             case "edit" if own:
-                await self.finish(await chat.edit(self.dice.choice(own), said))
+                await self.finish(await chat.edit(self.dice.choice(own), text))
             case "rerun" if answers:
                 await self.finish(await chat.rerun(self.dice.choice(answers)))
             case "model":
-                await self.finish(await chat.send(said, model="two"))
+                await self.finish(await chat.send(text, model="two"))
             case "compact" if messages:
                 await self.finish(await chat.compact())
             case "undo" if notices:
                 with suppress(CommandRefused):  # a message that was admitted before a death is being answered
                     await chat.delete(self.dice.choice(notices))
             case _:
-                await self.finish(await chat.send(said))
+                await self.finish(await chat.send(text))
 
     async def run(self) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)

@@ -51,14 +51,14 @@ class CutModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         rendered(replace(request, params={}))
         number = sum(message == CONTINUE_REQUEST for message in request.messages[-1:])
-        said = request.messages[-2].text if number else ""
+        partial_text = request.messages[-2].text if number else ""
         texts = [answer if isinstance(answer, str) else "" for answer in self._answers]
-        at = next((at for at in range(len(texts)) if number and "".join(texts[: at + 1]) == said), -1) + 1
+        at = next((at for at in range(len(texts)) if number and "".join(texts[: at + 1]) == partial_text), -1) + 1
         self.requests.append(request)
         answer = self._answers[at]
         chunks: list[Chunk] = [TextChunk(answer)] if isinstance(answer, str) else list(answer)
         if self._echo and number:
-            chunks.insert(0, TextChunk(said[-self._echo :]))
+            chunks.insert(0, TextChunk(partial_text[-self._echo :]))
         for chunk in chunks:
             yield [chunk]
         is_last = at == len(self._answers) - 1
@@ -154,11 +154,11 @@ async def test_a_cut_call_is_not_run_and_the_model_is_told() -> None:
             async for batch in super().stream(request):
                 yield batch
 
-    told = Told([TextChunk("I act"), CallChunk(0, '{"n": 1', "act", "c")], "unused")
-    result = await run(App(told, tools=[act]).chat("s"))
+    model = Told([TextChunk("I act"), CallChunk(0, '{"n": 1', "act", "c")], "unused")
+    result = await run(App(model, tools=[act]).chat("s"))
     assert ran == []
-    assert "cut off" in str(told.requests[-1].messages[-1].parts)
-    assert CONTINUE_REQUEST not in told.requests[-1].messages
+    assert "cut off" in str(model.requests[-1].messages[-1].parts)
+    assert CONTINUE_REQUEST not in model.requests[-1].messages
     assert [part.state for part in result.message.parts if isinstance(part, ToolPart)] == ["failed"]
     assert result.text == "so"
 
@@ -314,13 +314,13 @@ async def test_stopped_at_any_event_the_text_is_the_same_and_no_finished_step_is
     async def play(chat: Chat, world: World) -> None:
         await (await chat.send("Tell me.", key="first")).result()
 
-    told = Story("cut", CountedModel, play, options=TurnOptions(max_steps=5))
-    whole = await tell(told)
+    scenario = Story("cut", CountedModel, play, options=TurnOptions(max_steps=5))
+    whole = await tell(scenario)
     await check(whole)
     entries = await entries_in(whole)
     assert len(events_of(entries, StepFinished)) == 3
     for stop in range(1, len(entries)):
-        world = await tell(told, lives=stop, before_next=before_next)
+        world = await tell(scenario, lives=stop, before_next=before_next)
         await check(world)
         again = await entries_in(world)
         assert plain(again) == plain(entries), f"stopped at {stop}"

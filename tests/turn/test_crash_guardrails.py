@@ -14,7 +14,7 @@ from everturn.core.hooks import OUTPUT_BUFFERS, OutputBuffer
 from everturn.core.parts import TextPart
 from everturn.testing import call, calls, say, think
 from tests.helpers.crash_harness import Story, World, check, entries_in, plain, tell, watch
-from tests.helpers.crash_scenarios import model, one
+from tests.helpers.crash_scenarios import model, send_message
 
 BAD, CANARY = "my password is hunter2", "078-05-1120"
 
@@ -48,7 +48,7 @@ def checked(buffer: OutputBuffer, *, refuses: bool) -> Story:
 
     answer = [think("Well."), say(f"One. It is {CANARY}. Two."), calls(call("pay", amount=3))]
     name = f"{'refused' if refuses else 'replaced'} output, buffer {buffer}"
-    return Story(name, model(answer, say("Done.")), one(), plugins=lambda _: [no_ssn])
+    return Story(name, model(answer, say("Done.")), send_message(), plugins=lambda _: [no_ssn])
 
 
 REFUSED_INPUT = Story(

@@ -20,7 +20,7 @@ from everturn.testing import call, calls, say
 from everturn.tools.client import client_tool
 from tests.helpers.conversations import Scenes
 from tests.helpers.crash_harness import SESSION, Story, World, entries_in, tell
-from tests.helpers.crash_scenarios import model, one
+from tests.helpers.crash_scenarios import model, send_message
 from tests.turn.test_crash import (
     test_a_story_told_twice_leaves_the_same_log as told_twice,
 )
@@ -55,15 +55,15 @@ def reaching(world: World) -> list[Tool]:
 
     @tool(idempotent=True)
     async def script(ctx: ToolContext) -> str:
-        said: list[str] = []
+        results: list[str] = []
         for name, arguments in [
-            (name, given) for n in "01" for name, given in (("pay", {"amount": int(n)}), ("mail", {"to": n}))
+            (name, parameters) for n in "01" for name, parameters in (("pay", {"amount": int(n)}), ("mail", {"to": n}))
         ]:
             try:
-                said.append((await ctx.run_tool(name, arguments)).text)
+                results.append((await ctx.run_tool(name, arguments)).text)
             except ToolError as error:  # whatever came of one, the next is made
-                said.append(type(error).__name__)
-        return f"{len(said)} calls"
+                results.append(type(error).__name__)
+        return f"{len(results)} calls"
 
     @tool(idempotent=True)
     async def inner(ctx: ToolContext) -> str:
@@ -130,19 +130,34 @@ def by_kind(gate: Gate) -> dict[str, Any]:
 
 
 STORIES = [
-    Story("a form", model(calls(call("form")), say("Done.")), one(resolution=by_kind), tools=reaching),
-    Story("two forms", model(calls(call("form"), call("form")), say("Done.")), one(resolution=by_kind), tools=reaching),
-    Story("a form denied", model(calls(call("form")), say("Done.")), one(resolution={"deny": "no"}), tools=reaching),
-    Story("a script", model(calls(call("script")), say("Done.")), one(resolution=by_kind), tools=reaching),
+    Story("a form", model(calls(call("form")), say("Done.")), send_message(resolution=by_kind), tools=reaching),
     Story(
-        "a script denied", model(calls(call("script")), say("Done.")), one(resolution={"deny": "no"}), tools=reaching
+        "two forms",
+        model(calls(call("form"), call("form")), say("Done.")),
+        send_message(resolution=by_kind),
+        tools=reaching,
+    ),
+    Story(
+        "a form denied",
+        model(calls(call("form")), say("Done.")),
+        send_message(resolution={"deny": "no"}),
+        tools=reaching,
+    ),
+    Story("a script", model(calls(call("script")), say("Done.")), send_message(resolution=by_kind), tools=reaching),
+    Story(
+        "a script denied",
+        model(calls(call("script")), say("Done.")),
+        send_message(resolution={"deny": "no"}),
+        tools=reaching,
     ),
     Story("turns below", below, with_below, tools=reaching),
     Story("a client", model(calls(call("bell")), say("Done.")), by_client, tools=reaching),
     Story("a client, once", model(calls(call("door"), call("bell")), say("Done.")), by_client, tools=reaching),
-    Story("a call in a call", model(calls(call("outer")), say("Done.")), one(resolution=by_kind), tools=reaching),
+    Story(
+        "a call in a call", model(calls(call("outer")), say("Done.")), send_message(resolution=by_kind), tools=reaching
+    ),
     # One after the other: of two at once either may be first, and the trees between them differ.
-    Story("files", model(calls(call("file")), calls(call("file")), say("Done.")), one(), tools=reaching),
+    Story("files", model(calls(call("file")), calls(call("file")), say("Done.")), send_message(), tools=reaching),
 ]
 
 names = [story.name for story in STORIES]
@@ -171,14 +186,14 @@ async def test_wherever_it_is_stopped_nothing_is_asked_or_started_twice(story: S
             events = [
                 entry.event for info in await world.store.sessions() for entry in await world.store.events(info.id)
             ]
-            asked = Counter((e.gate.session, e.gate.id) for e in events if isinstance(e, GateOpened))
+            gate_counts = Counter((e.gate.session, e.gate.id) for e in events if isinstance(e, GateOpened))
             started = Counter((e.turn, e.call) for e in events if isinstance(e, CallStarted))
-            assert max(asked.values(), default=0) <= 1
+            assert max(gate_counts.values(), default=0) <= 1
             assert max(started.values(), default=0) <= 1
             assert world.wrongs == []
             if story.name == "files":
                 tree = (await world.store.recorded_trees(SESSION))[""]
-                kept = json.loads(await world.store.blob(tree))
+                recorded_calls = json.loads(await world.store.blob(tree))
                 changed = {e.call for e in events if isinstance(e, FilesChanged)}
-                assert set(kept) == changed
+                assert set(recorded_calls) == changed
                 assert len(changed) == 2

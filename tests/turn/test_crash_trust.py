@@ -17,7 +17,7 @@ from everturn.core.ports import Tool
 from everturn.core.rules.policy import Rule
 from everturn.testing import call, calls, say
 from tests.helpers.crash_harness import SESSION, Story, World, entries_in, tell, watch
-from tests.helpers.crash_scenarios import model, one
+from tests.helpers.crash_scenarios import model, send_message
 from tests.turn.test_crash import (
     test_a_story_told_twice_leaves_the_same_log as told_twice,
 )
@@ -74,79 +74,84 @@ THREE = calls(call("send", to="a"), call("send", to="b"), call("send", to="c"))
 LOOP = [calls(call("pay", amount=1)) for _ in range(3)]
 
 STORIES = [
-    Story("always", model(THREE, say("Done.")), one(resolution={"allow": "always"}), tools=trusted),
+    Story("always", model(THREE, say("Done.")), send_message(resolution={"allow": "always"}), tools=trusted),
     Story(
         "granted for later",
         model(calls(call("send", to="a")), say("One."), calls(call("send", to="b")), say("Two.")),
         twice,
         tools=trusted,
     ),
-    Story("a denial of all", model(THREE, say("Done.")), one(resolution={"deny": "no", "others": True}), tools=trusted),
+    Story(
+        "a denial of all",
+        model(THREE, say("Done.")),
+        send_message(resolution={"deny": "no", "others": True}),
+        tools=trusted,
+    ),
     Story(
         "a result sent",
         model(calls(call("read", path="a")), say("Done.")),
-        one(resolution={"allow": "once"}),
+        send_message(resolution={"allow": "once"}),
         tools=trusted,
     ),
     Story(
         "a result redacted",
         model(calls(call("read", path="a")), say("Done.")),
-        one(resolution={"allow": "once", "text": "[-]"}),
+        send_message(resolution={"allow": "once", "text": "[-]"}),
         tools=trusted,
     ),
     Story(
         "a result withheld",
         model(calls(call("read", path="a")), say("Done.")),
-        one(resolution={"deny": "private"}),
+        send_message(resolution={"deny": "private"}),
         tools=trusted,
     ),
     Story(
         "an error read first",
         model(calls(call("risky")), say("Done.")),
-        one(resolution={"allow": "once"}),
+        send_message(resolution={"allow": "once"}),
         tools=trusted,
     ),
     Story(
         "asked, run and read",
         model(calls(call("read", path="a")), say("Done.")),
-        one(resolution=by_kind(call={"allow": "once"}, result={"allow": "once", "text": "[-]"})),
+        send_message(resolution=by_kind(call={"allow": "once"}, result={"allow": "once", "text": "[-]"})),
         options=TurnOptions(rules=(Rule("read", "ask", layer="session"),)),
         tools=trusted,
     ),
-    Story("a loop allowed", model(*LOOP, say("Done.")), one(resolution={"allow": "once"}), tools=trusted),
-    Story("a loop denied", model(*LOOP, say("Done.")), one(resolution={"deny": "enough"}), tools=trusted),
+    Story("a loop allowed", model(*LOOP, say("Done.")), send_message(resolution={"allow": "once"}), tools=trusted),
+    Story("a loop denied", model(*LOOP, say("Done.")), send_message(resolution={"deny": "enough"}), tools=trusted),
     Story(
         "a limit of calls",
         model(calls(call("pay", amount=1), call("pay", amount=2), call("pay", amount=3)), say("Closing.")),
-        one(),
+        send_message(),
         options=TurnOptions(budget=Budget(calls=2)),
         tools=trusted,
     ),
     Story(
         "a limit of steps",
         model(calls(call("pay", amount=1)), calls(call("pay", amount=2)), say("Closing.")),
-        one(),
+        send_message(),
         options=TurnOptions(budget=Budget(steps=1)),
         tools=trusted,
     ),
     Story(
         "a limit while one is asked",
         model(calls(call("pay", amount=1), call("send", to="a"), call("pay", amount=2)), say("Closing.")),
-        one(resolution={"allow": "once"}),
+        send_message(resolution={"allow": "once"}),
         options=TurnOptions(budget=Budget(calls=2)),
         tools=trusted,
     ),
     Story(
         "by hand",
         model(calls(call("pay", amount=1)), say("Done.")),
-        one(resolution={"result": "paid in cash"}),
+        send_message(resolution={"result": "paid in cash"}),
         options=TurnOptions(manual=("pay",)),
         tools=trusted,
     ),
     Story(
         "denied by a rule",
         model(calls(call("pay", amount=1), call("pay", amount=2)), say("Done.")),
-        one(),
+        send_message(),
         options=TurnOptions(rules=(Rule("pay", "deny", {"amount": "1"}, "session"),)),
         tools=trusted,
     ),
@@ -177,8 +182,8 @@ async def test_wherever_it_is_stopped_nothing_is_asked_twice_and_no_limit_is_pas
         for before_next in (False, True):
             world = await tell(story, lives=stop, before_next=before_next)
             events = [entry.event for entry in await entries_in(world)]
-            asked = Counter((e.gate.call, e.gate.kind) for e in events if isinstance(e, GateOpened))
-            assert max(asked.values(), default=0) <= 1
+            gate_counts = Counter((e.gate.call, e.gate.kind) for e in events if isinstance(e, GateOpened))
+            assert max(gate_counts.values(), default=0) <= 1
             started = sum(isinstance(event, CallStarted) for event in events)
             assert not limit or started <= limit
             assert sum(isinstance(event, LimitReached) for event in events) <= 1

@@ -73,8 +73,8 @@ async def test_a_denial_without_stop_asks_the_model_again() -> None:
 
 
 async def test_the_other_calls_that_ask_are_denied_too_and_what_ran_keeps_its_result() -> None:
-    made = calls(call("pay", amount=1), call("pay", amount=2), call("look"))
-    _, log, model = await stopped(made, say("never said"), gates=2, deny=True, stop=True)
+    tool_calls = calls(call("pay", amount=1), call("pay", amount=2), call("look"))
+    _, log, model = await stopped(tool_calls, say("never said"), gates=2, deny=True, stop=True)
     assert len(model.requests) == 1
     finished = of(log, CallFinished)
     assert sorted(event.state for event in finished) == ["completed", "denied", "denied"]

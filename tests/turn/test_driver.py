@@ -52,9 +52,9 @@ def by_question(**answers: Any) -> ScriptedModel:
     """A model that answers what was asked last: first with a call if there is one, then with a word."""
 
     def script(request: Any) -> Any:
-        asked = [message for message in request.messages if message.role == "user"][-1].text
+        question = [message for message in request.messages if message.role == "user"][-1].text
         is_new = request.messages[-1].role == "user"
-        return answers[asked] if is_new and asked in answers else say(f"re: {asked}")
+        return answers[question] if is_new and question in answers else say(f"re: {question}")
 
     return ScriptedModel(*[script] * 20)
 
@@ -98,14 +98,14 @@ async def test_a_message_sent_to_another_branch_does_not_wait() -> None:
 async def test_two_branches_stream_at_once_and_neither_pulls_the_selection() -> None:
     doors = Doors()
     async with Chat(by_question(one=waits_at("a"), other=waits_at("b")), tools=doors.tools()) as chat:
-        one = await chat.send("one")
+        first = await chat.send("one")
         assert await doors.arrived.get() == "a"
-        question = (await one.state()).input
+        question = (await first.state()).input
         assert question is not None
         other = await chat.edit(question, "other")
         assert await doors.arrived.get() == "b"  # both are inside their tools now
         doors.open("a")
-        assert (await one).text == "re: one"
+        assert (await first).text == "re: one"
         assert await texts(chat) == ["other", ""]
         doors.open("b")
         assert (await other).text == "re: other"
@@ -115,22 +115,22 @@ async def test_two_branches_stream_at_once_and_neither_pulls_the_selection() -> 
 async def test_a_second_answer_to_a_question_runs_beside_the_first() -> None:
     doors = Doors()
     async with Chat(by_question(one=waits_at("a")), tools=doors.tools()) as chat:
-        one = await chat.send("one")
+        first = await chat.send("one")
         await doors.arrived.get()
-        question = (await one.state()).input
+        question = (await first.state()).input
         assert question is not None
         again = await chat.rerun(question)
         await doors.arrived.get()
         doors.open("a")
-        assert [(await turn).text for turn in (one, again)] == ["re: one", "re: one"]
+        assert [(await turn).text for turn in (first, again)] == ["re: one", "re: one"]
         assert len((await chat.tree()).children[question]) == 2
 
 
 async def test_the_same_key_is_the_same_turn_and_another_message_under_it_is_refused() -> None:
     async with Chat(ScriptedModel(say("Hello."))) as chat:
-        one, two = await asyncio.gather(chat.send("hi", key="k"), chat.send("hi", key="k"))
-        assert (await one).text == (await two).text == "Hello."
-        assert (await chat.send("hi", key="k")).id == one.id == two.id
+        first, two = await asyncio.gather(chat.send("hi", key="k"), chat.send("hi", key="k"))
+        assert (await first).text == (await two).text == "Hello."
+        assert (await chat.send("hi", key="k")).id == first.id == two.id
         with pytest.raises(KeyConflict):
             await chat.send("ho", key="k")
         with pytest.raises(KeyConflict):
@@ -145,13 +145,13 @@ async def test_rerun_edit_and_insert_make_branches_and_change_nothing_that_is_th
     async with Chat(by_question()) as chat:
         await (await chat.send("one"))
         await (await chat.send("two"))
-        [one, answer_one, two, answer_two] = [message.id for message in await chat.messages()]
+        [first, answer_one, two, answer_two] = [message.id for message in await chat.messages()]
         steps = (
             (lambda: chat.rerun(answer_two), ["one", "re: one", "two", "re: two"]),
             (lambda: chat.rerun(two), ["one", "re: one", "two", "re: two"]),
             (lambda: chat.edit(two, "zwei"), ["one", "re: one", "zwei", "re: zwei"]),
-            (lambda: chat.insert(one, "wait"), ["one", "wait", "re: wait"]),
-            (lambda: chat.edit(one, "eins"), ["eins", "re: eins"]),
+            (lambda: chat.insert(first, "wait"), ["one", "wait", "re: wait"]),
+            (lambda: chat.edit(first, "eins"), ["eins", "re: eins"]),
             (lambda: chat.send("drei", after=answer_one), ["one", "re: one", "drei", "re: drei"]),
         )
         for step, branch in steps:
@@ -203,23 +203,23 @@ async def test_a_delete_where_a_turn_writes_is_refused() -> None:
     doors = Doors()
     async with Chat(by_question(two=waits_at("a")), tools=doors.tools()) as chat:
         await (await chat.send("one"))
-        [one, _] = await chat.messages()
+        [question, _] = await chat.messages()
         turn = await chat.send("two")
         await doors.arrived.get()
-        for message in (one.id, *(await turn.state()).messages):
+        for message in (question.id, *(await turn.state()).messages):
             with pytest.raises(CommandRefused, match="a turn is writing there"):
                 await chat.delete(message)
         doors.open("a")
         await turn
-        await chat.delete(one.id)
+        await chat.delete(question.id)
         assert await texts(chat) == []
 
 
 async def test_a_turn_whose_place_was_deleted_before_it_could_begin_never_does() -> None:
     async with Chat(by_question()) as chat:
         await (await chat.send("one"))
-        [one, answer] = await chat.messages()
-        _, turn = await asyncio.gather(chat.delete(one.id), chat.insert(answer.id, "two"))
+        [question, answer] = await chat.messages()
+        _, turn = await asyncio.gather(chat.delete(question.id), chat.insert(answer.id, "two"))
         with pytest.raises(CommandRefused, match="was deleted before its turn came"):
             await turn
         assert await texts(chat) == []

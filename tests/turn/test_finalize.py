@@ -29,10 +29,10 @@ class Plugin:
     def __init__(self, name: str, log: list[str], *fails: str) -> None:
         self.name, self._log, self._fails = name, log, fails
 
-    def _say(self, what: str) -> None:
-        self._log.append(f"{self.name} {what}")
-        if what in self._fails:
-            raise RuntimeError(f"{self.name} {what}")
+    def _say(self, stage: str) -> None:
+        self._log.append(f"{self.name} {stage}")
+        if stage in self._fails:
+            raise RuntimeError(f"{self.name} {stage}")
 
     def on_turn_start(self, ctx: TurnContext) -> Callable[[], None]:
         self._say("start")

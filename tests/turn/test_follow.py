@@ -120,8 +120,8 @@ async def test_a_reader_slower_than_the_turn_misses_nothing(joins: str) -> None:
 async def test_several_readers_at_once_see_the_same() -> None:
     async with Chat(story(), tools=[look]) as chat:
         turn = await chat.send("please")
-        one, two, three = await asyncio.gather(read(turn), read(turn), read(turn))
-    assert collect(one) == collect(two) == collect(three)
+        first, two, three = await asyncio.gather(read(turn), read(turn), read(turn))
+    assert collect(first) == collect(two) == collect(three)
 
 
 @pytest.mark.parametrize("cursor", ["", "garbage", "-1", "1:x", ":", "0:0,0", "9" * 5_000])

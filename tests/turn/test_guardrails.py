@@ -21,7 +21,7 @@ from everturn.errors import ConfigError, HookError, HookMisused, ModelError, Tur
 from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say, think
 from everturn.turn.input_check import REFUSED_BEFORE
 from tests.helpers.stores import store
-from tests.turn.steering import Slow, heard
+from tests.turn.steering import Slow, wait_until_processed
 
 __all__ = ["store"]
 
@@ -117,7 +117,7 @@ async def test_a_refused_steering_message_joins_no_request_and_the_turn_goes_on(
         await model.asked.wait()
         await chat.send(BAD, steer=True)
         await chat.send("and hurry", steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         result = await turn
         assert (result.text, result.refusal) == ("Two.", None)
@@ -136,7 +136,7 @@ async def test_a_refused_steering_message_alone_asks_for_no_step() -> None:
         turn = await chat.send("go")
         await model.asked.wait()
         await chat.send(BAD, steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         assert (await turn).text == "One."
         assert len(model.requests) == 1
@@ -458,19 +458,19 @@ async def test_what_a_hook_cannot_do_is_an_error_that_says_which_can(
     ("hook", "late"), [("on_input", "refuse"), ("on_output", "refuse"), ("on_turn_start", "append")]
 )
 async def test_a_context_that_is_kept_says_that_it_is_too_late(hook: str, late: str) -> None:
-    kept: list[Any] = []
-    async with Chat(ScriptedModel(say("Hi.")), plugins=[plugin_with(hook, kept.append)]) as chat:
+    contexts: list[Any] = []
+    async with Chat(ScriptedModel(say("Hi.")), plugins=[plugin_with(hook, contexts.append)]) as chat:
         await (await chat.send("go"))
     with pytest.raises(HookMisused, match="before the hook returns"):
-        await getattr(kept[0], late)("x")
+        await getattr(contexts[0], late)("x")
 
 
 async def test_a_context_that_is_kept_after_its_turn_writes_nothing() -> None:
-    kept: list[Any] = []
-    async with Chat(ScriptedModel(say("Hi.")), plugins=[plugin_with("on_after_request", kept.append)]) as chat:
+    contexts: list[Any] = []
+    async with Chat(ScriptedModel(say("Hi.")), plugins=[plugin_with("on_after_request", contexts.append)]) as chat:
         await (await chat.send("go"))
         with pytest.raises(TurnClosed, match="finish within the hook"):
-            await kept[0].append("x")
+            await contexts[0].append("x")
 
 
 async def test_a_guardrail_returns_a_text_or_none() -> None:

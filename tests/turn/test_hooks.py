@@ -192,10 +192,10 @@ class EveryChunk(Plugin):
 
 
 async def test_every_chunk_reaches_every_plugin_with_the_answer_so_far() -> None:
-    one, two = EveryChunk(), EveryChunk()
-    chat = Chat(ScriptedModel(say("a b")), plugins=[_named("one", one), _named("two", two)])
+    first, two = EveryChunk(), EveryChunk()
+    chat = Chat(ScriptedModel(say("a b")), plugins=[_named("one", first), _named("two", two)])
     await (await chat.send("go"))
-    assert one.seen == two.seen == snapshot(["TextChunk:a ", "TextChunk:a b", "UsageChunk:a b", "FinishChunk:a b"])
+    assert first.seen == two.seen == snapshot(["TextChunk:a ", "TextChunk:a b", "UsageChunk:a b", "FinishChunk:a b"])
 
 
 def _named(name: str, plugin: EveryChunk) -> object:
@@ -407,19 +407,19 @@ async def test_only_plugins_that_are_not_done_are_called_again() -> None:
 
 async def test_a_pending_plugin_is_called_again_while_another_still_works() -> None:
     log: Log = []
-    asked = asyncio.Event()
+    answered = asyncio.Event()
 
     class Slow:
         name = "slow"
 
         async def on_after_request(self, ctx: Any) -> None:
-            await asked.wait()
+            await answered.wait()
 
     class Hears(Asker):
         async def on_after_request(self, ctx: Any) -> Any:
             result = await super().on_after_request(ctx)
             if result is None:
-                asked.set()
+                answered.set()
             return result
 
     chat = Chat(ScriptedModel(say("Hi.")), plugins=[Slow(), Hears("asker", log)])

@@ -68,24 +68,24 @@ async def test_many_readers_cost_one_query_for_each_thousand_sessions(store: Cou
 
 
 async def test_only_a_reader_that_is_behind_is_told_and_once_for_each_position() -> None:
-    store, told = MemoryStore(), list[str]()
+    store, notifications = MemoryStore(), list[str]()
     poll = LogPoll(store)
     async with Chat(ScriptedModel([say("a")], [say("b")]), store=store, session="s") as chat:
         await (await chat.send("go"))
         head = await store.head("s")
         watches = [
-            poll.watch("s", lambda: head, lambda: told.append("knows")),
-            poll.watch("s", lambda: 0, lambda: told.append("behind")),
-            poll.watch("nobody", lambda: 0, lambda: told.append("gone")),
+            poll.watch("s", lambda: head, lambda: notifications.append("knows")),
+            poll.watch("s", lambda: 0, lambda: notifications.append("behind")),
+            poll.watch("nobody", lambda: 0, lambda: notifications.append("gone")),
         ]
         for _ in range(3):
             await poll.poll()
-        assert told == ["behind", "gone"]
+        assert notifications == ["behind", "gone"]
 
         await (await chat.send("more"))
         await poll.poll()
 
-        assert told == ["behind", "gone", "knows", "behind"]
+        assert notifications == ["behind", "gone", "knows", "behind"]
         for watch in watches:
             watch.close()
 

@@ -19,7 +19,7 @@ from everturn.core.ports import ToolContext
 from everturn.errors import BadArguments
 from everturn.testing import ScriptedModel, say
 from everturn.tools.read_result import DEFAULT_RANGE_LENGTH, MAX_RANGE_LENGTH, ReadResultTool
-from tests.helpers.tool_results import READ, Given, Peek, outputs, returns, run_through, talk, then, told
+from tests.helpers.tool_results import READ, Given, Peek, outputs, results_of, returns, run_through, talk, then
 
 LINES = "".join(f"line {n}\n" for n in range(20_000))
 
@@ -37,7 +37,7 @@ async def test_a_long_result_is_cut_to_two_thirds_head_and_one_third_tail_at_lin
     assert note.startswith(f"{len(LINES) - len(head) - len(tail)} characters left out")
     assert "$ref{" in note
     assert "read_result" in note
-    assert told(model) == [output.text]
+    assert results_of(model) == [output.text]
 
 
 async def test_the_whole_is_a_blob_and_all_else_of_the_output_is_as_it_was() -> None:
@@ -205,8 +205,8 @@ async def test_a_result_that_a_person_withheld_is_not_read_and_of_a_redacted_one
     ]
     for answer, says in replies:
         model = talk(then("read_back", call="CALL"), then("use", text="<$ref{CALL}>"))
-        given = Given()
-        tools = [returns("secret " * 100, review="always"), READ, given.text()]
+        recorder = Given()
+        tools = [returns("secret " * 100, review="always"), READ, recorder.text()]
         async with Chat(model, app=App(model, tools=tools, limits=OutputLimits(output=100))) as chat:
             turn = await chat.send("please")
             async for event in turn:
@@ -216,4 +216,4 @@ async def test_a_result_that_a_person_withheld_is_not_read_and_of_a_redacted_one
             [_, read, _] = await outputs(chat)
         assert says in read.text
         assert "secret" not in read.text
-        assert given.values == ([] if "deny" in answer else ["<left>"])
+        assert recorder.values == ([] if "deny" in answer else ["<left>"])

@@ -17,7 +17,18 @@ from everturn.app import App
 from everturn.calls.output import OutputLimits, failure_output, prepare_output
 from everturn.calls.private_values import PRIVACY_RULE, PlaceholderMask
 from everturn.testing import ScriptedModel, call, calls, say
-from tests.helpers.tool_results import READ, Given, Peek, everything, outputs, returns, run_through, talk, then, told
+from tests.helpers.tool_results import (
+    READ,
+    Given,
+    Peek,
+    everything,
+    outputs,
+    results_of,
+    returns,
+    run_through,
+    talk,
+    then,
+)
 
 CANARY = "canary-7f3a@example.org"
 ACCENT = 'Renée "Ré" O\'Hara\n42'
@@ -79,13 +90,13 @@ async def test_a_name_is_found_at_any_depth_and_dots_lead_to_one(
 )
 async def test_what_is_not_json_is_private_as_a_whole(text: str) -> None:
     model = talk(then("use", text="$private{CALL:}"))
-    given = Given()
+    recorder = Given()
     look = returns(Output(text, title=f"of {CANARY}", metadata={"who": CANARY}), private=PRIVATE)
-    [output, _], seen = await run_through(model, [look, given.text()])
+    [output, _], seen = await run_through(model, [look, recorder.text()])
     assert output.text.startswith("$private{")
     assert "private as a whole" in output.text
     assert CANARY not in seen
-    assert given.values == [text]
+    assert recorder.values == [text]
 
 
 async def test_a_result_without_such_fields_is_left_as_it_is() -> None:
@@ -109,7 +120,7 @@ async def test_private_values_reach_the_tool_and_nothing_that_is_written_sent_or
     limit: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    given = Given()
+    recorder = Given()
     look = returns(
         Output(
             msgspec.json.encode({**PEOPLE, "rest": "x" * 500}).decode(),
@@ -126,7 +137,7 @@ async def test_private_values_reach_the_tool_and_nothing_that_is_written_sent_or
         then("read_back", call="CALL"),
         then("use", text="$ref{CALL}"),
     )
-    app = App(model, tools=[look, given.text(approval="always"), READ], limits=OutputLimits(output=limit))
+    app = App(model, tools=[look, recorder.text(approval="always"), READ], limits=OutputLimits(output=limit))
     everywhere, wholes = "", set[str]()
     async with Chat(model, app=app) as chat:
         turn = await chat.send("please")
@@ -142,23 +153,23 @@ async def test_private_values_reach_the_tool_and_nothing_that_is_written_sent_or
         for blob in wholes:
             everywhere += (await app.store.blob(blob)).decode()
     assert len(wholes) == (limit == 300)
-    assert given.values[:2] == [CANARY, f"To: <{CANARY}>, {ACCENT}"]
-    assert "$private{" in given.values[2]
+    assert recorder.values[:2] == [CANARY, f"To: <{CANARY}>, {ACCENT}"]
+    assert "$private{" in recorder.values[2]
     assert (first.metadata or {})["n"] == 1
-    for text in (everywhere, caplog.text, given.values[2]):
+    for text in (everywhere, caplog.text, recorder.values[2]):
         assert CANARY not in text
         assert "Hara" not in text
-    assert len(told(model)) == 5
+    assert len(results_of(model)) == 5
 
 
 @pytest.mark.parametrize("raises", [False, True])
 async def test_a_tool_that_says_what_it_was_given_tells_the_model_nothing(raises: bool) -> None:
-    given = Given()
+    recorder = Given()
     model = talk(
         then("echo", text="$private{CALL:customer.0.name}"), then("echo", text="$private{CALL:customer.0.email}")
     )
-    results, seen = await run_through(model, [returns(PEOPLE, private=PRIVATE), given.echo(raises)])
-    assert given.values == [ACCENT, CANARY]
+    results, seen = await run_through(model, [returns(PEOPLE, private=PRIVATE), recorder.echo(raises)])
+    assert recorder.values == [ACCENT, CANARY]
     assert CANARY not in seen
     assert "Hara" not in seen
     assert all("customer.0." in output.text for output in results[1:])
@@ -172,20 +183,20 @@ async def test_a_value_that_does_not_fit_is_not_quoted_when_it_is_refused() -> N
 
 
 async def test_values_of_earlier_turns_are_known_again_after_a_restart(tmp_path: Path) -> None:
-    path, given = str(tmp_path / "talks.db"), Given()
+    path, recorder = str(tmp_path / "talks.db"), Given()
     first = ScriptedModel(calls(call("look")), say("Seen."))
     look = returns(PEOPLE, private=PRIVATE)
     async with Chat(first, session="talk", app=App(first, tools=[look], store=path)) as chat:
         await (await chat.send("please"))
     text = "$private{CALL:customer.0.email}"
     second = ScriptedModel(say(""), say(""), then("echo", text=text), then("leak"), say("Done."))
-    tools = [look, given.echo(), returns(ValueError(f"no box of {CANARY}"), "leak")]
+    tools = [look, recorder.echo(), returns(ValueError(f"no box of {CANARY}"), "leak")]
     async with Chat(second, session="talk", app=App(second, tools=tools, store=path)) as chat:
         await (await chat.send("mail it"))
         seen = await everything(chat, second)
-    assert given.values == [CANARY]
+    assert recorder.values == [CANARY]
     assert CANARY not in seen
-    assert "no box of $private{" in told(second)[-1]
+    assert "no box of $private{" in results_of(second)[-1]
 
 
 async def test_a_failure_of_a_private_tool_is_private_unless_it_was_meant_for_the_model() -> None:
@@ -195,10 +206,12 @@ async def test_a_failure_of_a_private_tool_is_private_unless_it_was_meant_for_th
     model, peek = ScriptedModel(say("Done.")), Peek()
     async with Chat(model, app=App(model, plugins=[peek])) as chat:
         await (await chat.send("please"))
-        meant = failure_output(ToolError("there is no customer 17"))
+        failure = failure_output(ToolError("there is no customer 17"))
         assert (
-            await prepare_output(peek.run, returns("", private=PRIVATE).spec, "c", meant, OutputLimits(), is_told=True)
-            == meant
+            await prepare_output(
+                peek.run, returns("", private=PRIVATE).spec, "c", failure, OutputLimits(), is_told=True
+            )
+            == failure
         )
 
 
@@ -211,16 +224,16 @@ async def test_the_name_of_the_blob_tells_nothing_of_what_is_in_it() -> None:
 
 
 async def test_a_value_keeps_its_type_where_the_tool_takes_it_and_is_written_as_json_elsewhere() -> None:
-    given = Given()
+    recorder = Given()
     rows = [{"a": 1}]
     model = talk(
         then("put", rows="$private{CALL:rows}", count="$private{CALL:n}", note="$private{CALL:n}"),
         then("use", text="$private{CALL:rows}"),
         then("use", text="n=$private{CALL:n}"),
     )
-    tools = [returns({"rows": rows, "n": 7}, private=("rows", "n")), given.rows(), given.text()]
+    tools = [returns({"rows": rows, "n": 7}, private=("rows", "n")), recorder.rows(), recorder.text()]
     await run_through(model, tools)
-    assert given.values == [(rows, "7", 7), '[{"a":1}]', "n=7"]
+    assert recorder.values == [(rows, "7", 7), '[{"a":1}]', "n=7"]
 
 
 @pytest.mark.parametrize(
@@ -232,34 +245,34 @@ async def test_a_value_keeps_its_type_where_the_tool_takes_it_and_is_written_as_
     ],
 )
 async def test_a_stand_in_that_stands_for_nothing_is_refused(text: str, says: str) -> None:
-    given = Given()
+    recorder = Given()
     model = talk(then("use", text=text))
-    [_, output], _ = await run_through(model, [returns(PEOPLE, private=PRIVATE), given.text()])
-    assert (output.code, given.values) == ("bad_arguments", [])
+    [_, output], _ = await run_through(model, [returns(PEOPLE, private=PRIVATE), recorder.text()])
+    assert (output.code, recorder.values) == ("bad_arguments", [])
     assert says in output.text
 
 
 async def test_a_tool_that_may_tell_what_it_is_given_is_given_no_private_value() -> None:
-    given = Given()
+    recorder = Given()
     model = talk(then("use", text="mail $private{CALL:customer.0.email}"))
-    [_, output], _ = await run_through(model, [returns(PEOPLE, private=PRIVATE), given.text(echoes=True)])
+    [_, output], _ = await run_through(model, [returns(PEOPLE, private=PRIVATE), recorder.text(echoes=True)])
     assert "cannot receive private values" in output.text
-    assert given.values == []
+    assert recorder.values == []
 
 
 async def test_a_stand_in_that_a_person_took_out_stands_for_nothing_any_more() -> None:
-    given = Given()
+    recorder = Given()
     model = talk(
         then("use", text="$private{CALL:customer.0.email}"), then("use", text="$private{CALL:customer.0.name}")
     )
-    tools = [returns(PEOPLE, private=PRIVATE, review="always"), given.text()]
+    tools = [returns(PEOPLE, private=PRIVATE, review="always"), recorder.text()]
     async with Chat(model, tools=tools) as chat:
         async for event in await chat.send("please"):
             if type(event).__name__ == "TurnSuspended":
                 [gate] = await chat.gates()
                 assert gate.output is not None
                 await chat.answer(gate, allow="once", text=f"name: $private{{{gate.call}:customer.0.name}}")
-    assert given.values == [ACCENT]
+    assert recorder.values == [ACCENT]
 
 
 # Knowing values again ---------------------------------------------------------------------------------------------
@@ -285,7 +298,7 @@ def test_stand_ins_that_are_there_already_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "texts"),
     [
         (1234567, ["1234567", "1,234,567", "n=1234567.00", '{"a":1234567}', '{"a": [1, 1234567]}']),
         (-1234567, ["-1234567", "1234567 less", "-1,234,567"]),
@@ -294,10 +307,10 @@ def test_stand_ins_that_are_there_already_are_left_alone() -> None:
         ([{"deep": 7654321}], ["7654321"]),
     ],
 )
-def test_numbers_are_known_again_however_they_are_written(value: Any, said: list[str]) -> None:
+def test_numbers_are_known_again_however_they_are_written(value: Any, texts: list[str]) -> None:
     mask = PlaceholderMask()
     mask.add("c", {"p": value})
-    for text in said:
+    for text in texts:
         assert "$private{c:p}" in mask.mask_text(text)
         assert not re.search(r"\d{3}", mask.mask_text(text))
 
@@ -306,8 +319,8 @@ def test_a_number_in_json_leaves_json_behind() -> None:
     mask = PlaceholderMask()
     mask.add("c", {"p": 1234567})
     masked = mask.mask_text('{"a":1234567,"b": [1234567, 2],"c":"1234567"}')
-    one = "$private{c:p}"
-    assert msgspec.json.decode(masked) == {"a": one, "b": [one, 2], "c": one}
+    placeholder = "$private{c:p}"
+    assert msgspec.json.decode(masked) == {"a": placeholder, "b": [placeholder, 2], "c": placeholder}
 
 
 def test_truth_and_short_numbers_are_found_by_chance_and_left() -> None:
@@ -328,19 +341,19 @@ RECORD = {"salary": 1234567, "pin": "4711", "age": 107, "name": "Ann"}
 @pytest.mark.parametrize("raises", [False, True])
 @pytest.mark.parametrize(("path", "value"), [("salary", "1234567"), ("pin", "4711"), ("age", "107"), ("name", "Ann")])
 async def test_what_a_tool_was_given_is_known_again_even_if_it_is_short(path: str, value: str, raises: bool) -> None:
-    given = Given()
+    recorder = Given()
     model = talk(then("echo", text=f"$private{{CALL:{path}}}"))
-    [_, output], seen = await run_through(model, [returns(RECORD, private=tuple(RECORD)), given.echo(raises)])
-    assert given.values == [value]
+    [_, output], seen = await run_through(model, [returns(RECORD, private=tuple(RECORD)), recorder.echo(raises)])
+    assert recorder.values == [value]
     assert f":{path}}}" in output.text
     assert not re.search(rf"\b{value}\b", seen)
 
 
 async def test_a_refusal_does_not_repeat_the_number_it_refuses() -> None:
-    given = Given()
+    recorder = Given()
     model = talk(then("put", rows="$private{CALL:salary}", count=["$private{CALL:age}"]))
-    [_, output], seen = await run_through(model, [returns(RECORD, private=tuple(RECORD)), given.rows()])
-    assert (output.code, given.values) == ("bad_arguments", [])
+    [_, output], seen = await run_through(model, [returns(RECORD, private=tuple(RECORD)), recorder.rows()])
+    assert (output.code, recorder.values) == ("bad_arguments", [])
     assert "1234567" not in seen
     assert not re.search(r"\b107\b", seen)
 

@@ -70,10 +70,10 @@ async def test_a_cancelled_wait_ends_at_once_and_sends_nothing() -> None:
         await (await app.chat().send("first"))
         turn = await app.chat().send("second")
         await pass_time(clock, lambda: clock.now() > 1_700_000_002)
-        asked = clock.now()
+        cancelled_at = clock.now()
         await turn.cancel()
         assert isinstance(await ended(turn), TurnCancelled)
-        assert clock.now() == asked
+        assert clock.now() == cancelled_at
         assert len(inner.requests) == 1
         # Nothing of the limit is lost: the next one waits no longer than it would have.
         third = asyncio.create_task(_completed(app, "third"))

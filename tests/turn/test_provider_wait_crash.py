@@ -20,8 +20,8 @@ async def test_a_turn_that_waited_continues_elsewhere_and_is_sent_once(tmp_path:
             sys.executable, "-m", "tests.turn.waiting_process", store, url, stdout=asyncio.subprocess.PIPE
         )
         assert process.stdout is not None
-        said = await process.stdout.readline()
-        assert said.startswith(b"waiting for the provider's rate limit, about")
+        line = await process.stdout.readline()
+        assert line.startswith(b"waiting for the provider's rate limit, about")
         process.kill()
         await process.wait()
         assert [seen.body["messages"][-1]["content"] for seen in provider.seen] == ["first"]

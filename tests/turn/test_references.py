@@ -19,16 +19,16 @@ from everturn.core.events import CallStarted
 from everturn.models.registry import get_model
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.testing.provider import Call, Provider, Say
-from tests.helpers.tool_results import Given, Peek, everything, made, outputs, returns, run_through, talk, then
+from tests.helpers.tool_results import Given, Peek, call_ids, everything, outputs, returns, run_through, talk, then
 
 SHORT = OutputLimits(output=200)
 
 
 async def use(value: object, text: str, **more: Any) -> Any:
     """What a tool was given for a text in which `CALL` is the call that returned the value."""
-    given = Given()
-    results, _ = await run_through(talk(then("use", text=text)), [returns(value), given.text(**more)], limits=SHORT)
-    return given.values[0] if given.values else results[-1]
+    recorder = Given()
+    results, _ = await run_through(talk(then("use", text=text)), [returns(value), recorder.text(**more)], limits=SHORT)
+    return recorder.values[0] if recorder.values else results[-1]
 
 
 async def refused(value: object, text: str, **more: Any) -> str:
@@ -38,7 +38,7 @@ async def refused(value: object, text: str, **more: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "given"),
+    ("text", "expected"),
     [
         ("$ref{CALL}", "0123456789"),
         ("<$ref{CALL}>", "<0123456789>"),
@@ -53,9 +53,9 @@ async def refused(value: object, text: str, **more: Any) -> str:
         ("$ {ref} $refs ref{CALL", "$ {ref} $refs ref{"),
     ],
 )
-async def test_a_reference_is_the_text_of_a_result_and_two_dollars_are_none(text: str, given: str) -> None:
-    assert (await use("0123456789", text)).startswith(given)
-    assert "CALL" in text or await use("0123456789", text) == given
+async def test_a_reference_is_the_text_of_a_result_and_two_dollars_are_none(text: str, expected: str) -> None:
+    assert (await use("0123456789", text)).startswith(expected)
+    assert "CALL" in text or await use("0123456789", text) == expected
 
 
 async def test_what_was_cut_is_passed_on_whole() -> None:
@@ -77,43 +77,43 @@ async def test_what_is_written_down_hashed_and_sent_keeps_the_reference() -> Non
         events = [entry.event for entry in await chat.app.store.events(chat.session)]
         assert (await everything(chat, model)).count("bodybody!") == 0
     [_, started] = [event for event in events if isinstance(event, CallStarted)]
-    assert started.arguments == f'{{"text":"$ref{{{made(model.requests[-1])[0]}}}!"}}'
+    assert started.arguments == f'{{"text":"$ref{{{call_ids(model.requests[-1])[0]}}}!"}}'
 
 
 async def test_a_person_is_asked_about_the_reference_and_the_tool_is_given_the_text() -> None:
-    given, model = Given(), talk(then("use", text="$ref{CALL}"))
-    async with Chat(model, tools=[returns("body"), given.text(approval="always")]) as chat:
+    recorder, model = Given(), talk(then("use", text="$ref{CALL}"))
+    async with Chat(model, tools=[returns("body"), recorder.text(approval="always")]) as chat:
         turn = await chat.send("please")
         async for event in turn:
             if type(event).__name__ == "TurnSuspended":
                 [gate] = await chat.gates()
                 assert "$ref{" in gate.arguments
                 await chat.answer(gate, allow="once")
-    assert given.values == ["body"]
+    assert recorder.values == ["body"]
 
 
 # Where no text is wanted ------------------------------------------------------------------------------------------
 
 
 async def test_where_a_tool_takes_data_the_text_is_read_as_json_and_elsewhere_it_stays_text() -> None:
-    given = Given()
+    recorder = Given()
     model = talk(then("put", rows="$ref{CALL}", note="$ref{CALL}"))
-    await run_through(model, [returns([{"a": 1}]), given.rows()])
-    assert given.values == [([{"a": 1}], '[{"a":1}]', None)]
+    await run_through(model, [returns([{"a": 1}]), recorder.rows()])
+    assert recorder.values == [([{"a": 1}], '[{"a":1}]', None)]
 
 
 async def test_references_are_found_however_deep_they_stand() -> None:
-    given = Given()
+    recorder = Given()
     model = talk(then("put", rows=[{"a": "$ref{CALL:1:2}"}, {"b": 2}], count="$ref{CALL:0:1}"))
-    await run_through(model, [returns("1234"), given.rows()])
-    assert given.values == [([{"a": 23}, {"b": 2}], "", 1)]
+    await run_through(model, [returns("1234"), recorder.rows()])
+    assert recorder.values == [([{"a": 23}, {"b": 2}], "", 1)]
 
 
 async def test_text_that_is_no_json_is_refused_where_data_is_wanted() -> None:
-    given = Given()
-    [_, output], _ = await run_through(talk(then("put", rows="$ref{CALL}")), [returns("words"), given.rows()])
+    recorder = Given()
+    [_, output], _ = await run_through(talk(then("put", rows="$ref{CALL}")), [returns("words"), recorder.rows()])
     assert output.text.startswith("rows takes array, and what $ref{")
-    assert given.values == []
+    assert recorder.values == []
 
 
 @pytest.mark.parametrize(
@@ -170,19 +170,19 @@ async def test_a_reference_that_leads_nowhere_is_refused_and_says_what_there_is(
 
 
 async def test_calls_of_the_same_step_and_calls_that_never_ran_are_not_there() -> None:
-    given = Given()
+    recorder = Given()
 
     def both(request: Any) -> Any:
-        turn = made(request)[0].rsplit("-", 2)[0]
+        turn = call_ids(request)[0].rsplit("-", 2)[0]
         texts = [f"$ref{{{turn}-2-1}}", f"$ref{{{turn}-2-3}}", f"$ref{{{turn}-1-2}}"]
         return calls(call("look"), *(call("use", text=text) for text in texts))
 
     model = ScriptedModel(calls(call("look"), call("nobody")), both, say("Done."))
-    app = App(model, tools=[returns("body"), given.text()], limits=OutputLimits(parallel=1))  # one after the other
+    app = App(model, tools=[returns("body"), recorder.text()], limits=OutputLimits(parallel=1))  # one after the other
     async with Chat(model, app=app) as chat:
         await (await chat.send("please"))
         found = await outputs(chat)
-    assert given.values == []
+    assert recorder.values == []
     assert [output.code for output in found] == ["", "unknown_tool", "", *["bad_arguments"] * 3]
 
 
@@ -191,16 +191,16 @@ async def test_a_call_that_failed_while_it_ran_can_be_referred_to() -> None:
 
 
 async def test_another_branch_has_other_results() -> None:
-    given = Given()
+    recorder = Given()
     model = ScriptedModel(calls(call("look")), say("Seen."), say("Done."))
-    async with Chat(model, tools=[returns("body"), given.text()]) as chat:
+    async with Chat(model, tools=[returns("body"), recorder.text()]) as chat:
         await (await chat.send("please"))
-        name = made(model.requests[-1])[0]
+        name = call_ids(model.requests[-1])[0]
         other = ScriptedModel(calls(call("use", text=f"$ref{{{name}}}")), say("Done."), name="other")
         await (await chat.insert((await chat.messages())[0], "something else", model=other))
         [last] = await outputs(chat)
     assert "there is none yet" in last.text
-    assert given.values == []
+    assert recorder.values == []
 
 
 @pytest.mark.parametrize("path", ["$ref{CALL}", "a/$ref{CALL:0:1}", "$private{CALL:x}"])
@@ -221,7 +221,7 @@ async def test_what_references_come_to_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_passing_five_megabytes_on_adds_less_than_fifty_tokens_to_the_next_prompt() -> None:
-    given = Given()
+    recorder = Given()
 
     def pass_on(body: Any) -> list[Any]:
         [note] = [m["content"] for m in body["messages"] if m["role"] == "tool"]
@@ -231,11 +231,11 @@ async def test_passing_five_megabytes_on_adds_less_than_fifty_tokens_to_the_next
     async with Provider() as provider:
         provider.script("small", [[Call("look", "{}")], pass_on, [Say("Done.")]])
         small = get_model("compatible:small", base_url=f"{provider.url}/v1")
-        async with Chat(small, tools=[returns("0123456789" * 500_000), given.text()]) as chat:
+        async with Chat(small, tools=[returns("0123456789" * 500_000), recorder.text()]) as chat:
             assert (await (await chat.send("please"))).text == "Done."
         assert provider.refusals == []
         before, after = (sum(map(len, words(seen.body["messages"]))) for seen in provider.seen[1:])
-    assert given.values == ["0123456789" * 500_000]
+    assert recorder.values == ["0123456789" * 500_000]
     assert before > 50_000
     assert 0 < (after - before) / 4 < 50  # the call, its ids and its result included
 
@@ -259,21 +259,21 @@ async def test_arguments_without_references_are_handed_on_as_they_are() -> None:
 
 
 async def test_a_reference_leads_to_the_same_text_in_a_later_turn_of_another_process(tmp_path: Path) -> None:
-    whole, path, given = "word " * 1_000, str(tmp_path / "talks.db"), Given()
+    whole, path, recorder = "word " * 1_000, str(tmp_path / "talks.db"), Given()
     first = ScriptedModel(calls(call("look")), say("Seen."))
     app = App(first, tools=[returns(whole)], store=path, limits=SHORT)
     async with Chat(first, session="talk", app=app) as chat:
         await (await chat.send("please"))
     second = ScriptedModel(say(""), say(""), then("use", text="$ref{CALL}"), say("Done."))
-    tools = [returns("other words"), given.text()]
+    tools = [returns("other words"), recorder.text()]
     async with Chat(second, session="talk", app=App(second, tools=tools, store=path, limits=SHORT)) as chat:
         await (await chat.send("pass it on"))
-    assert given.values == [whole]
+    assert recorder.values == [whole]
 
 
 async def test_a_call_with_a_reference_goes_on_in_another_process_after_a_gate(tmp_path: Path) -> None:
-    path, given = str(tmp_path / "talks.db"), Given()
-    tools = [returns("word " * 1_000), given.text(approval="always")]
+    path, recorder = str(tmp_path / "talks.db"), Given()
+    tools = [returns("word " * 1_000), recorder.text(approval="always")]
     for answers in (False, True):
         model = talk(then("use", text="$ref{CALL:5:4}"))
         app = App(model, tools=tools, store=path, limits=SHORT)
@@ -286,9 +286,9 @@ async def test_a_call_with_a_reference_goes_on_in_another_process_after_a_gate(t
                 [gate] = await chat.gates()
                 await chat.answer(gate, allow="once")
                 async with asyncio.timeout(5):
-                    while not given.values:  # noqa: ASYNC110 - the tool rings no bell
+                    while not recorder.values:  # noqa: ASYNC110 - the tool rings no bell
                         await asyncio.sleep(0)
-    assert given.values == ["word"]
+    assert recorder.values == ["word"]
 
 
 def test_the_rule_for_the_prompt_is_one_sentence() -> None:
@@ -309,14 +309,14 @@ async def argument(text: str, **more: Any) -> Any:
         """Send a mail."""
         raise ToolError("the server is away")
 
-    given = Given()
+    recorder = Given()
     model = ScriptedModel(calls(call("mail", **MAIL)), then("use", text=text), say("Done."))
-    results, _ = await run_through(model, [mail, given.text(**more)])
-    return given.values[0] if given.values else results[-1].text
+    results, _ = await run_through(model, [mail, recorder.text(**more)])
+    return recorder.values[0] if recorder.values else results[-1].text
 
 
 @pytest.mark.parametrize(
-    ("text", "given"),
+    ("text", "expected"),
     [
         ("$ref{CALL.arguments.body}", MAIL["body"]),
         ("<$ref{CALL.arguments.body:2:4}>", "<long>"),
@@ -325,13 +325,13 @@ async def argument(text: str, **more: Any) -> Any:
         ("$ref{CALL.arguments.options.copies}", "2"),
     ],
 )
-async def test_a_reference_is_an_argument_of_an_earlier_call_whatever_came_of_it(text: str, given: str) -> None:
-    assert await argument(text) == given
+async def test_a_reference_is_an_argument_of_an_earlier_call_whatever_came_of_it(text: str, expected: str) -> None:
+    assert await argument(text) == expected
     assert msgspec.json.decode(await argument("$ref{CALL.arguments}")) == MAIL
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("$ref{CALL.arguments.bdy}", "was made without an argument 'bdy'; there are: body, options, to"),
         ("$ref{CALL.arguments.to.7}", "was made without an argument 'to.7'"),
@@ -340,8 +340,8 @@ async def test_a_reference_is_an_argument_of_an_earlier_call_whatever_came_of_it
         ("$ref{other.arguments.body}", "there is no result 'other.arguments.body' to refer to"),
     ],
 )
-async def test_an_argument_that_was_not_given_is_refused_with_those_that_were(text: str, told: str) -> None:
-    assert told in await argument(text)
+async def test_an_argument_that_was_not_given_is_refused_with_those_that_were(text: str, reason: str) -> None:
+    assert reason in await argument(text)
 
 
 async def test_an_argument_that_says_what_is_done_cannot_be_a_reference_to_an_argument() -> None:

@@ -33,7 +33,7 @@ async def look(path: str) -> str:
 mail = tool(name="mail", approval="always")(lambda: "sent")
 
 
-def told(messages: Sequence[RequestMessage]) -> list[str]:
+def render_messages(messages: Sequence[RequestMessage]) -> list[str]:
     """Messages as lines, to be read at a glance."""
 
     def line(part: object) -> str:
@@ -67,7 +67,7 @@ def encoded(request: ModelRequest) -> bytes:
 # The system prompt and the parameters -------------------------------------------------------------------------------
 
 
-async def asked(settings: TurnSettings, clock: FakeClock | None = None, **how: Any) -> ModelRequest:
+async def request_for(settings: TurnSettings, clock: FakeClock | None = None, **how: Any) -> ModelRequest:
     model = ScriptedModel(say("Hello."))
     app = App(model, settings=settings, clock=clock or FakeClock(NOON))
     async with Chat(model, app=app, options=TurnOptions(**how.pop("options", {}))) as chat:
@@ -77,18 +77,20 @@ async def asked(settings: TurnSettings, clock: FakeClock | None = None, **how: A
 
 async def test_the_system_prompt_stands_in_its_order_and_the_date_has_no_time() -> None:
     prompt = Prompt(header="H", agent="A", workspace="W", custom="C", privacy="P", timezone="UTC")
-    request = await asked(TurnSettings(prompt), options={"system": "U"})
+    request = await request_for(TurnSettings(prompt), options={"system": "U"})
     assert request.system.split("\n\n") == ["H", "A", "W", "C", "U", "Today is 2023-11-14 (UTC).", "P"]
 
 
 async def test_what_is_empty_leaves_no_gap_in_the_system_prompt() -> None:
-    assert (await asked(TurnSettings(Prompt(agent="A")))).system == "A"
-    assert (await asked(TurnSettings(Prompt(agent="A", timezone="UTC")))).system == "A\n\nToday is 2023-11-14 (UTC)."
+    assert (await request_for(TurnSettings(Prompt(agent="A")))).system == "A"
+    assert (
+        await request_for(TurnSettings(Prompt(agent="A", timezone="UTC")))
+    ).system == "A\n\nToday is 2023-11-14 (UTC)."
 
 
 async def test_the_date_is_that_of_the_persons_time_zone() -> None:
     late = FakeClock(NOON + 11.5 * 3600)
-    request = await asked(TurnSettings(Prompt(timezone="Europe/Berlin")), late)
+    request = await request_for(TurnSettings(Prompt(timezone="Europe/Berlin")), late)
     assert request.system == "Today is 2023-11-15 (Europe/Berlin)."
 
 
@@ -98,7 +100,7 @@ async def test_options_are_merged_in_layers_and_null_takes_one_back() -> None:
         {"temperature": 0.5, "stop": ["x"]},
         {"reasoning": {"effort": "high"}, "stop": None},
     )
-    request = await asked(
+    request = await request_for(
         TurnSettings(layers=layers), params={"top_p": None, "reasoning": {"summary": None}, "seed": 7, "zero": 0}
     )
     assert request.params == {"temperature": 0.5, "reasoning": {"effort": "high"}, "seed": 7, "zero": 0}
@@ -180,9 +182,12 @@ async def test_the_closing_request_has_no_tools_and_says_so() -> None:
         result = await (await chat.send("go", max_steps=2))
     assert (result.text, ran) == ("That is all.", ["0"])
     assert [len(request.tools) for request in model.requests] == [1, 1, 0]
-    assert [line.split(":")[0] for line in told(model.requests[-1].messages)][-2:] == ["tool", "user"]
-    assert told(model.requests[-1].messages)[-2] == 'tool: -> ! {"status":"incomplete","reason":"max_steps_reached"}'
-    assert "no more tools can be called" in told(model.requests[-1].messages)[-1]
+    assert [line.split(":")[0] for line in render_messages(model.requests[-1].messages)][-2:] == ["tool", "user"]
+    assert (
+        render_messages(model.requests[-1].messages)[-2]
+        == 'tool: -> ! {"status":"incomplete","reason":"max_steps_reached"}'
+    )
+    assert "no more tools can be called" in render_messages(model.requests[-1].messages)[-1]
     validate(model.requests[-1].messages)
 
 
@@ -202,8 +207,8 @@ async def test_a_call_the_model_makes_in_the_closing_answer_does_not_run() -> No
 
 async def history_by(policy: ToolHistory) -> ModelRequest:
     """What the second turn sends of the first, in which one tool ran, one was denied and one does not exist."""
-    made = calls(call("look", path="a"), call("mail"), call("nope", x=1))
-    model = in_order([think("hm"), say("I look."), made], say("It says so."), say("As I said."))
+    tool_calls = calls(call("look", path="a"), call("mail"), call("nope", x=1))
+    model = in_order([think("hm"), say("I look."), tool_calls], say("It says so."), say("As I said."))
     app = App(model, tools=[look, mail], ids=CountingIds(), clock=FakeClock(NOON))
     async with Chat(model, app=app, options=TurnOptions(tool_history=policy)) as chat:
         turn = await chat.send("read a")
@@ -216,7 +221,7 @@ async def history_by(policy: ToolHistory) -> ModelRequest:
 
 
 async def test_full_history_has_every_step_with_its_calls_and_results() -> None:
-    assert told((await history_by("full")).messages) == snapshot(
+    assert render_messages((await history_by("full")).messages) == snapshot(
         [
             "user: read a",
             'assistant: (hm) | I look. | look{"path":"a"} | mail{} | nope{"x":1}',
@@ -228,7 +233,7 @@ async def test_full_history_has_every_step_with_its_calls_and_results() -> None:
 
 
 async def test_results_history_keeps_what_tools_said_and_drops_the_calls() -> None:
-    assert told((await history_by("results")).messages) == snapshot(
+    assert render_messages((await history_by("results")).messages) == snapshot(
         [
             "user: read a",
             """\
@@ -249,7 +254,7 @@ It says so.\
 
 async def test_digest_history_folds_the_tools_into_a_hint_whose_size_is_reported() -> None:
     request = await history_by("digest")
-    assert told(request.messages) == snapshot(
+    assert render_messages(request.messages) == snapshot(
         [
             "user: read a",
             """\
@@ -270,7 +275,7 @@ It says so.\
 
 
 async def test_no_history_of_tools_leaves_what_was_said() -> None:
-    assert told((await history_by("none")).messages) == snapshot(
+    assert render_messages((await history_by("none")).messages) == snapshot(
         [
             "user: read a",
             """\
@@ -288,7 +293,11 @@ async def test_a_turn_always_sees_its_own_calls_in_full(policy: ToolHistory) -> 
     model = ScriptedModel(calls(call("look", path="a")), say("Done."))
     async with Chat(model, tools=[look], options=TurnOptions(tool_history=policy)) as chat:
         await (await chat.send("hi"))
-    assert told(model.requests[1].messages) == ["user: hi", 'assistant: look{"path":"a"}', "tool: -> content of a"]
+    assert render_messages(model.requests[1].messages) == [
+        "user: hi",
+        'assistant: look{"path":"a"}',
+        "tool: -> content of a",
+    ]
 
 
 async def test_a_branch_sees_its_own_ancestors_only() -> None:
@@ -298,4 +307,4 @@ async def test_a_branch_sees_its_own_ancestors_only() -> None:
         [_, answer] = await chat.messages()
         await (await chat.send("two"))
         await (await chat.insert(answer.id, "zwei"))
-    assert told(model.requests[-1].messages) == ["user: one", "assistant: One.", "user: zwei"]
+    assert render_messages(model.requests[-1].messages) == ["user: one", "assistant: One.", "user: zwei"]

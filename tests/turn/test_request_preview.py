@@ -195,15 +195,15 @@ class Failing(WindowModel):
             yield batch
 
 
-@pytest.mark.parametrize("said", ["fail", "fail late"])
-async def test_the_report_is_right_after_failed_turns(said: str) -> None:
+@pytest.mark.parametrize("prompt", ["fail", "fail late"])
+async def test_the_report_is_right_after_failed_turns(prompt: str) -> None:
     model = Failing(counting(1), window=50_000)
     chat = App(model, tools=[look]).chat("s")
     with pytest.raises(TurnError):
-        await run(chat, f"{said} {'words ' * 100}")
+        await run(chat, f"{prompt} {'words ' * 100}")
     assert 0.8 < await predicted(chat, model) < 1.2  # nothing was counted yet
     with pytest.raises(TurnError):
-        await run(chat, f"{said} {'words ' * 400}")
+        await run(chat, f"{prompt} {'words ' * 400}")
     report = await chat.context()
     assert report.used > 1_000
     assert 0.9 < await predicted(chat, model) < 1.1

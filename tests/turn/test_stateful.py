@@ -52,14 +52,14 @@ def wild(request: ModelRequest) -> Any:
     """Answer anything, but the same request always the same: a model asked again after a crash is no oracle."""
     dice = random.Random(hash_values([message.text for message in request.messages], len(request.messages)))
     kind = dice.choice(["say", "say", "think", "call", "call", "call", "cut", "break", "hang"])
-    made = [_call(dice) for _ in range(dice.randint(1, 3))]
+    tool_calls = [_call(dice) for _ in range(dice.randint(1, 3))]
     match kind:
         case "think":
             return [think("hm hm"), say("so it is")]
         case "call":
-            return [say("let me"), calls(*made)] if request.tools else say("that is all")
+            return [say("let me"), calls(*tool_calls)] if request.tools else say("that is all")
         case "cut":
-            return calls(*made, finish="length")
+            return calls(*tool_calls, finish="length")
         case "break":
             return [say("I was"), [ScriptedFailure(ModelError("gone", kind="server"))]]
         case "hang":

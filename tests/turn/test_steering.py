@@ -15,7 +15,17 @@ from everturn.core.store_ports import Store
 from everturn.errors import KeyConflict
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from tests.helpers.tools import pay_with_approval
-from tests.turn.steering import SOON, Slow, asked, events_in, heard, said, store, texts, turns_of
+from tests.turn.steering import (
+    SOON,
+    Slow,
+    events_in,
+    store,
+    summarize_messages,
+    texts,
+    turns_of,
+    wait_for_gates,
+    wait_until_processed,
+)
 
 __all__ = ["store"]
 
@@ -27,8 +37,8 @@ async def test_what_is_said_while_a_model_answers_is_answered_in_the_same_turn(s
         await model.asked.wait()
         steering = await chat.send("And in Rome?", steer=True, key="k")
         assert (steering.id, steering.is_new) == (turn.id, True)
-        await heard(chat)
-        [waiting] = [one for one in await store.inbox(chat.session) if isinstance(one, Send)]
+        await wait_until_processed(chat)
+        [waiting] = [command for command in await store.inbox(chat.session) if isinstance(command, Send)]
         assert (waiting.joins, waiting.message, waiting.key) == (turn.id, steering.message, "k")
         model.go_on.set()
         result = await steering
@@ -39,7 +49,7 @@ async def test_what_is_said_while_a_model_answers_is_answered_in_the_same_turn(s
         assert await store.inbox(chat.session) == []
         [added] = [event for event in await events_in(chat) if isinstance(event, MessageAdded)]
         assert (added.command, added.request, added.message.role) == ("k", True, "user")
-    assert [said(request) for request in model.requests] == [
+    assert [summarize_messages(request) for request in model.requests] == [
         ["How is the weather?"],
         ["How is the weather?", "assistant", "And in Rome?"],
     ]
@@ -49,17 +59,17 @@ async def test_it_waits_until_every_call_has_its_result_and_the_gate_its_answer(
     model = ScriptedModel(calls(call("pay", amount=1), call("pay", amount=2)), say("Paid."))
     async with Chat(model, tools=[pay_with_approval], store=store) as chat:
         turn = await chat.send("pay")
-        await asked(chat, 2)
+        await wait_for_gates(chat, 2)
         await chat.send("and say thanks", steer=turn)
-        await heard(chat)
+        await wait_until_processed(chat)
         first, second = await chat.gates()
         await chat.answer(first, allow="once")
-        await heard(chat)
+        await wait_until_processed(chat)
         assert not [event for event in await events_in(chat) if isinstance(event, MessageAdded)]
         await chat.answer(second, allow="once")
         assert (await turn).text == "Paid."
     last = model.requests[-1]
-    assert said(last) == ["pay", "assistant", "tool", "and say thanks"]
+    assert summarize_messages(last) == ["pay", "assistant", "tool", "and say thanks"]
     assert [type(part) for part in last.messages[2].parts] == [RequestResult, RequestResult]
 
 
@@ -69,9 +79,9 @@ async def test_who_waits_for_the_turn_that_it_would_have_begun_is_shown_the_one_
         turn = await chat.send("one")
         await model.asked.wait()
         await chat.send("two", steer=True, key="k")
-        [own] = [one.turn for one in await store.inbox(chat.session) if isinstance(one, Send)]
+        [own] = [command.turn for command in await store.inbox(chat.session) if isinstance(command, Send)]
         waits = asyncio.ensure_future(_collected(Turn(chat.app, chat.session, own, "k")))
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         async with asyncio.timeout(SOON):
             result = await waits
@@ -89,11 +99,11 @@ async def test_several_join_together_in_the_order_in_which_they_were_sent(store:
         await model.asked.wait()
         for word in ("two", "three", "four"):
             await chat.send(word, steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         assert (await turn).text == "All of it."
         assert await texts(chat) == ["one", "One.", "two", "three", "four", "All of it."]
-    assert said(model.requests[1]) == ["one", "assistant", "two", "three", "four"]
+    assert summarize_messages(model.requests[1]) == ["one", "assistant", "two", "three", "four"]
 
 
 async def test_a_message_that_only_waits_is_overtaken_and_keeps_its_own_turn(store: Store) -> None:
@@ -103,7 +113,7 @@ async def test_a_message_that_only_waits_is_overtaken_and_keeps_its_own_turn(sto
         await model.asked.wait()
         queued = await chat.send("two")
         await chat.send("three", steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         await queued
         assert await texts(chat) == ["one", "One.", "three", "Three.", "two", "Two."]
@@ -129,15 +139,15 @@ async def test_it_joins_a_turn_that_is_still_to_begin() -> None:
 
 
 async def test_where_two_branches_grow_it_joins_the_one_that_is_selected_or_named() -> None:
-    model = Slow(*[lambda request: say(f"Yes, {said(request)[-1]}.")] * 3)
+    model = Slow(*[lambda request: say(f"Yes, {summarize_messages(request)[-1]}.")] * 3)
     async with Chat(model) as chat:
         first = await chat.send("one")
         await model.asked.wait()
         second = await chat.send("other", beside=first)
-        await heard(chat)
+        await wait_until_processed(chat)
         assert (await chat.send("more", steer=True)).id == second.id
         assert (await chat.send("most", steer=first.id)).id == first.id
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         results = [await first, await second]
         assert [result.text for result in results] == ["Yes, most.", "Yes, more."]
@@ -150,7 +160,7 @@ async def test_no_step_is_begun_before_what_was_said_is_in_the_log(store: Store)
         turn = await chat.send("one")
         await model.asked.wait()
         await chat.send("two", steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         await turn
         kinds = [type(e).__name__ for e in await events_in(chat) if not isinstance(e, CommandDropped)]
@@ -165,12 +175,12 @@ async def test_sent_again_with_its_key_it_is_the_same_message_whatever_runs_by_t
         turn = await chat.send("one")
         await model.asked.wait()
         sent = [await chat.send("two", steer=True, key="k") for _ in range(3)]
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         await turn
         sent.append(await chat.send("two", steer=True, key="k"))
-        assert [one.is_new for one in sent] == [True, False, False, False]
-        assert {(one.id, one.message) for one in sent} == {(turn.id, sent[0].message)}
+        assert [steering.is_new for steering in sent] == [True, False, False, False]
+        assert {(steering.id, steering.message) for steering in sent} == {(turn.id, sent[0].message)}
         assert (await sent[-1]).text == "Two."
         assert await texts(chat) == ["one", "One.", "two", "Two."]
         others: tuple[dict[str, Any], ...] = ({"message": "else", "steer": True}, {"message": "two"})

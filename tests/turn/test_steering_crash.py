@@ -43,8 +43,8 @@ def steered(*words: str, at: Callable[[Any], bool], cancel: bool = False) -> Any
                         await first.answer(gate, allow="once")
 
         await speak()
-        for one in sent:
-            await one
+        for turn in sent:
+            await turn
 
     return play
 

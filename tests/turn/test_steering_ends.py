@@ -20,7 +20,17 @@ from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedFailure, ScriptedModel, call, calls, say
 from everturn.tools.subagent import SubagentTool
 from tests.helpers.tools import pay_with_approval
-from tests.turn.steering import SOON, Slow, asked, events_in, heard, said, store, texts, turns_of
+from tests.turn.steering import (
+    SOON,
+    Slow,
+    events_in,
+    store,
+    summarize_messages,
+    texts,
+    turns_of,
+    wait_for_gates,
+    wait_until_processed,
+)
 
 __all__ = ["store"]
 
@@ -50,10 +60,10 @@ async def test_a_turn_at_its_limit_takes_no_more_and_the_message_is_the_next_one
         turn = await chat.send("one")
         await model.asked.wait()
         steering = await chat.send("two", steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         await fell_back(chat, steering, turn.id)
-    assert [said(request)[-1] for request in model.requests] == ["one", "two"]
+    assert [summarize_messages(request)[-1] for request in model.requests] == ["one", "two"]
 
 
 async def test_what_a_session_has_used_up_no_message_asks_a_model_with(store: Store) -> None:
@@ -62,7 +72,7 @@ async def test_what_a_session_has_used_up_no_message_asks_a_model_with(store: St
         turn = await chat.send("one")
         await model.asked.wait()
         steering = await chat.send("two", steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         result = await steering
         assert result.turn != turn.id
@@ -78,7 +88,7 @@ async def test_a_cancel_ends_the_turn_and_not_what_was_to_join_it(hard: bool, st
         turn = await chat.send("one")
         await model.asked.wait()
         steering = await chat.send("two", steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         await turn.cancel(hard=hard)
         assert (await turn).phase is Phase.CANCELLED
         model.go_on.set()
@@ -103,7 +113,7 @@ async def test_of_a_cancel_and_a_message_that_race_neither_is_lost() -> None:
             assert len(taken) == 1
             assert [message.id for message in result.messages].count(steering.message) == 1
             left = await chat.app.store.inbox(chat.session)
-            assert not [one for one in left if isinstance(one, Send)]
+            assert not [command for command in left if isinstance(command, Send)]
 
 
 async def test_it_can_be_taken_back_until_it_has_joined(store: Store) -> None:
@@ -113,15 +123,15 @@ async def test_it_can_be_taken_back_until_it_has_joined(store: Store) -> None:
         await model.asked.wait()
         for word in ("two", "three"):
             await chat.send(word, steer=True)
-        await heard(chat)
-        own = [one.turn for one in await store.inbox(chat.session) if isinstance(one, Send)]
+        await wait_until_processed(chat)
+        own = [command.turn for command in await store.inbox(chat.session) if isinstance(command, Send)]
         await chat.turn(own[0]).cancel()
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         assert (await turn).phase is Phase.COMPLETED
         assert await texts(chat) == ["one", "One.", "three", "Three."]
         await chat.turn(own[1]).cancel()  # too late, and nothing comes of it
-        await heard(chat)
+        await wait_until_processed(chat)
         assert await texts(chat) == ["one", "One.", "three", "Three."]
         dropped = [event.reason for event in await events_in(chat) if isinstance(event, CommandDropped)]
         assert [why for why in dropped if why != "no call waits for it"] == [
@@ -140,10 +150,10 @@ async def test_a_turn_that_makes_a_picture_takes_nothing_more(store: Store) -> N
         turn = await chat.send("a cat")
         await model.asked.wait()
         steering = await chat.send("a dog", steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         await fell_back(chat, steering, turn.id, "A picture.")
-    assert [said(request) for request in model.requests] == [["a cat"], ["a dog"]]
+    assert [summarize_messages(request) for request in model.requests] == [["a cat"], ["a dog"]]
 
 
 async def test_a_stream_that_breaks_takes_nothing_with_it(store: Store) -> None:
@@ -152,7 +162,7 @@ async def test_a_stream_that_breaks_takes_nothing_with_it(store: Store) -> None:
         turn = await chat.send("one")
         await model.asked.wait()
         steering = await chat.send("two", steer=True)
-        await heard(chat)
+        await wait_until_processed(chat)
         model.go_on.set()
         await fell_back(chat, steering, turn.id)
 
@@ -162,9 +172,9 @@ async def test_a_stream_that_breaks_takes_nothing_with_it(store: Store) -> None:
 
 async def test_a_sub_turn_is_not_steered_but_the_turn_above_it_is(store: Store) -> None:
     def answer(request: ModelRequest) -> Any:
-        is_above, is_first = said(request)[0] == "go", len(request.messages) == 1
+        is_above, is_first = summarize_messages(request)[0] == "go", len(request.messages) == 1
         if not is_first:
-            return say("Done, and thanks." if "thanks" in said(request) else "Done.")
+            return say("Done, and thanks." if "thanks" in summarize_messages(request) else "Done.")
         return calls(call("helper", task="pay") if is_above else call("pay", amount=1))
 
     model = ScriptedModel(answer, answer)
@@ -172,7 +182,7 @@ async def test_a_sub_turn_is_not_steered_but_the_turn_above_it_is(store: Store) 
         model, tools=[pay_with_approval, SubagentTool("helper", "Helps.", tools=["pay"])], store=store
     ) as chat:
         turn = await chat.send("go")
-        await asked(chat, 1)
+        await wait_for_gates(chat, 1)
         [gate] = await chat.gates()
         below = Chat(model, app=chat.app, session=gate.session)
         for steer in (True, gate.turn):

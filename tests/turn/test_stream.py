@@ -52,7 +52,7 @@ class Raw:
             self.is_closed = True
 
 
-async def told(*chunks: Chunk) -> tuple[object, ...]:
+async def parts_of(*chunks: Chunk) -> tuple[object, ...]:
     """The parts of a step these chunks become, each chunk in a batch of its own."""
     async with Chat(ScriptedModel([[chunk] for chunk in chunks], say("Done."))) as chat:
         turn = await chat.send("please")
@@ -85,7 +85,7 @@ def interrupted(events: Sequence[object]) -> list[tuple[object, ...]]:
 
 
 async def test_chunks_of_a_kind_are_one_part_and_empty_ones_are_none() -> None:
-    parts = await told(
+    parts = await parts_of(
         TextChunk(""),
         ReasoningChunk("let "),
         ReasoningChunk("me see"),
@@ -99,7 +99,7 @@ async def test_chunks_of_a_kind_are_one_part_and_empty_ones_are_none() -> None:
 
 
 async def test_an_answer_may_be_empty() -> None:
-    assert await told(FinishChunk("stop")) == ()
+    assert await parts_of(FinishChunk("stop")) == ()
 
 
 async def test_the_last_word_on_usage_counts() -> None:
@@ -117,7 +117,7 @@ async def test_usage_of_all_steps_is_summed() -> None:
 
 
 async def test_calls_whose_pieces_are_interleaved_are_distinguished_by_their_slots() -> None:
-    parts = await told(
+    parts = await parts_of(
         CallChunk(0, '{"a"', name="one", id="x"),
         CallChunk(1, '{"b"', name="two", id="y"),
         CallChunk(0, ":1}"),
@@ -125,12 +125,14 @@ async def test_calls_whose_pieces_are_interleaved_are_distinguished_by_their_slo
         CallChunk(1, ":2}"),
         FinishChunk("tool_calls"),
     )
-    made = [(part.name, part.arguments, part.provider_id) for part in parts if isinstance(part, ToolPart)]
-    assert made == [("one", '{"a":1}', "x"), ("two", '{"b":2}', "y")]
+    tool_calls = [(part.name, part.arguments, part.provider_id) for part in parts if isinstance(part, ToolPart)]
+    assert tool_calls == [("one", '{"a":1}', "x"), ("two", '{"b":2}', "y")]
 
 
 async def test_the_name_of_a_call_may_come_after_its_arguments() -> None:
-    parts = await told(CallChunk(0, '{"a":'), CallChunk(0, "1}"), CallChunk(0, name="add"), FinishChunk("tool_calls"))
+    parts = await parts_of(
+        CallChunk(0, '{"a":'), CallChunk(0, "1}"), CallChunk(0, name="add"), FinishChunk("tool_calls")
+    )
     assert [(part.name, part.arguments) for part in parts if isinstance(part, ToolPart)] == [("add", '{"a":1}')]
 
 
@@ -149,11 +151,11 @@ async def test_a_sealed_payload_stays_on_its_part() -> None:
 
 
 async def test_two_sealed_thoughts_in_a_row_keep_a_seal_each() -> None:
-    one, two = Opaque("acme", "one"), Opaque("acme", "two")
-    parts = await told(
-        ReasoningChunk("a"), OpaqueChunk(one), ReasoningChunk("b"), OpaqueChunk(two), FinishChunk("stop")
+    first, two = Opaque("acme", "one"), Opaque("acme", "two")
+    parts = await parts_of(
+        ReasoningChunk("a"), OpaqueChunk(first), ReasoningChunk("b"), OpaqueChunk(two), FinishChunk("stop")
     )
-    assert parts == (ReasoningPart("a", one), ReasoningPart("b", two))
+    assert parts == (ReasoningPart("a", first), ReasoningPart("b", two))
 
 
 async def test_what_is_shown_live_is_what_is_written_down() -> None:
@@ -168,8 +170,8 @@ async def test_what_is_shown_live_is_what_is_written_down() -> None:
         await turn.cancel()
         result = await turn
     assert result.message is not None
-    [made] = [part for part in result.message.parts if isinstance(part, ToolPart)]
-    assert (live, arguments) == (result.message.text, made.arguments)
+    [tool_part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
+    assert (live, arguments) == (result.message.text, tool_part.arguments)
 
 
 async def test_ids_a_provider_repeats_are_unique_in_every_turn_and_branch() -> None:
@@ -181,9 +183,9 @@ async def test_ids_a_provider_repeats_are_unique_in_every_turn_and_branch() -> N
         [answer] = [m for m in (await again.state()).messages.values() if m.role == "assistant"]
         await (await chat.rerun(answer.id))
         tree = await chat.tree()
-    made = [part for message in tree.messages.values() for part in message.parts if isinstance(part, ToolPart)]
-    assert len({part.call for part in made}) == len(made) == 8
-    assert {part.provider_id for part in made} == {"call_1"}
+    tool_parts = [part for message in tree.messages.values() for part in message.parts if isinstance(part, ToolPart)]
+    assert len({part.call for part in tool_parts}) == len(tool_parts) == 8
+    assert {part.provider_id for part in tool_parts} == {"call_1"}
     for request in model.requests:
         called = [part.call for message in request.messages for part in message.parts if isinstance(part, RequestCall)]
         assert len(set(called)) == len(called)
@@ -208,14 +210,14 @@ async def test_a_stream_that_does_not_say_it_is_finished_was_cut_off_and_its_tex
         (asyncio.CancelledError(), "model", ""),
     ],
 )
-@pytest.mark.parametrize("said", ["", "I was about to"])
+@pytest.mark.parametrize("partial_text", ["", "I was about to"])
 async def test_a_model_that_raises_ends_the_turn_with_what_it_had_said(
-    error: BaseException, kind: str, says: str, said: str
+    error: BaseException, kind: str, says: str, partial_text: str
 ) -> None:
-    problem, turn, events = await failed(Raw([TextChunk(said)], error=error))
+    problem, turn, events = await failed(Raw([TextChunk(partial_text)], error=error))
     assert (problem.kind, turn.id) == (kind, getattr(events[-1], "turn", ""))
     assert says in problem.text
-    assert interrupted(events) == [(TextPart(said),) if said else ()]
+    assert interrupted(events) == [(TextPart(partial_text),) if partial_text else ()]
 
 
 async def test_the_stream_of_a_model_is_closed_when_its_turn_is_cancelled() -> None:

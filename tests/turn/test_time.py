@@ -65,19 +65,19 @@ class Process:
 
 
 async def test_a_gate_nobody_answers_in_time_is_a_no_and_the_turn_goes_on() -> None:
-    one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
-    turn = await one.chat.send("pay!")
-    await one.until(TurnSuspended)
-    assert (await one.store.info("s")).due == one.clock.now() + 60
+    process = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
+    turn = await process.chat.send("pay!")
+    await process.until(TurnSuspended)
+    assert (await process.store.info("s")).due == process.clock.now() + 60
 
-    await one.pass_time(59)
-    assert not await one.events(GateResolved)
-    await one.pass_time(1)
+    await process.pass_time(59)
+    assert not await process.events(GateResolved)
+    await process.pass_time(1)
 
     assert (await turn).text == "Then not."
-    assert (await one.events(GateResolved))[0].resolution == GateResolution(False, EXPIRED, by="everturn")
-    assert [event.state for event in await one.events(CallFinished)] == ["denied"]
-    await one.app.aclose()
+    assert (await process.events(GateResolved))[0].resolution == GateResolution(False, EXPIRED, by="everturn")
+    assert [event.state for event in await process.events(CallFinished)] == ["denied"]
+    await process.app.aclose()
 
 
 @pytest.mark.parametrize("asleep", [30, 90], ids=["the timer is set anew", "it is over at the start"])
@@ -118,17 +118,17 @@ async def test_an_answer_that_was_admitted_in_time_counts_even_if_nobody_was_the
 
 
 async def test_an_answer_after_the_time_is_refused() -> None:
-    one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
-    turn = await one.chat.send("pay!")
-    await one.until(TurnSuspended)
-    gate = (await one.chat.gates())[0]
-    await one.pass_time(61)
+    process = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
+    turn = await process.chat.send("pay!")
+    await process.until(TurnSuspended)
+    gate = (await process.chat.gates())[0]
+    await process.pass_time(61)
 
     with pytest.raises(GateClosed):
         await turn.answer(gate, allow="once")
     await turn
-    assert not await one.events(CallStarted)
-    await one.app.aclose()
+    assert not await process.events(CallStarted)
+    await process.app.aclose()
 
 
 # Turns --------------------------------------------------------------------------------------------------------------
@@ -141,23 +141,23 @@ async def sleep() -> str:
 
 
 @pytest.mark.parametrize(
-    ("script", "what"),
+    ("script", "activity"),
     [(([ScriptedHang()],), "streams"), ((calls(call("sleep")),), "runs a tool"), ((ASKS,), "waits")],
     ids=["streaming", "running", "waiting"],
 )
-async def test_a_turn_that_has_had_its_time_ends_in_an_error_that_says_so(script: Any, what: str) -> None:
-    one = Process(MemoryStore(), FakeClock(), *script, tools=(pay, sleep), timeout=300)
-    turn = await one.chat.send("go")
-    await one.until({"waits": TurnSuspended, "runs a tool": CallStarted}.get(what, StepStarted))
+async def test_a_turn_that_has_had_its_time_ends_in_an_error_that_says_so(script: Any, activity: str) -> None:
+    process = Process(MemoryStore(), FakeClock(), *script, tools=(pay, sleep), timeout=300)
+    turn = await process.chat.send("go")
+    await process.until({"waits": TurnSuspended, "runs a tool": CallStarted}.get(activity, StepStarted))
 
-    await one.pass_time(299)
-    assert not await one.events(TurnFailed)
-    await one.pass_time(1)
+    await process.pass_time(299)
+    assert not await process.events(TurnFailed)
+    await process.pass_time(1)
 
     with pytest.raises(TurnError, match="within 300 s") as error:
         await turn
     assert error.value.kind == "deadline"
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 async def test_the_time_of_a_turn_runs_on_while_no_process_does() -> None:
@@ -176,18 +176,18 @@ async def test_the_time_of_a_turn_runs_on_while_no_process_does() -> None:
 
 
 async def test_a_clock_that_jumps_runs_nothing_and_loses_nothing() -> None:
-    one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
-    turn = await one.chat.send("pay!")
-    await one.until(TurnSuspended)
-    one.clock._now -= 86_400  # back by a day: the timer fires a day early by this clock, and nothing comes of it
-    await one.pass_time(60)
-    assert not await one.events(GateResolved)
-    one.clock._now += 2 * 86_400
-    await one.app.engine.wake("s")
+    process = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
+    turn = await process.chat.send("pay!")
+    await process.until(TurnSuspended)
+    process.clock._now -= 86_400  # back by a day: the timer fires a day early by this clock, and nothing comes of it
+    await process.pass_time(60)
+    assert not await process.events(GateResolved)
+    process.clock._now += 2 * 86_400
+    await process.app.engine.wake("s")
 
     assert (await turn).text == "Then not."
-    assert not await one.events(CallStarted)
-    await one.app.aclose()
+    assert not await process.events(CallStarted)
+    await process.app.aclose()
 
 
 # Drivers that die -----------------------------------------------------------------------------------------------------
@@ -203,16 +203,16 @@ async def test_a_session_that_kills_its_driver_again_and_again_is_left_alone_and
     async def die_streaming() -> None:
         nonlocal deaths
         mortal = MortalStore(store)
-        one = Process(mortal, clock, [ScriptedHang()], [ScriptedHang()])
+        process = Process(mortal, clock, [ScriptedHang()], [ScriptedHang()])
         if not deaths:
-            await one.chat.send("go")
-        await one.app.start()
-        await one.until(StepRestarted if deaths else StepStarted)
+            await process.chat.send("go")
+        await process.app.start()
+        await process.until(StepRestarted if deaths else StepStarted)
         for _ in range(20):
             await asyncio.sleep(0)  # it is asked, and says nothing
         mortal.kill()
         deaths += 1
-        await one.app.aclose()
+        await process.app.aclose()
 
     while not is_quarantined(deaths):
         clock.advance(retry_pause(deaths))
@@ -232,19 +232,19 @@ async def test_a_session_that_kills_its_driver_again_and_again_is_left_alone_and
     await other.app.aclose()
 
 
-async def _turn_of(one: Process) -> Any:
-    await one.app.start()
-    turn = (await one.store.open_turns("s"))[0]
-    return await Turn(one.app, "s", turn, "")
+async def _turn_of(process: Process) -> Any:
+    await process.app.start()
+    turn = (await process.store.open_turns("s"))[0]
+    return await Turn(process.app, "s", turn, "")
 
 
 async def test_what_was_left_alone_is_tried_once_more_after_a_long_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "MAX_THIRD_TRY_DELAY", 0.0)
     store, clock = MemoryStore(), FakeClock()
-    one = Process(store, clock, [ScriptedHang()])
-    await one.chat.send("go")
-    await one.until(StepStarted)
-    await one.app.aclose()
+    first = Process(store, clock, [ScriptedHang()])
+    await first.chat.send("go")
+    await first.until(StepStarted)
+    await first.app.aclose()
     for _ in range(MAX_QUICK_CLAIMS):
         assert await store.claim("s", clock.now()) is not None
     with pytest.raises(SessionQuarantined):

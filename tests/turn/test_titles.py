@@ -44,15 +44,15 @@ async def gate_of(turn: Turn) -> Gate:
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Callable[[], Any]]:
-    made: list[Any] = []
+    stores: list[Any] = []
 
     def make() -> Any:
-        made.append(MemoryStore() if request.param == "memory" else SqlStore.sqlite(tmp_path / "s.db"))
-        return made[-1]
+        stores.append(MemoryStore() if request.param == "memory" else SqlStore.sqlite(tmp_path / "s.db"))
+        return stores[-1]
 
     yield make
-    for one in made:
-        await one.aclose()
+    for opened_store in stores:
+        await opened_store.aclose()
 
 
 async def test_a_session_that_waits_for_a_person_has_its_title(store: Callable[[], Any]) -> None:
@@ -128,17 +128,19 @@ class TestTitlesBySmallModel:
             turn = await chat.send(FIRST)
             result = await turn
             await (await chat.send(FIRST + " again"))
-            kept = chat.app.store
-            assert (await kept.info(chat.session)).title == "Table for four"
-            titles = [one.event for one in await kept.events(chat.session) if isinstance(one.event, TitleSet)]
-            assert [(one.title, one.model, one.usage.input) for one in titles] == [
+            app_store = chat.app.store
+            assert (await app_store.info(chat.session)).title == "Table for four"
+            titles = [
+                event.event for event in await app_store.events(chat.session) if isinstance(event.event, TitleSet)
+            ]
+            assert [(title.title, title.model, title.usage.input) for title in titles] == [
                 (TITLE, "", 0),
                 ("Table for four", "small", 40),
             ]
             [request] = small.requests
             assert "harbour" in str(request.messages)
             assert "Done." not in str(request.messages)
-            spent = await kept.spent(session=chat.session)
+            spent = await app_store.spent(session=chat.session)
             assert spent.usage.input >= 40
             assert result.usage.input >= 40
 

@@ -106,39 +106,39 @@ RESUMABLE = {"resumable": True}
 @pytest.mark.parametrize("declared", [RESUMABLE, {"idempotent": True}, {"read_only": True}], ids=str)
 async def test_a_step_before_a_sleep_is_run_once_and_its_value_is_known_after_it(declared: Any) -> None:
     outside = Outside()
-    one = Process(MemoryStore(), FakeClock(), outside.tools(**declared), calls(call("buy")), say("Bought."))
-    turn = await one.chat.send("buy!")
-    await one.until(TurnSuspended)
-    assert (await one.store.info("s")).due == one.clock.now() + 3 * 3600
-    assert await one.chat.gates() == []
+    process = Process(MemoryStore(), FakeClock(), outside.tools(**declared), calls(call("buy")), say("Bought."))
+    turn = await process.chat.send("buy!")
+    await process.until(TurnSuspended)
+    assert (await process.store.info("s")).due == process.clock.now() + 3 * 3600
+    assert await process.chat.gates() == []
 
-    await one.pass_time(3 * 3600 - 1)
-    assert not await one.events(WaitFinished)
-    await one.pass_time(1)
+    await process.pass_time(3 * 3600 - 1)
+    assert not await process.events(WaitFinished)
+    await process.pass_time(1)
 
     assert (await turn).text == "Bought."
     assert outside.done == {"charge": 2, "run": 2}
-    assert [event.output.text for event in await one.events(CallFinished)] == ["41 42"]
-    names = [event.name for event in await one.events(ToolStepFinished)]
+    assert [event.output.text for event in await process.events(CallFinished)] == ["41 42"]
+    names = [event.name for event in await process.events(ToolStepFinished)]
     assert names == ["charge", "charge#2"]
-    assert len(await one.events(ToolStepStarted)) == (2 if declared == RESUMABLE else 0)
-    assert (await one.store.info("s")).due == 0
-    await one.app.aclose()
+    assert len(await process.events(ToolStepStarted)) == (2 if declared == RESUMABLE else 0)
+    assert (await process.store.info("s")).due == 0
+    await process.app.aclose()
 
 
 async def test_whoever_awaits_a_sleeping_turn_is_not_told_that_a_person_is_missing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     outside = Outside()
-    one = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("buy")), say("Bought."))
-    turn = await one.chat.send("buy!")
+    process = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("buy")), say("Bought."))
+    turn = await process.chat.send("buy!")
     awaited = asyncio.ensure_future(collect(turn))
-    await one.until(TurnSuspended)
-    await one.pass_time(60)
-    await one.pass_time(3 * 3600)
+    await process.until(TurnSuspended)
+    await process.pass_time(60)
+    await process.pass_time(3 * 3600)
     assert (await awaited).text == "Bought."
     assert [record for record in caplog.records if "waits for" in record.message] == []
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 async def collect(turn: Any) -> Any:
@@ -172,31 +172,31 @@ async def test_a_timer_fires_while_another_call_keeps_the_turn_busy() -> None:
         return "slow"
 
     tools = [*outside.tools(**RESUMABLE), slow]
-    one = Process(MemoryStore(), FakeClock(), tools, calls(call("slow"), call("buy")), say("Bought."))
-    turn = await one.chat.send("buy!")
-    await one.until(WaitStarted)
-    await one.until(CallSuspended)
-    await one.pass_time(1)  # the driver hears of the timer
-    await one.pass_time(3 * 3600)
-    assert (await one.until(CallFinished)).output.text == "41 42"
+    process = Process(MemoryStore(), FakeClock(), tools, calls(call("slow"), call("buy")), say("Bought."))
+    turn = await process.chat.send("buy!")
+    await process.until(WaitStarted)
+    await process.until(CallSuspended)
+    await process.pass_time(1)  # the driver hears of the timer
+    await process.pass_time(3 * 3600)
+    assert (await process.until(CallFinished)).output.text == "41 42"
     hold.set()
     assert (await turn).text == "Bought."
-    await one.app.aclose()
+    await process.app.aclose()
 
 
-@pytest.mark.parametrize("what", ["step", "sleep", "external", "token"])
-async def test_in_any_other_tool_they_are_refused_at_once_with_the_ways_to_fix_it(what: str) -> None:
+@pytest.mark.parametrize("operation", ["step", "sleep", "external", "token"])
+async def test_in_any_other_tool_they_are_refused_at_once_with_the_ways_to_fix_it(operation: str) -> None:
     done: list[str] = []
     errors: list[Exception] = []
 
     @tool
     async def plain(ctx: ToolContext) -> str:
         try:
-            if what == "step":
+            if operation == "step":
                 await ctx.step("charge", done.append, "step")
-            elif what == "sleep":
+            elif operation == "sleep":
                 await ctx.sleep(1)
-            elif what == "external":
+            elif operation == "external":
                 await ctx.external(done.append)
             else:
                 await ctx.external(timeout=1)
@@ -205,40 +205,40 @@ async def test_in_any_other_tool_they_are_refused_at_once_with_the_ways_to_fix_i
             raise
         return "not reached"
 
-    one = Process(MemoryStore(), FakeClock(), [plain], calls(call("plain")), say("No."))
-    assert (await (await one.chat.send("go"))).text == "No."
+    process = Process(MemoryStore(), FakeClock(), [plain], calls(call("plain")), say("No."))
+    assert (await (await process.chat.send("go"))).text == "No."
     assert done == []
-    [finished] = await one.events(CallFinished)
+    [finished] = await process.events(CallFinished)
     assert (finished.state, finished.output.code) == ("failed", "not_resumable")
     for way in ("read_only=True", "idempotent=True", "resumable=True"):
         assert way in str(errors[0])
-    assert not await one.events(WaitStarted)
-    await one.app.aclose()
+    assert not await process.events(WaitStarted)
+    await process.app.aclose()
 
 
 async def test_an_external_result_is_delivered_once_and_a_repeat_is_harmless() -> None:
     outside = Outside()
-    one = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("order")), say("Ordered."))
-    turn = await one.chat.send("order!")
-    await one.until(TurnSuspended)
+    process = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("order")), say("Ordered."))
+    turn = await process.chat.send("order!")
+    await process.until(TurnSuspended)
     [token] = outside.tokens
-    assert await one.chat.gates() == []
+    assert await process.chat.gates() == []
 
-    assert await one.app.complete(token, {"b": 1, "a": [2]}) is True
-    assert await one.app.complete(token, {"a": [2], "b": 1}) is False
+    assert await process.app.complete(token, {"b": 1, "a": [2]}) is True
+    assert await process.app.complete(token, {"a": [2], "b": 1}) is False
     with pytest.raises(CallbackConflict):
-        await one.app.complete(token, "something else")
+        await process.app.complete(token, "something else")
     assert (await turn).text == "Ordered."
-    assert await one.app.complete(token, {"a": [2], "b": 1}) is False
+    assert await process.app.complete(token, {"a": [2], "b": 1}) is False
     with pytest.raises(CallbackConflict):
-        await one.app.complete(token, "something else")
+        await process.app.complete(token, "something else")
 
     assert outside.done == {"request": 1, "run": 2}
-    assert (await one.events(CallFinished))[0].output.text == "delivered {'a': [2], 'b': 1}"
-    log = b"".join([repr(entry).encode() for entry in await one.store.events("s")])
+    assert (await process.events(CallFinished))[0].output.text == "delivered {'a': [2], 'b': 1}"
+    log = b"".join([repr(entry).encode() for entry in await process.store.events("s")])
     assert token.encode() not in log
     assert token.rpartition(".")[2].encode() not in log
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 async def test_a_result_that_arrives_while_the_token_is_given_away_is_not_lost() -> None:
@@ -251,11 +251,11 @@ async def test_a_result_that_arrives_while_the_token_is_given_away_is_not_lost()
     async def order(ctx: ToolContext) -> int:
         return await ctx.external(answers_at_once)
 
-    one = Process(MemoryStore(), FakeClock(), [order], calls(call("order")), say("Ordered."))
-    app.append(one.app)
-    assert (await (await one.chat.send("order!"))).text == "Ordered."
-    assert (await one.events(CallFinished))[0].output.text == "7"
-    await one.app.aclose()
+    process = Process(MemoryStore(), FakeClock(), [order], calls(call("order")), say("Ordered."))
+    app.append(process.app)
+    assert (await (await process.chat.send("order!"))).text == "Ordered."
+    assert (await process.events(CallFinished))[0].output.text == "7"
+    await process.app.aclose()
 
 
 async def test_without_a_function_the_tool_gets_the_token_and_gives_it_away_itself() -> None:
@@ -270,18 +270,18 @@ async def test_without_a_function_the_tool_gets_the_token_and_gives_it_away_itse
         await ctx.step("bill", outside.tokens.append, bill.token)
         return f"{await bill.result()}, {await parcel.result()}"  # in another order than they were started
 
-    one = Process(MemoryStore(), FakeClock(), [order], calls(call("order")), say("Ordered."))
-    turn = await one.chat.send("order!")
-    await one.until(TurnSuspended)
-    assert [event.until > 0 for event in await one.events(WaitStarted)] == [True, False]
+    process = Process(MemoryStore(), FakeClock(), [order], calls(call("order")), say("Ordered."))
+    turn = await process.chat.send("order!")
+    await process.until(TurnSuspended)
+    assert [event.until > 0 for event in await process.events(WaitStarted)] == [True, False]
     parcel, bill = outside.tokens
-    await one.app.complete(parcel, "a parcel")  # which is not what it waits for now
-    await one.app.complete(bill, 900)
+    await process.app.complete(parcel, "a parcel")  # which is not what it waits for now
+    await process.app.complete(bill, 900)
     assert (await turn).text == "Ordered."
-    assert [event.output.text for event in await one.events(CallFinished)] == ["900, a parcel"]
+    assert [event.output.text for event in await process.events(CallFinished)] == ["900, a parcel"]
     assert set(seen) == {f"{parcel} {bill} ExternalResult(token=…)"}
     assert outside.tokens == [parcel, bill]
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 async def test_an_external_result_that_nobody_delivers_times_out_where_it_is_awaited() -> None:
@@ -295,26 +295,26 @@ async def test_an_external_result_that_nobody_delivers_times_out_where_it_is_awa
             errors.append(error)
             return "nobody answered"
 
-    one = Process(MemoryStore(), FakeClock(), [order], calls(call("order")), say("Then not."))
-    turn = await one.chat.send("order!")
-    await one.until(TurnSuspended)
-    await one.pass_time(60)
+    process = Process(MemoryStore(), FakeClock(), [order], calls(call("order")), say("Then not."))
+    turn = await process.chat.send("order!")
+    await process.until(TurnSuspended)
+    await process.pass_time(60)
     assert (await turn).text == "Then not."
     assert [type(error) for error in errors] == [ExternalTimeout]
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 async def test_an_external_result_that_does_not_come_in_time_is_a_timeout_error() -> None:
     outside = Outside()
-    one = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("order")), say("Then not."))
-    turn = await one.chat.send("order!")
-    await one.until(TurnSuspended)
-    await one.pass_time(60)
+    process = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("order")), say("Then not."))
+    turn = await process.chat.send("order!")
+    await process.until(TurnSuspended)
+    await process.pass_time(60)
     assert (await turn).text == "Then not."
     assert [type(error) for error in outside.errors] == [ExternalTimeout]
     with pytest.raises(UnknownCallback):
-        await one.app.complete(outside.tokens[0], 1)
-    await one.app.aclose()
+        await process.app.complete(outside.tokens[0], 1)
+    await process.app.aclose()
 
 
 async def test_a_result_that_was_admitted_in_time_counts_although_nobody_was_there_to_act_on_it() -> None:
@@ -339,9 +339,9 @@ async def test_a_result_that_was_admitted_in_time_counts_although_nobody_was_the
 
 async def test_wrong_tokens_are_unknown() -> None:
     outside = Outside()
-    one = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("order")), say("Ordered."))
-    turn = await one.chat.send("order!")
-    await one.until(TurnSuspended)
+    process = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("order")), say("Ordered."))
+    turn = await process.chat.send("order!")
+    await process.until(TurnSuspended)
     [token] = outside.tokens
     other = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("order")), say("Ordered."))
     await other.chat.send("order!")
@@ -351,12 +351,12 @@ async def test_wrong_tokens_are_unknown() -> None:
     wrong = ["", "evc_", "x", token[:-2], token + "A", f"{flipped}.{mac}", f"{data}.{'A' * len(mac)}", token + "\0"]
     for text in [*wrong, "evc_" + "A" * 10_000, outside.tokens[1]]:  # the last is the same wait in another store
         with pytest.raises(UnknownCallback):
-            await one.app.complete(text, 1)
+            await process.app.complete(text, 1)
     await turn.cancel()
-    await one.until(TurnCancelled)
+    await process.until(TurnCancelled)
     with pytest.raises(UnknownCallback):
-        await one.app.complete(token, 1)
-    for app in (one.app, other.app):
+        await process.app.complete(token, 1)
+    for app in (process.app, other.app):
         await app.aclose()
 
 
@@ -378,15 +378,15 @@ async def test_an_exception_of_a_step_is_not_recorded_and_the_step_may_be_run_ag
                 await ctx.sleep(minutes=1)
         return "gave up"
 
-    one = Process(MemoryStore(), FakeClock(), [persist], calls(call("persist")), say("Good."))
-    turn = await one.chat.send("go")
-    await one.until(TurnSuspended)
-    await one.pass_time(60)
+    process = Process(MemoryStore(), FakeClock(), [persist], calls(call("persist")), say("Good."))
+    turn = await process.chat.send("go")
+    await process.until(TurnSuspended)
+    await process.pass_time(60)
     assert (await turn).text == "Good."
     # The tool is run again after the first sleep: both of its steps are tried until they have a value.
-    assert (await one.events(CallFinished))[0].output.text == "done"
-    assert [event.failed for event in await one.events(ToolStepFinished)] == [True, True, False]
-    await one.app.aclose()
+    assert (await process.events(CallFinished))[0].output.text == "done"
+    assert [event.failed for event in await process.events(ToolStepFinished)] == [True, True, False]
+    await process.app.aclose()
 
 
 async def test_a_value_that_json_does_not_give_back_is_refused() -> None:
@@ -394,22 +394,22 @@ async def test_a_value_that_json_does_not_give_back_is_refused() -> None:
     async def pair(ctx: ToolContext) -> str:
         return str(await ctx.step("pair", lambda: (1, 2)))
 
-    one = Process(MemoryStore(), FakeClock(), [pair], calls(call("pair")), say("No."))
-    await (await one.chat.send("go"))
-    [finished] = await one.events(CallFinished)
+    process = Process(MemoryStore(), FakeClock(), [pair], calls(call("pair")), say("No."))
+    await (await process.chat.send("go"))
+    [finished] = await process.events(CallFinished)
     assert finished.state == "failed"
     assert "tuple" in finished.output.text
-    await one.app.aclose()
+    await process.app.aclose()
 
 
-@pytest.mark.parametrize("what", ["step", "sleep", "ask"])
-async def test_a_step_cannot_wait(what: str) -> None:
+@pytest.mark.parametrize("operation", ["step", "sleep", "ask"])
+async def test_a_step_cannot_wait(operation: str) -> None:
     @tool(resumable=True)
     async def nested(ctx: ToolContext) -> str:
         async def inner() -> None:
-            if what == "step":
+            if operation == "step":
                 await ctx.step("inner", lambda: 1)
-            elif what == "sleep":
+            elif operation == "sleep":
                 await ctx.sleep(1)
             else:
                 await ctx.ask(Question("Well?"))
@@ -417,12 +417,12 @@ async def test_a_step_cannot_wait(what: str) -> None:
         await ctx.step("outer", inner)
         return "not reached"
 
-    one = Process(MemoryStore(), FakeClock(), [nested], calls(call("nested")), say("No."))
-    await (await one.chat.send("go"))
-    [finished] = await one.events(CallFinished)
+    process = Process(MemoryStore(), FakeClock(), [nested], calls(call("nested")), say("No."))
+    await (await process.chat.send("go"))
+    [finished] = await process.events(CallFinished)
     assert finished.state == "failed"
     assert "cannot wait" in finished.output.text
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 async def test_a_step_beside_a_sleep_ends_before_the_tool_is_suspended() -> None:
@@ -439,18 +439,18 @@ async def test_a_step_beside_a_sleep_ends_before_the_tool_is_suspended() -> None
         worked, _ = await asyncio.gather(ctx.step("work", work), ctx.sleep(60))
         return worked
 
-    one = Process(MemoryStore(), FakeClock(), [both], calls(call("both")), say("Good."))
-    turn = await one.chat.send("go")
-    await one.until(WaitStarted)
-    await one.pass_time(1)
-    assert not await one.events(TurnSuspended)
+    process = Process(MemoryStore(), FakeClock(), [both], calls(call("both")), say("Good."))
+    turn = await process.chat.send("go")
+    await process.until(WaitStarted)
+    await process.pass_time(1)
+    assert not await process.events(TurnSuspended)
     hold.set()
-    await one.until(TurnSuspended)
-    await one.pass_time(60)
+    await process.until(TurnSuspended)
+    await process.pass_time(60)
     assert (await turn).text == "Good."
     assert done == ["work"]
-    assert (await one.events(CallFinished))[0].output.text == "worked"
-    await one.app.aclose()
+    assert (await process.events(CallFinished))[0].output.text == "worked"
+    await process.app.aclose()
 
 
 async def test_a_tool_that_ends_before_its_timer_leaves_none_behind() -> None:
@@ -458,37 +458,37 @@ async def test_a_tool_that_ends_before_its_timer_leaves_none_behind() -> None:
     async def hasty(ctx: ToolContext) -> str:
         sleeping.append(asyncio.ensure_future(ctx.sleep(60)))
         for _ in range(1000):
-            if await one.events(WaitStarted):
+            if await process.events(WaitStarted):
                 break
             await asyncio.sleep(0)
         return "done"
 
     sleeping: list[asyncio.Future[None]] = []
-    one = Process(MemoryStore(), FakeClock(), [hasty], calls(call("hasty")), say("Good."))
-    turn = await one.chat.send("go")
-    await one.until(TurnSuspended)
-    [gate] = await one.chat.gates()
-    assert (await one.store.info("s")).due == 0
-    await one.pass_time(60)
-    assert not await one.events(WaitFinished)
+    process = Process(MemoryStore(), FakeClock(), [hasty], calls(call("hasty")), say("Good."))
+    turn = await process.chat.send("go")
+    await process.until(TurnSuspended)
+    [gate] = await process.chat.gates()
+    assert (await process.store.info("s")).due == 0
+    await process.pass_time(60)
+    assert not await process.events(WaitFinished)
     await turn.answer(gate, allow="once")
     assert (await turn).text == "Good."
     sleeping[0].cancel()
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 async def test_a_cancelled_turn_leaves_no_timer() -> None:
     outside = Outside()
-    one = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("buy")))
-    turn = await one.chat.send("buy!")
-    await one.until(TurnSuspended)
+    process = Process(MemoryStore(), FakeClock(), outside.tools(**RESUMABLE), calls(call("buy")))
+    turn = await process.chat.send("buy!")
+    await process.until(TurnSuspended)
     await turn.cancel()
-    await one.until(CallFinished)
-    assert (await one.store.info("s")).due == 0
-    await one.pass_time(4 * 3600)
-    assert not await one.events(WaitFinished)
-    assert not await one.events(CallResumed)
-    await one.app.aclose()
+    await process.until(CallFinished)
+    assert (await process.store.info("s")).due == 0
+    await process.pass_time(4 * 3600)
+    assert not await process.events(WaitFinished)
+    assert not await process.events(CallResumed)
+    await process.app.aclose()
 
 
 # A plain function, and what a tool knows -----------------------------------------------------------------------------
@@ -510,14 +510,14 @@ async def test_a_plain_function_sees_that_its_turn_was_cancelled() -> None:
         seen.set()
         return "stopped"
 
-    one = Process(MemoryStore(), FakeClock(), [busy], calls(call("busy")))
-    turn = await one.chat.send("go")
+    process = Process(MemoryStore(), FakeClock(), [busy], calls(call("busy")))
+    turn = await process.chat.send("go")
     await asyncio.to_thread(began.wait, SOON)
     await turn.cancel()
     assert await asyncio.to_thread(seen.wait, SOON)
-    answer = (await one.chat.messages())[-1]
+    answer = (await process.chat.messages())[-1]
     assert messages == [answer.id]
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 # Scheduled messages ------------------------------------------------------------------------------------------------
@@ -546,20 +546,20 @@ async def test_a_scheduled_message_starts_its_turn_at_its_time_also_after_a_rest
 
 
 async def test_a_scheduled_message_can_be_cancelled_before_its_time() -> None:
-    one = Process(MemoryStore(), FakeClock(), [], say("not asked"))
-    turn = await one.chat.send("later", at=one.clock.now() + 60)
+    process = Process(MemoryStore(), FakeClock(), [], say("not asked"))
+    turn = await process.chat.send("later", at=process.clock.now() + 60)
     await turn.cancel()
-    await one.until(CommandDropped)
-    await one.pass_time(120)
-    assert not await one.events(TurnStarted)
-    assert (await one.events(CommandDropped))[0].reason == "cancelled before it began"
+    await process.until(CommandDropped)
+    await process.pass_time(120)
+    assert not await process.events(TurnStarted)
+    assert (await process.events(CommandDropped))[0].reason == "cancelled before it began"
     assert (await turn).text == ""
-    await one.app.aclose()
+    await process.app.aclose()
 
 
 async def test_a_time_without_a_time_zone_is_refused() -> None:
-    one = Process(MemoryStore(), FakeClock(), [], say("not asked"))
+    process = Process(MemoryStore(), FakeClock(), [], say("not asked"))
     for at in (datetime(2030, 1, 1), float("nan"), -1, True, "tomorrow"):  # noqa: DTZ001 - that is the point
         with pytest.raises(ConfigError, match="at="):
-            await one.chat.send("later", at=at)  # pyright: ignore[reportArgumentType]
-    await one.app.aclose()
+            await process.chat.send("later", at=at)  # pyright: ignore[reportArgumentType]
+    await process.app.aclose()

@@ -90,13 +90,13 @@ async def test_stopped_at_any_event_the_effect_before_the_wait_happens_once(
     name: str, declared: dict[str, Any], before_next: bool
 ) -> None:
     outside = Outside()
-    told = story(name, declared, outside)
-    whole = await tell(told)
+    scenario = story(name, declared, outside)
+    whole = await tell(scenario)
     await check(whole)
     assert outside.counts["charge"] == 1
     outcomes: Counter[str] = Counter()
     for stop in range(len(await entries_in(whole))):
-        world = await tell(told, lives=stop, before_next=before_next)
+        world = await tell(scenario, lives=stop, before_next=before_next)
         await check(world)
         entries = await entries_in(world)
         [finished] = [entry.event for entry in entries if isinstance(entry.event, CallFinished)]
@@ -114,22 +114,22 @@ async def test_stopped_at_any_event_the_effect_before_the_wait_happens_once(
 
 @pytest.mark.parametrize("name", ["sleeper", "external", "token"])
 async def test_stopped_once_it_waits_it_ends_as_if_it_had_not_been(name: str) -> None:
-    told = story(name, {"resumable": True}, Outside())
-    whole = await entries_in(await tell(told))
+    scenario = story(name, {"resumable": True}, Outside())
+    whole = await entries_in(await tell(scenario))
     waits = next(entry.seq for entry in whole if isinstance(entry.event, TurnSuspended))
     resumed = next(entry.seq for entry in whole if type(entry.event).__name__ == "CallResumed")
     for stop in range(waits, resumed):
-        world = await tell(told, lives=stop)
+        world = await tell(scenario, lives=stop)
         assert plain(await entries_in(world)) == plain(whole), f"stopped after {stop}"
 
 
 @pytest.mark.parametrize("name", ["sleeper", "external", "token"])
 async def test_a_tool_that_did_not_declare_it_is_refused_at_its_first_step_wherever_it_is_stopped(name: str) -> None:
     outside = Outside()
-    told = story(name, {}, outside)
-    whole = await entries_in(await tell(told))
+    scenario = story(name, {}, outside)
+    whole = await entries_in(await tell(scenario))
     for stop in range(len(whole)):
-        world = await tell(told, lives=stop)
+        world = await tell(scenario, lives=stop)
         await check(world)
         entries = await entries_in(world)
         assert not [entry for entry in entries if isinstance(entry.event, ToolStepFinished)]
@@ -151,19 +151,19 @@ async def test_killed_after_any_append_of_its_call_to_a_database_the_effect_befo
     name: str, tmp_path: Path
 ) -> None:
     (tmp_path / "whole").mkdir()
-    code, said = await run_process(tmp_path / "whole", name, 0)
-    first, last, state, text = said.split(maxsplit=3)
+    code, output = await run_process(tmp_path / "whole", name, 0)
+    first, last, state, text = output.split(maxsplit=3)
     assert (code, state, text) == (0, "completed", "receipt" if name == "sleeper" else "receipt parcel")
     outcomes: Counter[str] = Counter()
     for lives in range(int(first), int(last)):  # before and after that no tool is involved
         folder = tmp_path / str(lives)
         folder.mkdir()
         assert (await run_process(folder, name, lives))[0] == -signal.SIGKILL
-        code, said = await run_process(folder, name, 0)
-        _, _, state, said = said.split(maxsplit=3)
+        code, output = await run_process(folder, name, 0)
+        _, _, state, output = output.split(maxsplit=3)
         charged = (folder / "charged").read_text() if (folder / "charged").exists() else ""
         outcomes[state] += 1
         assert code == 0
         assert len(charged) == 1 if state == "completed" else len(charged) <= 1
-        assert said == text if state == "completed" else state == "outcome_unknown"
+        assert output == text if state == "completed" else state == "outcome_unknown"
     assert min(outcomes["completed"], outcomes["outcome_unknown"]) >= 3  # while it waited, and while it ran

@@ -174,17 +174,17 @@ async def test_a_plain_tool_may_tell_its_progress_from_its_thread() -> None:
 async def test_a_tool_that_is_denied_or_another_by_now_does_not_run_on_an_old_answer(name: str, approval: str) -> None:
     ran: list[str] = []
 
-    def asked(name: str, approval: Any) -> Any:
+    def make_tool(name: str, approval: Any) -> Any:
         return tool(name=name, approval=approval)(lambda: ran.append(f"{name} {approval}"))
 
     store = MemoryStore()
     model = ScriptedModel(calls(call("ReadFile")), say("Ok."))
-    async with Chat(model, tools=[asked("read_file", "always")], store=store, session="s") as chat:
+    async with Chat(model, tools=[make_tool("read_file", "always")], store=store, session="s") as chat:
         turn = await chat.send("go")
         await parked(turn)
         [gate] = await chat.gates()
     assert gate.tool == "read_file"
-    app = App(model, tools=[asked(name, approval)], store=store)
+    app = App(model, tools=[make_tool(name, approval)], store=store)
     async with Chat(model, app=app, session="s") as other:
         await other.answer(gate, allow="once")
         result = await other.turn(turn.id)
@@ -237,8 +237,8 @@ async def test_nothing_is_left_of_turns_that_are_over_or_parked() -> None:
         await asyncio.gather(*engine._driving.values())
         bus: Any = chat.app.bus
         supervisor = chat.app.tool_tasks
-        held: list[Any] = [bus.channels, chat.app._followed, supervisor._turns, supervisor._done]
-        assert [len(one) for one in (*held, supervisor._watchers)] == [0, 0, 0, 0, 0]
+        registries: list[Any] = [bus.channels, chat.app._followed, supervisor._turns, supervisor._done]
+        assert [len(registry) for registry in (*registries, supervisor._watchers)] == [0, 0, 0, 0, 0]
 
 
 async def test_a_fork_says_when_nobody_can_drive() -> None:

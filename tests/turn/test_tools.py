@@ -31,10 +31,12 @@ SOON = 2  # seconds after which something that should have happened is taken to 
 
 
 async def settled(
-    tools: Sequence[Tool], *made: ScriptedCall, finish: Finish = "tool_calls", plugins: Sequence[object] = ()
+    tools: Sequence[Tool], *scripted_calls: ScriptedCall, finish: Finish = "tool_calls", plugins: Sequence[object] = ()
 ) -> list[ToolPart]:
     """Make these calls in one step, see the turn complete all the same, and hand over the calls as they ended."""
-    async with Chat(ScriptedModel(calls(*made, finish=finish), say("Done.")), tools=tools, plugins=plugins) as chat:
+    async with Chat(
+        ScriptedModel(calls(*scripted_calls, finish=finish), say("Done.")), tools=tools, plugins=plugins
+    ) as chat:
         async with asyncio.timeout(SOON):
             result = await (await chat.send("please"))
         assert result.text == "Done."

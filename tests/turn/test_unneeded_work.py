@@ -44,7 +44,7 @@ async def outputs(function: Any, **arguments: object) -> list[str]:
     model = ScriptedModel(calls(call(function.spec.name, **arguments)), say("Done."))
     result = await Agent(model, tools=[function]).run("go")
     assert result.state is not None
-    return [made.output.text for made in result.state.calls.values() if made.output is not None]
+    return [call_state.output.text for call_state in result.state.calls.values() if call_state.output is not None]
 
 
 @pytest.mark.parametrize("function", [double, rename_tool(double, "twice")])
@@ -136,20 +136,20 @@ async def test_a_reader_of_deltas_still_gets_all_of_them() -> None:
 
 
 def test_a_signal_before_the_driver_subscribes_is_not_lost() -> None:
-    bus, heard = MemoryBus(), list[int]()
+    bus, signals = MemoryBus(), list[int]()
     listener = bus.listen("s")
     bus.signal("s")
-    listener.on_signal(lambda: heard.append(1))
-    assert heard == [1]
+    listener.on_signal(lambda: signals.append(1))
+    assert signals == [1]
     bus.signal("s")
-    assert heard == [1, 1]
+    assert signals == [1, 1]
     listener.close()
     bus.signal("s")
-    assert heard == [1, 1]
+    assert signals == [1, 1]
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_same"),
+    ("first", "other", "is_same"),
     [
         ('{"a":1,"b":[true]}', '{ "b": [true], "a": 1 }', True),
         ('{"a":1}', '{"a":true}', False),
@@ -160,6 +160,6 @@ def test_a_signal_before_the_driver_subscribes_is_not_lost() -> None:
         ('{"a:":1}', '{"a\\u003a":1}', True),
     ],
 )
-def test_the_quick_comparison_of_arguments_decides_as_the_exact_one(one: str, other: str, is_same: bool) -> None:
-    assert is_same_value(one, other) is is_same
-    assert is_same_value(other, one) is is_same
+def test_the_quick_comparison_of_arguments_decides_as_the_exact_one(first: str, other: str, is_same: bool) -> None:
+    assert is_same_value(first, other) is is_same
+    assert is_same_value(other, first) is is_same

@@ -29,7 +29,7 @@ def assembled(usage: Usage) -> Usage:
 
 
 @pytest.mark.parametrize(
-    ("said", "taken"),
+    ("reported", "taken"),
     [
         (Usage(10, 5, 3, 2, 1, cost=0.5), Usage(10, 5, 3, 2, 1, cost=0.5)),
         (Usage(-10, -5, -3, -2, -1, cost=-0.5), Usage()),
@@ -40,8 +40,8 @@ def assembled(usage: Usage) -> Usage:
         (Usage(NAN, 2.0, "3", None, cost="4"), Usage(0, 2)),  # type: ignore[arg-type]
     ],
 )
-def test_what_a_stream_says_is_taken_for_what_it_can_be(said: Usage, taken: Usage) -> None:
-    assert assembled(said) == taken
+def test_what_a_stream_says_is_taken_for_what_it_can_be(reported: Usage, taken: Usage) -> None:
+    assert assembled(reported) == taken
 
 
 ANY = st.builds(
@@ -50,9 +50,9 @@ ANY = st.builds(
 
 
 @given(st.lists(ANY, max_size=8))
-def test_a_sum_never_falls_and_can_always_be_written_down(said: list[Usage]) -> None:
+def test_a_sum_never_falls_and_can_always_be_written_down(usages: list[Usage]) -> None:
     total = Usage()
-    for usage in said:
+    for usage in usages:
         more = total + assembled(usage)
         assert more.input >= total.input
         assert (more.cost or 0.0) >= (total.cost or 0.0)
@@ -78,8 +78,8 @@ async def look() -> str:
 
 
 async def spend(budget: Budget, usage: Usage | None = None, **settings: Any) -> tuple[TurnState, ScriptedModel]:
-    said = [] if usage is None else [[UsageChunk(usage)]]
-    model = ScriptedModel(*[[*said, calls(call("look"))] for _ in range(9)], say("Done."))
+    usage_chunks = [] if usage is None else [[UsageChunk(usage)]]
+    model = ScriptedModel(*[[*usage_chunks, calls(call("look"))] for _ in range(9)], say("Done."))
     app = App(model, tools=[look], settings=TurnSettings(**settings))
     async with Chat(model, app=app, options=TurnOptions(budget=budget, max_steps=20)) as chat:
         turn = await chat.send("please")
@@ -123,9 +123,9 @@ async def test_what_a_provider_counts_is_left_as_it_is() -> None:
 def test_calls_beyond_the_limit_of_a_step_keep_their_place_and_are_distinguished() -> None:
     assembly = StepAssembly("turn_1-2", 3, 1)
     assembly.feed([CallChunk(slot, "{}", "look") for slot in range(MAX_CALLS_PER_STEP + 2)])
-    made = [part.call for part in assembly.parts() if isinstance(part, ToolPart)]
-    assert len(made) == MAX_CALLS_PER_STEP + 2
-    assert [name for name in made if exceeds_call_limit(name)] == made[MAX_CALLS_PER_STEP:]
+    call_ids = [part.call for part in assembly.parts() if isinstance(part, ToolPart)]
+    assert len(call_ids) == MAX_CALLS_PER_STEP + 2
+    assert [name for name in call_ids if exceeds_call_limit(name)] == call_ids[MAX_CALLS_PER_STEP:]
     assert not exceeds_call_limit("made-by-hand")
 
 
@@ -134,7 +134,9 @@ async def test_calls_beyond_the_limit_of_a_step_are_refused_in_words_and_the_tur
     async with Chat(model, tools=[look]) as chat:
         result = await (await chat.send("please"))
     assert result.message is not None
-    made = [part for part in result.message.parts if isinstance(part, ToolPart)]
-    assert [part.state for part in made] == ["completed"] * MAX_CALLS_PER_STEP + ["failed"] * 3
-    assert all(part.output is not None and "at most 128 calls in one step" in part.output.text for part in made[-3:])
+    tool_parts = [part for part in result.message.parts if isinstance(part, ToolPart)]
+    assert [part.state for part in tool_parts] == ["completed"] * MAX_CALLS_PER_STEP + ["failed"] * 3
+    assert all(
+        part.output is not None and "at most 128 calls in one step" in part.output.text for part in tool_parts[-3:]
+    )
     assert result.text == "Done."

@@ -22,11 +22,11 @@ expect.set_options(timeout=20_000)  # milliseconds; only a test that fails waits
 Visit = Callable[..., Visitor]
 
 
-def missing(what: str) -> None:
+def missing(reason: str) -> None:
     """Leave a test out, and say why; where everything has to be there, that is a failure."""
     if os.environ.get("CI", "").lower() in ("1", "true"):
-        pytest.fail(what)
-    pytest.skip(what)
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def rig() -> Iterator[Rig]:
     web = os.environ.get(BUILD_VARIABLE, "")
     if not (Path(web or BUILD_DIRECTORY) / "index.html").is_file():
         missing("the page is not built; run scripts/web")
-    with a_rig(web=web) as made:
-        yield made
+    with a_rig(web=web) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def browser() -> Iterator[Browser]:
     if not CHROMIUM:
         missing("there is no Chromium; install one, or name it in EVERTURN_CHROMIUM")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield made
-        made.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +72,10 @@ def visit(rig: Rig, browser: Browser, _logins: dict[str, Any]) -> Iterator[Visit
         return came[-1]
 
     yield come
-    for one in came:
-        one.context.close()
-    for one in came:
-        one.check()
+    for guest in came:
+        guest.context.close()
+    for guest in came:
+        guest.check()
 
 
 @pytest.fixture

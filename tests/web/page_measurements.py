@@ -31,7 +31,7 @@ class Meter:
         self._before = self._read()
 
     def _read(self) -> dict[str, float]:
-        return {one["name"]: one["value"] for one in self._cdp.send("Performance.getMetrics")["metrics"]}
+        return {metric["name"]: metric["value"] for metric in self._cdp.send("Performance.getMetrics")["metrics"]}
 
     def since(self) -> dict[str, float]:
         """What was used since it was made: `ScriptDuration`, `TaskDuration`, `LayoutDuration`, …"""
@@ -66,10 +66,10 @@ def axe(page: Page, within: str = "") -> list[str]:
         within,
     )
     return [
-        f"{one['impact']} {one['id']}: {one['help']}: {node['html'][:160]} ({'; '.join(_why(node))})"
-        for one in found
-        if one["impact"] in GRAVE
-        for node in one["nodes"]
+        f"{violation['impact']} {violation['id']}: {violation['help']}: {node['html'][:160]} ({'; '.join(_why(node))})"
+        for violation in found
+        if violation["impact"] in GRAVE
+        for node in violation["nodes"]
     ]
 
 

@@ -57,19 +57,19 @@ def long(messages: int) -> list[Said]:
     ]
 
 
-def bring(rig: Rig, said: Sequence[Said]) -> str:
+def bring(rig: Rig, exchanges: Sequence[Said]) -> str:
     """Bring a conversation into a rig; the name of its session there."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
         file = Path(folder) / "past.zip"
-        pool.submit(asyncio.run, _make(said, file)).result()  # beside whatever loop a browser is driven by
+        pool.submit(asyncio.run, _make(exchanges, file)).result()  # beside whatever loop a browser is driven by
         data = file.read_bytes()
     return rig.api("POST", "/api/import", data, {"Content-Type": "application/zip"})["id"]
 
 
-async def _make(said: Sequence[Said], file: Path) -> None:
+async def _make(exchanges: Sequence[Said], file: Path) -> None:
     store = MemoryStore()
-    model = ScriptedModel(*(step for one in said for step in one.steps))
+    model = ScriptedModel(*(step for exchange in exchanges for step in exchange.steps))
     async with Chat(model, tools=[look], store=store, session="past") as chat:
-        for one in said:
-            await (await chat.send(one.text))
+        for exchange in exchanges:
+            await (await chat.send(exchange.text))
     await export_session(store, "past", file)

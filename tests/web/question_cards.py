@@ -49,9 +49,9 @@ class Question:
         gate = place.get_attribute("data-gate")
         self.page, self.place, self._words = page, page.locator(f'[data-gate="{gate}"][data-open]'), words
 
-    def click(self, what: str) -> None:
+    def click(self, choice: str) -> None:
         """Press a button, once the question has stood still long enough to be answered at all."""
-        name = re.compile(f"^{self._words[what]}(?! and stop|并停止)")
+        name = re.compile(f"^{self._words[choice]}(?! and stop|并停止)")
         button = self.place.get_by_role("button", name=name).last
         button.scroll_into_view_if_needed(timeout=10_000)
         self.is_steady()
@@ -105,9 +105,9 @@ class Question:
         self.click("redact all")
         expect(self.place.locator("pre.text")).not_to_contain_text(text)
 
-    def send(self, what: str = "as it is") -> None:
+    def send(self, choice: str = "as it is") -> None:
         """Let the model read the result: as it is, or what is left of it (`redacted`)."""
-        self.click(what)
+        self.click(choice)
         self.is_gone()
 
     def withhold(self, reason: str) -> None:

@@ -30,9 +30,9 @@ async def finish(turn: Turn) -> None:
 
 async def record() -> bytes:
     """Everything that was sent of a session until its three turns were over."""
-    made = calls(call("look", at="the 🕰️"), call("mail", to="Bob", text="午餐🍜"))
+    call_chunks = calls(call("look", at="the 🕰️"), call("mail", to="Bob", text="午餐🍜"))
     model = ScriptedModel(
-        [*think("She asks 🤔 for much."), *say(TEXT * 3, 2), *made],
+        [*think("She asks 🤔 for much."), *say(TEXT * 3, 2), *call_chunks],
         [*think("所以…"), *say(TEXT * 4, 3)],
         say(TEXT * 5, 1),
         pace=0.001,

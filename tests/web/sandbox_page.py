@@ -42,9 +42,9 @@ def a_browser(*more: str) -> Generator[Browser]:
         missing("there is no Chromium; install one, or name it in EVERTURN_CHROMIUM")
     with sync_playwright() as playwright:
         arguments = [*ARGUMENTS, "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebRTC", *more]
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield made
-        made.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield chromium
+        chromium.close()
 
 
 class Ran(Struct):
@@ -78,18 +78,18 @@ class Canary:
     def _accept(self) -> None:
         while True:
             try:
-                there, _ = self._tcp.accept()
+                connection, _ = self._tcp.accept()
             except OSError:
                 return
             self.hits.append(b"tcp")
-            threading.Thread(target=self._answer, args=(there,), daemon=True).start()
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
-    def _answer(self, there: socket.socket) -> None:
-        there.settimeout(1.0)
-        with there, suppress(OSError):
-            if said := there.recv(2000):  # a browser keeps some that it has not used yet
-                self.hits.append(said)
-            there.sendall(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+    def _answer(self, connection: socket.socket) -> None:
+        connection.settimeout(1.0)
+        with connection, suppress(OSError):
+            if data := connection.recv(2000):  # a browser keeps some that it has not used yet
+                self.hits.append(data)
+            connection.sendall(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 
     def _receive(self) -> None:
         while True:
@@ -100,10 +100,10 @@ class Canary:
 
     def close(self) -> None:
         """Listen no more."""
-        for one in (self._tcp, self._udp):
+        for endpoint in (self._tcp, self._udp):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                endpoint.shutdown(socket.SHUT_RDWR)
+            endpoint.close()
 
 
 class Bench:

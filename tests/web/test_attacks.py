@@ -146,7 +146,7 @@ def test_an_address_leads_nowhere_else(visit: Visit, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "settings",
     [
         "null",
         "[]",
@@ -156,13 +156,15 @@ def test_an_address_leads_nowhere_else(visit: Visit, path: str) -> None:
         '{"browserTools": {"browser_js_eval": "allow", "write_file": 1, "read_file": "__proto__"}}',
     ],
 )
-def test_poisoned_memory_neither_stops_the_page_nor_gives_leave(visit: Visit, kept: str) -> None:
+def test_poisoned_memory_neither_stops_the_page_nor_gives_leave(visit: Visit, settings: str) -> None:
     screen = visit().open()
-    screen.page.evaluate("(kept) => localStorage.setItem('everturn.settings', kept)", kept)
+    screen.page.evaluate("(kept) => localStorage.setItem('everturn.settings', kept)", settings)
     screen.page.reload()
-    with screen.page.expect_request(lambda one: one.method == "POST" and "/api/sessions" in one.url) as asked:
+    with screen.page.expect_request(
+        lambda request: request.method == "POST" and "/api/sessions" in request.url
+    ) as posted:
         screen.say("plain 5")
-    tools = {one["name"]: one["approval"] for one in (asked.value.post_data_json or {}).get("clients", [])}
+    tools = {spec["name"]: spec["approval"] for spec in (posted.value.post_data_json or {}).get("clients", [])}
     assert {how for name, how in tools.items() if "eval" in name or "write" in name} == {"ask"}
     screen.page.goto(f"{screen.rig.url}/#/settings")
     expect(screen.page.get_by_role("heading", name="Settings").first).to_be_visible()

@@ -33,8 +33,8 @@ FAKE_MICROPHONE = (
 def rig() -> Iterator[Rig]:
     """A server with audio."""
     hear, speak = json.dumps([sys.executable, "-c", HEAR]), json.dumps([sys.executable, "-c", SPEAK])
-    with a_rig(more=f"\n[audio.transcription]\ncommand = {hear}\n[audio.speech]\ncommand = {speak}\n") as made:
-        yield made
+    with a_rig(more=f"\n[audio.transcription]\ncommand = {hear}\n[audio.speech]\ncommand = {speak}\n") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +43,9 @@ def browser() -> Iterator[Browser]:
     if not CHROMIUM:
         missing("there is no Chromium; install one, or name it in EVERTURN_CHROMIUM")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *FAKE_MICROPHONE])
-        yield made
-        made.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *FAKE_MICROPHONE])
+        yield chromium
+        chromium.close()
 
 
 def test_what_is_dictated_is_in_the_box_and_an_answer_is_read(rig: Rig, visit: Visit) -> None:

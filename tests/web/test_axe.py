@@ -44,16 +44,16 @@ def talks(rig: Rig) -> dict[str, str]:
         "page",
         "picture",
     )
-    made = {word: rig.say(f"{word} pace 0")["session"] for word in words}
-    made["all"] = rig.say("reason")["session"]
+    sessions = {word: rig.say(f"{word} pace 0")["session"] for word in words}
+    sessions["all"] = rig.say("reason")["session"]
     for text in ("parallel", "table", "math", "code", "unknown", "forbidden", "repaired", "mail"):
-        rig.say(text, made["all"])
-    for session in made.values():
+        rig.say(text, sessions["all"])
+    for session in sessions.values():
         rig.wait_idle(session, 30)
-    return made
+    return sessions
 
 
-@pytest.fixture(params=[pytest.param(one, marks=pytest.mark.long if one == "chinese" else ()) for one in LOOKS])
+@pytest.fixture(params=[pytest.param(look, marks=pytest.mark.long if look == "chinese" else ()) for look in LOOKS])
 def somebody(request: pytest.FixtureRequest, visit: Visit) -> Visitor:
     """Somebody who looks at it in one of the ways."""
     return visit(**LOOKS[request.param])
@@ -65,7 +65,7 @@ def settle(screen: Screen) -> None:
     screen.page.wait_for_timeout(500)
 
 
-def judge(screen: Screen, what: str, path: str = "") -> None:
+def judge(screen: Screen, label: str, path: str = "") -> None:
     """Nothing serious, where it is or at another path.
 
     Raises:
@@ -75,7 +75,7 @@ def judge(screen: Screen, what: str, path: str = "") -> None:
         screen.page.goto(f"{screen.rig.url}/{path}")
     settle(screen)
     found = axe(screen.page)
-    assert not found, "\n".join((what, *found))
+    assert not found, "\n".join((label, *found))
 
 
 @pytest.mark.timeout(300)

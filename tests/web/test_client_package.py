@@ -54,8 +54,8 @@ def run(package: Path, script: Path, *words: str) -> str:
 
 
 def test_the_first_example_does_what_the_page_says(package: Path, server: Node) -> None:
-    said = run(package, EXAMPLE, server.address, server.token)
-    assert said == EXAMPLE.with_suffix(".txt").read_text(encoding="utf-8")
+    output = run(package, EXAMPLE, server.address, server.token)
+    assert output == EXAMPLE.with_suffix(".txt").read_text(encoding="utf-8")
 
 
 def test_the_example_in_its_readme_is_that_of_the_page() -> None:
@@ -65,10 +65,10 @@ def test_the_example_in_its_readme_is_that_of_the_page() -> None:
 
 
 def test_over_lines_that_break_each_character_comes_once(package: Path, server: Node) -> None:
-    said = run(package, ROOT / "tests" / "web" / "breaks.mjs", server.address, server.token, "12")
-    told = json.loads(said)
-    assert told["wrong"] == 0
-    assert told["connections"] > 100
+    output = run(package, ROOT / "tests" / "web" / "breaks.mjs", server.address, server.token, "12")
+    report = json.loads(output)
+    assert report["wrong"] == 0
+    assert report["connections"] > 100
 
 
 def test_what_the_golden_logs_come_to_is_as_written() -> None:

@@ -38,8 +38,8 @@ def rig() -> Iterator[Rig]:
     web = os.environ.get(BUILD_VARIABLE, "")
     if not (Path(web or BUILD_DIRECTORY) / "index.html").is_file():
         missing("the page is not built; run scripts/web")
-    with a_rig(web=web, more=SMALL) as made:
-        yield made
+    with a_rig(web=web, more=SMALL) as server:
+        yield server
 
 
 def context(rig: Rig, session: str) -> dict[str, Any]:
@@ -64,12 +64,12 @@ def shows(screen: Screen, rig: Rig) -> float:
 
 def fill(rig: Rig, share: float, session: str = "") -> str:
     """Talk until a request has this share of the limit."""
-    said = rig.say("plain 30", session, **({} if session else {"agent": "small"}))
-    rig.wait_idle(said["session"])
-    while context(rig, said["session"])["share"] < share:
-        rig.say("plain 300", said["session"])
-        rig.wait_idle(said["session"])
-    return said["session"]
+    started = rig.say("plain 30", session, **({} if session else {"agent": "small"}))
+    rig.wait_idle(started["session"])
+    while context(rig, started["session"])["share"] < share:
+        rig.say("plain 300", started["session"])
+        rig.wait_idle(started["session"])
+    return started["session"]
 
 
 @pytest.mark.timeout(180)
@@ -79,14 +79,14 @@ def test_a_conversation_fills_the_window_and_compacts_by_itself(rig: Rig, visit:
     first = before = shows(screen, rig)
     expect(card(screen)).to_have_count(0)
     for _ in range(20):
-        if any(part["type"] == "summary" for one in rig.messages(session) for part in one["parts"]):
+        if any(part["type"] == "summary" for message in rig.messages(session) for part in message["parts"]):
             break
         before = shows(screen, rig)
         screen.say("plain 300")
         screen.wait_idle()
     assert before > 0.7 > first
     assert shows(screen, rig) < before
-    summary = next(p for one in rig.messages(session) for p in one["parts"] if p["type"] == "summary")
+    summary = next(p for message in rig.messages(session) for p in message["parts"] if p["type"] == "summary")
     expect(card(screen)).to_contain_text(f"{summary['messages']} messages summarised")
     expect(card(screen)).to_contain_text(re.compile(r"Compacted: [\d.]+k → [\d.]+k? tokens"))
     show = card(screen).get_by_role("button", name="Show")
@@ -117,8 +117,8 @@ def test_compact_with_a_focus_and_undo(rig: Rig, visit: Visit) -> None:
     screen.box.press("Enter")
     expect(card(screen)).to_be_visible()
     screen.wait_idle()
-    asked = json.dumps(rig.model.seen[-1].body)
-    assert "Keep above all: the name of the harbour" in asked
+    request_body = json.dumps(rig.model.seen[-1].body)
+    assert "Keep above all: the name of the harbour" in request_body
     expect(screen.said().filter(has_text="/compact")).to_have_count(0)
     card(screen).get_by_role("button", name="Show").click()
     expect(card(screen)).to_contain_text("Keeps: the name of the harbour")
@@ -238,9 +238,9 @@ def test_a_warning_before_older_messages_are_summarised(rig: Rig, visit: Visit) 
 
 
 def test_nothing_to_compact_is_said(rig: Rig, visit: Visit) -> None:
-    said = rig.say("hello", agent="small")
-    rig.wait_idle(said["session"])
-    screen = visit().open(said["session"])
+    started = rig.say("hello", agent="small")
+    rig.wait_idle(started["session"])
+    screen = visit().open(started["session"])
     screen.sees("You said: hello")
     screen.box.fill("/compact")
     screen.box.press("Enter")
@@ -253,7 +253,7 @@ def test_nothing_to_compact_is_said(rig: Rig, visit: Visit) -> None:
 def test_a_viewer_reads_the_card_and_undoes_nothing(rig: Rig, visit: Visit) -> None:
     session = fill(rig, 0.3)
     rig.api("POST", f"/api/sessions/{session}/compact", {})
-    wait_until_sync(lambda: any(one["role"] == "notice" for one in rig.messages(session)))
+    wait_until_sync(lambda: any(message["role"] == "notice" for message in rig.messages(session)))
     screen = visit("viewer").open(rig.share(session))
     card(screen).get_by_role("button", name="Show").click()
     expect(card(screen).get_by_role("region", name="Summary")).to_contain_text("look at the garden")

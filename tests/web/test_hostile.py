@@ -52,18 +52,18 @@ MOST_DRAWN: Final = 8.0  # seconds of the processor for one message: 3.2 at most
 
 def come(visit: Visit) -> tuple[Visitor, list[str]]:
     """Somebody, and every request that the page had no reason for."""
-    visitor, asked = visit(), []
+    visitor, unexpected = visit(), []
 
     def note(request: Request) -> None:
         if request.url.startswith("http") and not OWN.search(urlsplit(request.url).path):
-            asked.append(request.url)
+            unexpected.append(request.url)
 
     visitor.context.on("request", note)
     visitor.context.add_init_script(WATCH)
-    return visitor, asked
+    return visitor, unexpected
 
 
-def judge(visitor: Visitor, screen: Screen, asked: Sequence[str] = ()) -> None:
+def judge(visitor: Visitor, screen: Screen, unexpected: Sequence[str] = ()) -> None:
     """The page is what it was.
 
     Raises:
@@ -73,7 +73,7 @@ def judge(visitor: Visitor, screen: Screen, asked: Sequence[str] = ()) -> None:
     assert seen["bad"] == []
     assert seen["pwned"] is None
     assert seen["polluted"] is None
-    assert list(asked) == []
+    assert list(unexpected) == []
     visitor.check()
 
 
@@ -95,13 +95,13 @@ def test_there_is_enough_of_it() -> None:
 
 @pytest.mark.timeout(180)
 def test_what_is_stored_does_nothing(rig: Rig, visit: Visit) -> None:
-    said = [past_conversation.Said(text, text, text, text) for text in hostile_texts.ALL if len(text) < 50_000]
-    session = past_conversation.bring(rig, [*said, past_conversation.Said("end", past_conversation.LAST)])
-    visitor, asked = come(visit)
+    exchanges = [past_conversation.Said(text, text, text, text) for text in hostile_texts.ALL if len(text) < 50_000]
+    session = past_conversation.bring(rig, [*exchanges, past_conversation.Said("end", past_conversation.LAST)])
+    visitor, unexpected = come(visit)
     screen = visitor.open(session)
     screen.sees(past_conversation.LAST, 30)
     unfold(screen)
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
     assert screen.log.locator("[data-gate]").count() == 0  # whatever an answer looks like
     for place in (screen.said(), screen.log.locator('[data-message][data-role="assistant"] .part.text')):
         whole = "\n".join(place.all_text_contents())
@@ -112,7 +112,7 @@ def test_what_is_stored_does_nothing(rig: Rig, visit: Visit) -> None:
 
 @pytest.mark.timeout(180)
 def test_what_streams_does_nothing_and_ends_as_what_is_stored(rig: Rig, visit: Visit) -> None:
-    visitor, asked = come(visit)
+    visitor, unexpected = come(visit)
     screen = visitor.open(rig.say("hello")["session"])
     screen.sees("You said")
     rest = (*hostile_texts.CODE, *hostile_texts.TERMINAL, *hostile_texts.BIDI, *hostile_texts.SPOOFS)
@@ -125,29 +125,29 @@ def test_what_streams_does_nothing_and_ends_as_what_is_stored(rig: Rig, visit: V
         rig.say("echo:" + "\n\n".join(corpus) + "\n\nthe end pace 2", screen.session)
         wait_until_sync(lambda: rig.is_idle(screen.session), 60)
         expect(screen.answer()).to_contain_text("the end pace 2")
-        judge(visitor, screen, asked)
+        judge(visitor, screen, unexpected)
     screen.page.wait_for_timeout(500)  # until what is fetched with the first formula has drawn the last
     drawn = screen.log.locator(".part.text").all_text_contents()
     screen.reload()
     expect(screen.answer()).to_contain_text("the end pace 2")
     unfold(screen)
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
     assert screen.log.locator(".part.text").all_text_contents() == drawn
 
 
 def test_a_link_says_where_it_leads(rig: Rig, visit: Visit) -> None:
-    visitor, asked = come(visit)
+    visitor, unexpected = come(visit)
     screen = visitor.open(rig.say("echo:" + "\n\n".join((*hostile_texts.PRETENDING, "the end")))["session"])
     expect(screen.answer()).to_contain_text("the end")
-    told = screen.answer().locator("p:has(a)").all_text_contents()
-    assert len(told) == len(hostile_texts.PRETENDING)
-    assert [text for text in told if not text.endswith("(evil.example)")] == []
-    judge(visitor, screen, asked)
+    link_texts = screen.answer().locator("p:has(a)").all_text_contents()
+    assert len(link_texts) == len(hostile_texts.PRETENDING)
+    assert [text for text in link_texts if not text.endswith("(evil.example)")] == []
+    judge(visitor, screen, unexpected)
 
 
 @pytest.mark.timeout(600)  # a message for each shape
 def test_deep_and_wide_shapes_do_not_stop_the_page(rig: Rig, visit: Visit) -> None:
-    visitor, asked = come(visit)
+    visitor, unexpected = come(visit)
     screen = visitor.open(rig.say("hello")["session"])
     screen.sees("You said")
     slow: list[tuple[str, float]] = []
@@ -155,7 +155,7 @@ def test_deep_and_wide_shapes_do_not_stop_the_page(rig: Rig, visit: Visit) -> No
         used = _drawn(rig, screen, shape, f"and on {at}")
         slow += [(shape[:20], used)] if used > MOST_DRAWN else []
     assert slow == []
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
 
 
 def _drawn(rig: Rig, screen: Screen, shape: str, end: str) -> float:
@@ -167,39 +167,43 @@ def _drawn(rig: Rig, screen: Screen, shape: str, end: str) -> float:
 
 
 def test_a_million_characters_do_not_stop_the_page(rig: Rig, visit: Visit) -> None:
-    said = [past_conversation.Said("a question", text) for text in hostile_texts.HUGE]
-    visitor, asked = come(visit)
-    screen = visitor.open(past_conversation.bring(rig, [*said, past_conversation.Said("end", past_conversation.LAST)]))
+    exchanges = [past_conversation.Said("a question", text) for text in hostile_texts.HUGE]
+    visitor, unexpected = come(visit)
+    screen = visitor.open(
+        past_conversation.bring(rig, [*exchanges, past_conversation.Said("end", past_conversation.LAST)])
+    )
     screen.sees(past_conversation.LAST, 30)
     unfold(screen)
     assert screen.page.evaluate("window.longest") < BLOCKED
     assert len(screen.log.text_content() or "") > sum(map(len, hostile_texts.HUGE))
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
 
 
 @pytest.mark.timeout(180)
 def test_questions_and_results_do_nothing(rig: Rig, visit: Visit) -> None:
     some = [text for text in hostile_texts.ALL if len(text) < 1000]
     mails = [
-        {"to": one, "subject": two, "body": three}
-        for one, two, three in zip(*(some[at::3] for at in range(3)), strict=False)
+        {"to": recipient, "subject": two, "body": three}
+        for recipient, two, three in zip(*(some[at::3] for at in range(3)), strict=False)
     ]
-    calls = [("send_mail", given) for given in (*mails[::3], *hostile_texts.JSON)] + [("run", {"command": some[0]})]
+    calls = [("send_mail", arguments) for arguments in (*mails[::3], *hostile_texts.JSON)] + [
+        ("run", {"command": some[0]})
+    ]
     calls += [(name, {key: text}) for text in some[::8] for name, key in (("fail", "why"), ("look", "place"))]
-    text = " ".join(f"call {name} {json.dumps(given)}" for name, given in calls)
+    text = " ".join(f"call {name} {json.dumps(arguments)}" for name, arguments in calls)
     session = rig.say(text)["session"]
     wait_until_sync(lambda: len(rig.gates(session)) >= len(mails[::3]), 30)
-    visitor, asked = come(visit)
+    visitor, unexpected = come(visit)
     screen = visitor.open(session)
     expect(screen.page.locator("[data-gate-row]").first).to_be_visible(timeout=60_000)
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
     screen.page.get_by_role("button", name="Show in full").click()
     expect(screen.page.locator("[data-gate][data-open]").first).to_be_visible(timeout=60_000)
     unfold(screen)
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
     boxes = visitor.open(path="#/inbox")
     expect(boxes.page.locator("[data-gate][data-open]").first).to_be_visible(timeout=60_000)
-    judge(visitor, boxes, asked)
+    judge(visitor, boxes, unexpected)
     shown = " ".join(boxes.page.locator(".gate .visible-text").all_text_contents())
     assert mails[0]["to"] in shown
     assert "\u202e" not in shown  # what turns text around is written out where somebody decides
@@ -210,14 +214,14 @@ def test_names_titles_and_what_was_found_do_nothing(rig: Rig, visit: Visit) -> N
     some = (*hostile_texts.HTML[:8], *hostile_texts.LINKS[:4], *hostile_texts.BIDI, *hostile_texts.TERMINAL[:2])
     sessions = [rig.say(f"{text} needle")["session"] for text in some]  # each is named after what was said first
     rig.say("echo:" + "\n\n".join(some), sessions[-1])
-    visitor, asked = come(visit)
+    visitor, unexpected = come(visit)
     screen = visitor.open(sessions[-1])
     expect(screen.said().first).to_contain_text("needle")
     rows = screen.page.locator("li.session")
     expect(rows.nth(5)).to_be_attached()
     turned = "(rows) => rows.filter((one) => one.querySelector('.title').getBoundingClientRect().right > one.querySelector('.when').getBoundingClientRect().left + 1).length"
     assert rows.evaluate_all(turned) == 0  # what turns a title around turns nothing beside it
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
     screen.page.locator("form.composer input[type=file]").set_input_files(
         {
             "name": "<img src=x onerror=window.pwned=1>\u202egnp.svg",
@@ -227,22 +231,22 @@ def test_names_titles_and_what_was_found_do_nothing(rig: Rig, visit: Visit) -> N
     )
     screen.say("see the file")
     expect(screen.said().last).to_contain_text("see the file")
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
     screen.more(screen.said().first, "Raw")
     expect(screen.page.get_by_role("dialog")).to_contain_text("needle")
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
     screen.page.keyboard.press("Escape")
     rig.wait_idle(sessions[-1])
-    one, other = (
+    first, other = (
         message["id"] for message in rig.messages(sessions[-1])[1:4:2]
     )  # two answers, the second with all of it
-    beside = visitor.open(path=f"#/s/{sessions[-1]}/compare/{one}/{other}")
+    beside = visitor.open(path=f"#/s/{sessions[-1]}/compare/{first}/{other}")
     expect(beside.page.get_by_role("main").locator(".side").first).to_be_attached(timeout=10_000)
-    judge(visitor, beside, asked)
+    judge(visitor, beside, unexpected)
     assert some[0] in (beside.page.get_by_role("main").text_content() or "")
     screen.page.locator(".sidebar .find input").fill("needle")
     expect(screen.page.locator("ul.search-results li").nth(5)).to_be_attached(timeout=10_000)
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
 
 
 BREAKS: Final = (
@@ -257,14 +261,14 @@ BREAKS: Final = (
 
 @pytest.mark.parametrize("deed", BREAKS)
 def test_the_judge_can_tell(rig: Rig, visit: Visit, deed: str) -> None:
-    visitor, asked = come(visit)
+    visitor, unexpected = come(visit)
     screen = visitor.open(rig.say("hello")["session"])
     screen.sees("You said")
-    judge(visitor, screen, asked)
+    judge(visitor, screen, unexpected)
     screen.page.evaluate(f"() => {{ try {{ ({deed})() }} catch {{}} }}")
     screen.page.wait_for_timeout(300)
     with pytest.raises(AssertionError):
-        judge(visitor, screen, asked)
+        judge(visitor, screen, unexpected)
     visitor.wrong.clear()
 
 
@@ -277,11 +281,11 @@ def test_the_judge_can_tell_a_page_that_trusts_a_link(rig: Rig, visit: Visit) ->
         broken.extend([route.request.url] * count)
         route.fulfill(response=answer, body=text)
 
-    visitor, asked = come(visit)
+    visitor, unexpected = come(visit)
     visitor.context.route("**/assets/*.js", serve)
     screen = visitor.open(rig.say(f"echo:{hostile_texts.LINKS[0]} the end")["session"])
     screen.sees("the end")
     assert broken
     with pytest.raises(AssertionError, match="javascript"):
-        judge(visitor, screen, asked)
+        judge(visitor, screen, unexpected)
     visitor.context.unroute_all(behavior="wait")  # a module may still be on its way when the page closes

@@ -64,11 +64,11 @@ LOOKS: Final = [
 @pytest.fixture(scope="module")
 def talks(rig: Rig) -> dict[str, str]:
     """A conversation of each kind, as far as it goes without anybody."""
-    made = {word: rig.say(word)["session"] for word in TALKS}
+    sessions = {word: rig.say(word)["session"] for word in TALKS}
     wait_until_sync(lambda: len(rig.gates()) == 3, 15, "the three questions were not asked")
     for word in ("parallel", "table", "error"):
-        rig.wait_idle(made[word])
-    return made
+        rig.wait_idle(sessions[word])
+    return sessions
 
 
 @pytest.mark.parametrize(("theme", "width", "language"), LOOKS)
@@ -83,10 +83,10 @@ def test_every_screen_stands(visit: Visit, talks: dict[str, str], theme: str, wi
         name = {session: word for word, session in talks.items()}.get(where[4:], where[2:] or "new")
         page.evaluate("(to) => { location.hash = to; }", where or "#/")
         _settled(page, name)
-        wrong += [f"{name}: {one}" for one in page.evaluate(STANDS)]
+        wrong += [f"{name}: {problem}" for problem in page.evaluate(STANDS)]
         if language == "zh":
-            foreign = [one for one in page.evaluate(NAMED) if re.search(r"[A-Za-z]{3,}", NAMES.sub("", one))]
-            wrong += [f"{name}: not in Chinese: {one}" for one in foreign]
+            foreign = [label for label in page.evaluate(NAMED) if re.search(r"[A-Za-z]{3,}", NAMES.sub("", label))]
+            wrong += [f"{name}: not in Chinese: {label}" for label in foreign]
         if SHOTS:
             Path(SHOTS).mkdir(parents=True, exist_ok=True)
             page.screenshot(path=Path(SHOTS) / f"{name}-{theme}-{width}-{language}.png")
@@ -96,6 +96,6 @@ def test_every_screen_stands(visit: Visit, talks: dict[str, str], theme: str, wi
 def _settled(page: Page, name: str) -> None:
     """Wait until what a screen is about is drawn."""
     inside = {"mail": ".gate", "review": ".gate", "form": ".gate", "parallel": ".tool-card", "table": "table"}
-    here = "#main [role=log] " + inside.get(name, "[data-message]") if name in TALKS else "#main h1"
-    expect(page.locator(here).first).to_be_visible(timeout=10_000)
+    selector = "#main [role=log] " + inside.get(name, "[data-message]") if name in TALKS else "#main h1"
+    expect(page.locator(selector).first).to_be_visible(timeout=10_000)
     expect(page.locator("#main .spinner")).to_have_count(0)

@@ -37,8 +37,8 @@ FIRST_ROW: Final = """
 
 def ask(rig: Rig, count: int, tool: str = "send_mail", **more: Any) -> str:
     """Let one step make so many calls that ask."""
-    given = [{"to": f"p{number}@example.org", "subject": "Rain"} for number in range(count)]
-    words = " ".join(f"call {tool} {json.dumps(each)}" for each in given)
+    mails = [{"to": f"p{number}@example.org", "subject": "Rain"} for number in range(count)]
+    words = " ".join(f"call {tool} {json.dumps(each)}" for each in mails)
     return rig.say(words, **more)["session"]
 
 

@@ -86,10 +86,10 @@ def test_a_project_that_installed_it_has_its_types_and_runs_a_turn(project: Path
     shutil.copy(PROGRAM, project / "program.ts")
     (project / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS, "files": ["program.ts"]}))
     run(project, "node", COMPILER, "-p", project)
-    said = json.loads(run(project, "node", "program.js", server.address, server.token))
-    assert said[0] == ["user", "Note that lunch is at noon"]
-    assert said[-1][0] == "assistant"
-    assert said[-1][1]
+    messages = json.loads(run(project, "node", "program.js", server.address, server.token))
+    assert messages[0] == ["user", "Note that lunch is at noon"]
+    assert messages[-1][0] == "assistant"
+    assert messages[-1][1]
 
 
 def test_a_program_that_does_not_fit_the_types_is_not_compiled(project: Path) -> None:

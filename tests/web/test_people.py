@@ -32,8 +32,8 @@ def rig() -> Iterator[Rig]:
     web = os.environ.get(BUILD_VARIABLE, "")
     if not (Path(web or BUILD_DIRECTORY) / "index.html").is_file():
         missing("the page is not built; run scripts/web")
-    with a_rig(web=web, more="\n[auth]\npasswords = true\n") as made:
-        yield made
+    with a_rig(web=web, more="\n[auth]\npasswords = true\n") as server:
+        yield server
 
 
 def look(page: Page, name: str) -> None:

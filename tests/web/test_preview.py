@@ -145,11 +145,11 @@ class Drawing:
 
     def draw(self, kind: str, text: str) -> dict[str, Any]:
         """Draw it, press what can be pressed, and wait a little."""
-        told: dict[str, Any] = self.page.evaluate(DRAW, [self.module, kind, text])
+        result: dict[str, Any] = self.page.evaluate(DRAW, [self.module, kind, text])
         with suppress(Error):  # a frame that was left
             self.inside(PRESS)
         self.page.wait_for_timeout(150)
-        return told
+        return result
 
     def inside(self, script: str) -> Any:
         """What the document in the frame is."""
@@ -158,15 +158,15 @@ class Drawing:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with a_browser() as made:
-        yield made
+    with a_browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module")
 def canary() -> Iterator[Canary]:
-    one = Canary()
-    yield one
-    one.close()
+    listener = Canary()
+    yield listener
+    listener.close()
 
 
 def _serve(page: Page, frame: str, policy: str) -> None:
@@ -218,8 +218,8 @@ def test_nothing_leaves_a_preview(drawing: tuple[str, Drawing], rig: Rig, canary
         assert struck == []
     if kind == "whole":
         assert place.inside("() => self.origin") == "null"
-        held = "() => { try { return localStorage.secret } catch { return null } }"
-        assert place.inside(held) is None
+        script = "() => { try { return localStorage.secret } catch { return null } }"
+        assert place.inside(script) is None
         assert "20000 elements" in place.draw("html", "<i></i>" * 21_000)["failed"]
         assert "200000 characters" in place.draw("html", "x" * 200_001)["failed"]
 

@@ -96,26 +96,26 @@ def filled(code: str, rig: Rig, canary: Canary) -> str:
 
 @pytest.fixture(scope="module")
 def canary() -> Iterator[Canary]:
-    one = Canary()
-    yield one
-    one.close()
+    listener = Canary()
+    yield listener
+    listener.close()
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with a_browser() as made:
-        yield made
+    with a_browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module", params=["whole", "bare"])
 def bench(rig: Rig, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Bench]:
     """The page with the frame as it is, and with one that leaves everything to the policy."""
     context = browser.new_context()
-    made = Bench(rig, context.new_page())
-    made.page.evaluate("localStorage.secret = sessionStorage.secret = 'secret'; document.cookie = 'secret=yes'")
+    tab = Bench(rig, context.new_page())
+    tab.page.evaluate("localStorage.secret = sessionStorage.secret = 'secret'; document.cookie = 'secret=yes'")
     if request.param == "bare":
-        made.serve_instead(bare(made.frame))
-    yield made
+        tab.serve_instead(bare(tab.frame))
+    yield tab
     context.close()
 
 
@@ -129,9 +129,9 @@ def test_nothing_leaves_the_sandbox(bench: Bench, rig: Rig, canary: Canary, way:
     assert bench.page.url == f"{rig.url}/"
 
 
-@pytest.mark.parametrize("what", HOLDINGS)
-def test_nothing_is_held_in_the_sandbox(bench: Bench, rig: Rig, canary: Canary, what: str) -> None:
-    ran = bench.run(filled(HOLDINGS[what], rig, canary))
+@pytest.mark.parametrize("holding", HOLDINGS)
+def test_nothing_is_held_in_the_sandbox(bench: Bench, rig: Rig, canary: Canary, holding: str) -> None:
+    ran = bench.run(filled(HOLDINGS[holding], rig, canary))
     assert ran.failed or ran.value is None, ran.text
 
 
@@ -161,11 +161,11 @@ def weak(rig: Rig, browser: Browser, request: pytest.FixtureRequest) -> Iterator
         "const own = Element.prototype.setAttribute;"
         "Element.prototype.setAttribute = function (name, value) { if (name !== 'sandbox') own.call(this, name, value) }"
     )
-    made = Bench(rig, context.new_page())
-    made.page.evaluate("localStorage.secret = sessionStorage.secret = 'secret'; document.cookie = 'secret=yes'")
-    frame = bare(made.frame) if request.param == "lax" else NO_WORKER
-    made.serve_instead(frame, LAX)
-    yield request.param, made
+    tab = Bench(rig, context.new_page())
+    tab.page.evaluate("localStorage.secret = sessionStorage.secret = 'secret'; document.cookie = 'secret=yes'")
+    frame = bare(tab.frame) if request.param == "lax" else NO_WORKER
+    tab.serve_instead(frame, LAX)
+    yield request.param, tab
     context.close()
 
 
@@ -200,5 +200,5 @@ def test_the_probes_strike_where_the_wall_is_weak(weak: tuple[str, Bench], rig: 
         if not canary.hits and bench.unknown() == before:
             silent.append(way)
         bench.page.wait_for_url(f"{rig.url}/")
-    empty = [what for what in HELD[kind] if (ran := bench.run(HOLDINGS[what])).failed or ran.value is None]
+    empty = [holding for holding in HELD[kind] if (ran := bench.run(HOLDINGS[holding])).failed or ran.value is None]
     assert (silent, empty) == ([], [])

@@ -16,22 +16,22 @@ from tests.web.conftest import Visit
 COUNTS = "const n = await files.read('n').catch(() => ''); await files.write('n', n + 'x');"
 
 
-def call(tool: str, **given: Any) -> str:
-    return f"call {tool} {json.dumps(given)}"
+def call(tool: str, **arguments: Any) -> str:
+    return f"call {tool} {json.dumps(arguments)}"
 
 
 def allow(rig: Rig, session: str) -> None:
     """Say yes to whatever is asked there."""
 
-    def asked() -> list[dict[str, Any]]:
-        return [one for one in rig.gates(session) if one["gate"].get("kind", "call") == "call"]
+    def open_gates() -> list[dict[str, Any]]:
+        return [gate for gate in rig.gates(session) if gate["gate"].get("kind", "call") == "call"]
 
-    wait_until_sync(lambda: bool(asked()), 15.0, "nothing was asked")
-    for one in asked():
+    wait_until_sync(lambda: bool(open_gates()), 15.0, "nothing was asked")
+    for gate in open_gates():
         rig.api(
             "POST",
-            f"/api/sessions/{session}/gates/{one['gate']['id']}/answer",
-            {"hash": one["gate"]["hash"], "allow": "once"},
+            f"/api/sessions/{session}/gates/{gate['gate']['id']}/answer",
+            {"hash": gate["gate"]["hash"], "allow": "once"},
         )
 
 
@@ -39,8 +39,8 @@ def ran(rig: Rig, session: str, turns: int = 1) -> str:
     """What a turn came to, when as many as these have been answered."""
 
     def is_answered() -> bool:
-        said = [one for one in rig.messages(session) if one["role"] == "assistant"]
-        return len(said) == turns and rig.is_idle(session) and bool(rig.stored_text(session))
+        answers = [message for message in rig.messages(session) if message["role"] == "assistant"]
+        return len(answers) == turns and rig.is_idle(session) and bool(rig.stored_text(session))
 
     wait_until_sync(is_answered, 40.0, "there is no answer")
     return rig.stored_text(session)
@@ -99,8 +99,8 @@ def test_of_two_tabs_one_runs_it(rig: Rig, visit: Visit) -> None:
         call("browser_js_eval", code=f"{COUNTS} await new Promise((go) => setTimeout(go, 800)); return n")
     )
     others = [somebody.open(session) for _ in range(2)]
-    for one in others:
-        one.sees("browser_js_eval")
+    for other in others:
+        other.sees("browser_js_eval")
     allow(rig, session)
     assert ran(rig, session) == 'It came to this: {"value":""}'
     assert how_often(rig, session, screen.page) == 1
@@ -113,7 +113,7 @@ def test_what_a_closed_tab_has_begun_another_takes_over_when_its_time_is_over(ri
     code = f"{COUNTS} if (!n) await new Promise(() => 0); return 'taken over'"
     session = screen.say(call("browser_js_eval", code=code, timeout_ms=4000))
     allow(rig, session)
-    wait_until_sync(lambda: any(one["claim"] for one in rig.gates(session)), 15.0, "nobody has claimed it")
+    wait_until_sync(lambda: any(gate["claim"] for gate in rig.gates(session)), 15.0, "nobody has claimed it")
     screen.page.wait_for_timeout(1000)
     screen.page.close()
     [left] = rig.gates(session)  # nobody runs it now, and it waits
@@ -160,8 +160,8 @@ def test_a_turn_that_is_cancelled_takes_its_code_along(rig: Rig, visit: Visit) -
 
 def test_a_tool_that_is_off_is_not_offered(rig: Rig, visit: Visit) -> None:
     screen = visit().open()
-    kept = json.dumps({"browserTools": {"browser_js_eval": "off"}})
-    screen.page.evaluate(f"localStorage.setItem('everturn.settings', {json.dumps(kept)})")
+    settings = json.dumps({"browserTools": {"browser_js_eval": "off"}})
+    screen.page.evaluate(f"localStorage.setItem('everturn.settings', {json.dumps(settings)})")
     screen.reload()
     session = screen.say(call("browser_js_eval", code="return 1"))
     assert "there is no tool called" in ran(rig, session)
@@ -175,7 +175,7 @@ def test_a_call_for_somebody_elses_client_is_left_alone(rig: Rig, visit: Visit) 
     screen = visit().open(session)
     screen.sees("browser_read_file")
     screen.page.wait_for_timeout(1000)
-    assert [one["claim"] for one in rig.gates(session)] == [None]
+    assert [gate["claim"] for gate in rig.gates(session)] == [None]
 
 
 def test_a_sub_turn_has_the_files_of_its_conversation(rig: Rig, visit: Visit) -> None:
@@ -183,7 +183,7 @@ def test_a_sub_turn_has_the_files_of_its_conversation(rig: Rig, visit: Visit) ->
     session = screen.say(call("researcher", task=call("browser_js_eval", code=f"{COUNTS} return 'below'")))
 
     def below() -> list[str]:  # what is below a session is named after it; other tests leave questions, too
-        return [one["session"] for one in rig.gates() if one["session"].startswith(f"{session}-")]
+        return [gate["session"] for gate in rig.gates() if gate["session"].startswith(f"{session}-")]
 
     wait_until_sync(lambda: bool(below()), 15.0, "nothing was asked")
     allow(rig, below()[0])

@@ -85,10 +85,10 @@ def test_of_two_tabs_one_has_written_last(bench: Bench) -> None:
     other = Bench(bench.rig, bench.page.context.new_page())
     code = "for (let at = 0; at < 20; at++) await files.write('same', '{}'.repeat(50000))"
     start = f"(given) => {{ window.ran = ({RUN})(given); 0 }}"
-    for one, letter in ((bench, "a"), (other, "b")):
-        one.page.evaluate(start, [*one.chunks, code.replace("{}", letter), 20_000, "tabs"])
-    for one in (bench, other):
-        assert not one.page.evaluate("window.ran")["failed"]
+    for tab, letter in ((bench, "a"), (other, "b")):
+        tab.page.evaluate(start, [*tab.chunks, code.replace("{}", letter), 20_000, "tabs"])
+    for tab in (bench, other):
+        assert not tab.page.evaluate("window.ran")["failed"]
     text = bench.run(
         "return (await files.read('same')).replace(/(.)\\1*/g, (all) => all[0] + all.length)", session="tabs"
     )

@@ -67,8 +67,8 @@ FAILING: Final = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with a_browser("--js-flags=--max-old-space-size=512") as made:
-        yield made
+    with a_browser("--js-flags=--max-old-space-size=512") as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module")
@@ -76,31 +76,31 @@ def bench(rig: Rig, browser: Browser) -> Bench:
     return Bench(rig, browser.new_page())
 
 
-@pytest.mark.parametrize("what", ENDLESS)
-def test_what_does_not_end_is_ended_and_the_page_goes_on(bench: Bench, what: str) -> None:
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_what_does_not_end_is_ended_and_the_page_goes_on(bench: Bench, kind: str) -> None:
     usual = min(bench.run("return 1").ms for _ in range(2))
 
     def is_live(ran: Ran) -> bool:
         return ran.ticks >= 0.8 * (ran.ms / 50 - 1) and ran.ms - usual < LIMIT + GRACE
 
-    ran = bench.run(ENDLESS[what], LIMIT)
+    ran = bench.run(ENDLESS[kind], LIMIT)
     for _ in range(2):  # whatever else this machine does may hold a page up, and not three times
-        ran = ran if is_live(ran) else bench.run(ENDLESS[what], LIMIT)
+        ran = ran if is_live(ran) else bench.run(ENDLESS[kind], LIMIT)
     assert ran.failed
     assert f"stopped after {LIMIT} ms" in ran.text
     assert is_live(ran), ran
     assert bench.run("return 'well'").value == "well"
 
 
-@pytest.mark.parametrize("what", SHOWN)
-def test_whatever_is_returned_is_shown_as_json(bench: Bench, what: str) -> None:
-    code, value = SHOWN[what]
+@pytest.mark.parametrize("kind", SHOWN)
+def test_whatever_is_returned_is_shown_as_json(bench: Bench, kind: str) -> None:
+    code, value = SHOWN[kind]
     assert bench.run(code).value == value
 
 
-@pytest.mark.parametrize("what", FAILING)
-def test_whatever_is_thrown_is_reported(bench: Bench, what: str) -> None:
-    code, text = FAILING[what]
+@pytest.mark.parametrize("kind", FAILING)
+def test_whatever_is_thrown_is_reported(bench: Bench, kind: str) -> None:
+    code, text = FAILING[kind]
     ran = bench.run(code)
     assert ran.failed
     assert text in ran.text
@@ -185,8 +185,8 @@ def test_a_heap_that_is_full_ends_the_call_and_not_the_page(rig: Rig, browser: B
     watching.goto(rig.url)
     # Its process is gone well before the limit, and nobody says so.
     code = "const a = []; for (;;) a.push(new Array(1e6).fill(Math.random()))"
-    told = f"(given) => {{ ({RUN})(given).then((ran) => localStorage.setItem('ran', JSON.stringify(ran))) }}"
-    page.evaluate(told, [*bench.chunks, code, 6000, "heap"])
+    script = f"(given) => {{ ({RUN})(given).then((ran) => localStorage.setItem('ran', JSON.stringify(ran))) }}"
+    page.evaluate(script, [*bench.chunks, code, 6000, "heap"])
 
     def ran() -> Any:
         return json.loads(watching.evaluate("localStorage.getItem('ran')") or "null")

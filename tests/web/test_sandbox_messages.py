@@ -60,8 +60,8 @@ async ([run, files]) => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with a_browser() as made:
-        yield made
+    with a_browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,9 @@ def bench(rig: Rig, browser: Browser) -> Bench:
     return Bench(rig, browser.new_page())
 
 
-@pytest.mark.parametrize("what", SPOILT)
-def test_spoilt_functions_get_no_more_than_bounded_text_out(bench: Bench, what: str) -> None:
-    ran = bench.run(SPOILT[what], LIMIT)
+@pytest.mark.parametrize("kind", SPOILT)
+def test_spoilt_functions_get_no_more_than_bounded_text_out(bench: Bench, kind: str) -> None:
+    ran = bench.run(SPOILT[kind], LIMIT)
     assert len(ran.text) <= 64 * 1024
     assert len("".join(ran.console)) <= 16 * 1024
     assert ran.text not in ("2", "true")

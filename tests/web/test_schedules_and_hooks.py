@@ -86,10 +86,10 @@ class Receiver:
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
     """The other system."""
-    made = Receiver()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    endpoint = Receiver()
+    yield endpoint
+    endpoint.server.shutdown()
+    endpoint.server.server_close()
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +102,8 @@ def rig(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     secret.write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     secret.chmod(0o600)
     more = CONFIGURED.replace("{port}", str(receiver.port)).replace("{secret}", str(secret))
-    with a_rig(web=web, more=more) as made:
-        yield made
+    with a_rig(web=web, more=more) as server:
+        yield server
 
 
 def look(page: Page, name: str) -> None:

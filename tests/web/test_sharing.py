@@ -35,9 +35,9 @@ def look(page: Page, name: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name}: it scrolls sideways"
 
 
-def share(screen: Screen, who: str, level: str = "read") -> None:
+def share(screen: Screen, recipient: str, level: str = "read") -> None:
     dialog = screen.page.get_by_role("dialog")
-    dialog.get_by_label("Share with").select_option(who)
+    dialog.get_by_label("Share with").select_option(recipient)
     dialog.get_by_label("They can").select_option(level)
     dialog.get_by_role("button", name="Share", exact=True).click()
 
@@ -159,8 +159,8 @@ def test_a_conversation_is_exported_as_markdown_and_as_json(rig: Rig, visit: Vis
         assert saved.value.suggested_filename.endswith(f".{ending}")
         saved.value.save_as(tmp_path / ending)
     assert re.search(r"^# .*\n\n## You\n\nhello\n", (tmp_path / "md").read_text("utf-8"))
-    made = json.loads((tmp_path / "json").read_text("utf-8"))
-    assert (made["session"], len(made["messages"])) == (session, 2)
+    exported = json.loads((tmp_path / "json").read_text("utf-8"))
+    assert (exported["session"], len(exported["messages"])) == (session, 2)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if "zh" in name else ()) for name in LOOKS])

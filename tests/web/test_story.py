@@ -56,8 +56,13 @@ def test_a_call_is_denied_and_the_model_reads_why(rig: Rig, screen: Screen) -> N
     screen.wait_idle()
     expect(screen.cards("send_mail")).to_have_attribute("data-state", "denied")
     assert len(rig.deeds("mail")) == before
-    told = [one for body in rig.model.bodies("not before noon") for one in body["messages"] if one["role"] == "tool"]
-    assert "not before noon, please" in json.dumps(told)
+    tool_messages = [
+        message
+        for body in rig.model.bodies("not before noon")
+        for message in body["messages"]
+        if message["role"] == "tool"
+    ]
+    assert "not before noon, please" in json.dumps(tool_messages)
 
 
 def test_a_result_is_redacted_before_the_model_reads_it(rig: Rig, visit: Visit) -> None:
@@ -71,9 +76,9 @@ def test_a_result_is_redacted_before_the_model_reads_it(rig: Rig, visit: Visit) 
     assert SECRET not in onlooker.page.content()
     question.send("redacted")
     screen.wait_idle()
-    asked = json.dumps(rig.model.seen[-1].body, ensure_ascii=False)
-    assert "account: ann" in asked
-    assert SECRET not in asked
+    request_body = json.dumps(rig.model.seen[-1].body, ensure_ascii=False)
+    assert "account: ann" in request_body
+    assert SECRET not in request_body
     onlooker.sees("It came to this: account: ann")
     onlooker.reload()
     onlooker.sees("It came to this: account: ann")
@@ -84,9 +89,9 @@ def test_a_result_is_withheld(rig: Rig, screen: Screen) -> None:
     screen.say("review")
     screen.question("lookup").withhold("too much in it")
     screen.wait_idle()
-    asked = json.dumps(rig.model.seen[-1].body, ensure_ascii=False)
-    assert "too much in it" in asked
-    assert SECRET not in asked
+    request_body = json.dumps(rig.model.seen[-1].body, ensure_ascii=False)
+    assert "too much in it" in request_body
+    assert SECRET not in request_body
     expect(screen.cards("lookup")).to_have_attribute("data-state", "withheld")
 
 

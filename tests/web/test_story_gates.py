@@ -93,15 +93,15 @@ def test_somebody_else_was_faster(rig: Rig, visit: Visit) -> None:
 
 def test_a_double_click_answers_once(rig: Rig, screen: Screen) -> None:
     before = len(rig.deeds("mail"))
-    asked: list[str] = []
-    screen.page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/answer") else None)
+    answers: list[str] = []
+    screen.page.on("request", lambda request: answers.append(request.url) if request.url.endswith("/answer") else None)
     screen.say("mail")
     question = screen.question("send_mail")
     question.is_steady()
     question.place.get_by_role("button", name=re.compile("^Allow once")).dblclick()
     question.is_gone()
     screen.wait_idle()
-    assert len(asked) == 1
+    assert len(answers) == 1
     assert len(rig.deeds("mail")) == before + 1
 
 
@@ -140,5 +140,5 @@ def test_a_message_joins_the_turn_that_runs(rig: Rig, screen: Screen) -> None:
     screen.page.get_by_role("button", name="Steer", exact=True).click()
     screen.sees("You said: hello from the side", 20)
     screen.wait_idle()
-    turns = {one["turn"] for one in rig.messages(session)}
+    turns = {message["turn"] for message in rig.messages(session)}
     assert len(turns) == 1

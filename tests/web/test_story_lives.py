@@ -46,18 +46,18 @@ def test_a_question_waits_through_a_reload(rig: Rig, screen: Screen) -> None:
 
 def test_two_tabs_stay_in_step(rig: Rig, visit: Visit) -> None:
     visitor = visit()
-    one = visitor.open()
-    session = one.say("mail")
+    first = visitor.open()
+    session = first.say("mail")
     other = visitor.open(session)
     seen = other.question("send_mail")
-    one.question("send_mail").allow()
+    first.question("send_mail").allow()
     seen.is_gone()
     other.say("plain 120 pace 10")
-    one.sees("word5")
+    first.sees("word5")
     rig.wait_idle(session, 30)
     stored = rig.stored_text(session)
     assert stored.endswith("word119")
-    for tab in (one, other):
+    for tab in (first, other):
         expect(tab.answer_text()).to_have_text(stored)
 
 
@@ -149,5 +149,7 @@ def test_a_message_waits_its_turn_and_can_be_taken_back(rig: Rig, screen: Screen
     wait_until_sync(lambda: len(rig.api("GET", f"/api/sessions/{session}/queue")["queued"]) == 1)
     screen.sees("You said: first in the queue", 30)
     screen.wait_idle(30)
-    said = [part["text"] for one in rig.messages(session) for part in one["parts"] if one["role"] == "user"]
-    assert said == ["plain 300 pace 10", "first in the queue"]
+    texts = [
+        part["text"] for message in rig.messages(session) for part in message["parts"] if message["role"] == "user"
+    ]
+    assert texts == ["plain 300 pace 10", "first in the queue"]

@@ -60,8 +60,10 @@ def test_going_on_from_an_earlier_message(rig: Rig, screen: Screen) -> None:
     screen.say("three")
     screen.sees("You said: three")
     screen.wait_idle()
-    said = [part["text"] for one in rig.messages(session) for part in one["parts"] if one["role"] == "user"]
-    assert said == ["one", "three"]
+    texts = [
+        part["text"] for message in rig.messages(session) for part in message["parts"] if message["role"] == "user"
+    ]
+    assert texts == ["one", "three"]
 
 
 @pytest.mark.timeout(300)

@@ -61,7 +61,7 @@ def test_a_conversation_has_its_title_in_every_tab_while_it_waits(rig: Rig, visi
     ).to_be_visible()
     screen.page.locator(".sidebar .find input").fill("harbour")
     expect(screen.page.locator(".search-results .title").first).to_have_text(title)
-    assert [one["title"] for one in rig.gates(mailed["session"])] == [title]
+    assert [gate["title"] for gate in rig.gates(mailed["session"])] == [title]
 
 
 def test_a_click_that_comes_too_early_is_answered_with_a_sign(rig: Rig, visit: Visit) -> None:
@@ -69,7 +69,7 @@ def test_a_click_that_comes_too_early_is_answered_with_a_sign(rig: Rig, visit: V
     wait_until_sync(lambda: rig.gates(session), 15, "nobody is asked")
     screen = visit().open()
     posts: list[str] = []
-    screen.page.on("request", lambda one: posts.append(one.url) if one.method == "POST" else None)
+    screen.page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
     # The button is pressed in the very frame in which it is drawn.
     screen.page.evaluate(
         """() => new MutationObserver((_, watch) => {
@@ -119,14 +119,14 @@ def test_the_time_that_a_person_took_is_none_of_the_tools(rig: Rig, screen: Scre
     screen.wait_idle()
     waited = time.time() - opened
     [finished] = [
-        one["event"]
-        for one in rig.api("GET", f"/api/sessions/{session}/log")["entries"]
-        if one["event"]["type"] == "CallFinished"
+        entry["event"]
+        for entry in rig.api("GET", f"/api/sessions/{session}/log")["entries"]
+        if entry["event"]["type"] == "CallFinished"
     ]
     [started] = [
-        one["event"]
-        for one in rig.api("GET", f"/api/sessions/{session}/log")["entries"]
-        if one["event"]["type"] == "CallStarted"
+        entry["event"]
+        for entry in rig.api("GET", f"/api/sessions/{session}/log")["entries"]
+        if entry["event"]["type"] == "CallStarted"
     ]
     assert finished["at"] - started["at"] > 2.4, "the log has the person's time in it"
     shown = screen.cards("lookup").locator(".duration").first
@@ -215,8 +215,8 @@ def test_a_gate_that_expired_says_so_once(rig: Rig, visit: Visit) -> None:
     screen = visit().open(session)
     expect(screen.log.locator(".gate-closed")).to_contain_text("Nobody answered in time", timeout=20_000)
     screen.wait_idle()
-    said = screen.cards("send_mail").first.inner_text().lower()
-    assert said.count("answered in time") == 1, said
+    text = screen.cards("send_mail").first.inner_text().lower()
+    assert text.count("answered in time") == 1, text
 
 
 def test_a_status_says_that_a_question_of_a_sub_turn_waits(screen: Screen) -> None:
@@ -231,17 +231,17 @@ def test_a_status_says_that_a_question_of_a_sub_turn_waits(screen: Screen) -> No
 def test_the_list_of_conversations_is_read_once_at_the_start(rig: Rig, visit: Visit) -> None:
     rig.say("hello")
     visitor = visit()
-    asked: list[str] = []
+    urls: list[str] = []
 
     def note(request: Request) -> None:
         if "/api/sessions?" in request.url:
-            asked.append(request.url)
+            urls.append(request.url)
 
     visitor.context.on("request", note)
     screen = visitor.open()
     expect(screen.page.locator(".sidebar .session").first).to_be_visible()
     screen.page.wait_for_timeout(2000)
-    assert len(asked) == 1, asked
+    assert len(urls) == 1, urls
 
 
 def test_the_api_is_compressed_for_a_browser_and_a_stream_is_not(rig: Rig, visit: Visit) -> None:
@@ -249,8 +249,8 @@ def test_the_api_is_compressed_for_a_browser_and_a_stream_is_not(rig: Rig, visit
     coded: dict[str, str] = {}
     visitor.context.on(
         "response",
-        lambda one: coded.update(
-            {one.url.removeprefix(rig.url).partition("?")[0]: one.headers.get("content-encoding", "")}
+        lambda response: coded.update(
+            {response.url.removeprefix(rig.url).partition("?")[0]: response.headers.get("content-encoding", "")}
         ),
     )
     screen = visitor.open()
@@ -312,7 +312,7 @@ def test_a_lost_connection_does_not_claim_that_the_server_runs(visit: Visit) -> 
 def test_a_thought_reads_the_same_before_and_after_a_reload(screen: Screen) -> None:
     screen.say("reason pace 20")
     screen.wait_idle()
-    told = screen.answer().locator(".reasoning summary").first
-    expect(told).to_have_text("Thought")
+    summary = screen.answer().locator(".reasoning summary").first
+    expect(summary).to_have_text("Thought")
     screen.reload()
-    expect(told).to_have_text("Thought")
+    expect(summary).to_have_text("Thought")

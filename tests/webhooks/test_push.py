@@ -95,14 +95,14 @@ class PushService:
 
 @pytest.fixture
 async def service() -> AsyncIterator[PushService]:
-    made = PushService()
+    push_service = PushService()
     app = web.Application()
-    app.router.add_post("/{name}", made.handle)
+    app.router.add_post("/{name}", push_service.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    made.port = runner.addresses[0][1]
-    yield made
+    push_service.port = runner.addresses[0][1]
+    yield push_service
     await runner.cleanup()
 
 
@@ -171,11 +171,11 @@ class House:
 
 @pytest.fixture
 async def house(service: PushService) -> AsyncIterator[House]:
-    made = House(service)
-    await made.store.accounts.put_tenant(Tenant("ours"))
-    await made.app.start()
-    yield made
-    await made.app.aclose()
+    installation = House(service)
+    await installation.store.accounts.put_tenant(Tenant("ours"))
+    await installation.app.start()
+    yield installation
+    await installation.app.aclose()
 
 
 async def test_those_who_may_answer_are_told_and_each_only_what_they_may_see(house: House) -> None:
@@ -186,21 +186,21 @@ async def test_those_who_may_answer_are_told_and_each_only_what_they_may_see(hou
     sent = await author.sessions.start(api.NewSession(text="the title of it"))
     gate = (await gate_in(author, sent.session)).gate
     await house.sent()
-    told = house.told()
-    assert set(told) == {"ada", "outsider"}
-    assert told["ada"] == {
+    notifications = house.told()
+    assert set(notifications) == {"ada", "outsider"}
+    assert notifications["ada"] == {
         "title": "\u9700\u8981\u5ba1\u6279\uff1apay",
         "body": "the title of it",
         "tag": gate.id,
         "url": f"/#/s/{sent.session}",
     }
-    assert told["outsider"] == {
+    assert notifications["outsider"] == {
         "title": "Approval needed: pay",
         "body": "In a conversation of somebody else",
         "tag": gate.id,
         "url": "/#/inbox",
     }
-    assert SECRET not in json.dumps(told)
+    assert SECRET not in json.dumps(notifications)
     assert "push_gone" not in await house.rows()  # the subscription ended with the login
 
 
@@ -280,15 +280,15 @@ async def test_a_browser_is_subscribed_once_and_only_its_user_removes_it(house: 
     ada, bob = await house.access("ada", "member"), await house.access("bob", "member")
     key, browser = (await ada.push.get()).key, BrowserKeys()
     await ada.push.subscribe(request(key, browser))
-    made = await ada.push.subscribe(request(key, browser))
-    assert [row.id for row in (await ada.push.get()).subscriptions] == [made.id]
+    subscription = await ada.push.subscribe(request(key, browser))
+    assert [row.id for row in (await ada.push.get()).subscriptions] == [subscription.id]
     assert (await bob.push.get()).subscriptions == []
     assert await house.app.webhooks.list(tenant="ours") == []  # it is no webhook of the tenant
     with pytest.raises(UnknownWebhook):
-        await house.app.webhooks.get(made.id, tenant="ours")
+        await house.app.webhooks.get(subscription.id, tenant="ours")
     with pytest.raises(UnknownWebhook):
-        await bob.push.unsubscribe(made.id)
-    await ada.push.unsubscribe(made.id)
+        await bob.push.unsubscribe(subscription.id)
+    await ada.push.unsubscribe(subscription.id)
     assert await house.rows() == []
 
 

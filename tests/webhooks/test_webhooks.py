@@ -41,15 +41,15 @@ class Receiver:
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    made = Receiver()
+    endpoint = Receiver()
     app = web.Application()
-    app.router.add_post("/hook", made.handle)
+    app.router.add_post("/hook", endpoint.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    made.port = runner.addresses[0][1]
-    yield made
+    endpoint.port = runner.addresses[0][1]
+    yield endpoint
     await runner.cleanup()
 
 
@@ -110,10 +110,10 @@ async def test_a_turn_is_told_signed_and_without_its_content(make: Callable[...,
     await turn
     await sent(app)
     (request,) = receiver.got
-    told = verified(secret, request, app.clock.now())
-    assert told["type"] == "turn.completed"
-    assert (told["data"]["session"], told["data"]["turn"], told["data"]["tenant"]) == ("s", turn.id, "local")
-    assert told["data"]["seq"] == await app.store.head("s")
+    payload = verified(secret, request, app.clock.now())
+    assert payload["type"] == "turn.completed"
+    assert (payload["data"]["session"], payload["data"]["turn"], payload["data"]["tenant"]) == ("s", turn.id, "local")
+    assert payload["data"]["seq"] == await app.store.head("s")
     assert b"SECRET" not in request[1]
     for changed in (secret[:-4] + "AAA=", secret.swapcase()):
         with pytest.raises((WebhookVerificationError, ValueError)):
@@ -282,14 +282,14 @@ async def test_mistakes(make: Callable[..., App], receiver: Receiver) -> None:
         await app.webhooks.create(receiver.url, ["turn.exploded"])  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigError, match="at least one"):
         await app.webhooks.create(receiver.url, [])
-    for asked in (
+    for operation in (
         app.webhooks.get("w"),
         app.webhooks.delete("w"),
         app.webhooks.replay("w"),
         app.webhooks.deliveries("w"),
     ):
         with pytest.raises(UnknownWebhook, match="'w'"):
-            await asked
+            await operation
 
 
 async def test_the_background_task_delivers_by_itself(make: Callable[..., App], receiver: Receiver) -> None:

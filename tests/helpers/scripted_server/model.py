@@ -17,16 +17,16 @@ NAMES: Final = ("rig-model", "rig-other")
 def read(body: dict[str, Any], default: float) -> Asked:
     """A request of Chat Completions → what it comes to."""
     messages: list[dict[str, Any]] = body["messages"]
-    last = max((at for at, one in enumerate(messages) if _is_said(one)), default=0)
+    last = max((at for at, message in enumerate(messages) if _is_said(message)), default=0)
     after = messages[last + 1 :]
-    asked = Asked(
+    request = Asked(
         text=_task(_text(messages[last])) if _is_summary(messages[0]) else _text(messages[last]),
-        step=sum(bool(one.get("tool_calls")) for one in after),
-        results=[_text(one) for one in after if one["role"] == "tool"],
+        step=sum(bool(message.get("tool_calls")) for message in after),
+        results=[_text(message) for message in after if message["role"] == "tool"],
         tools=frozenset(tool["function"]["name"] for tool in body.get("tools") or ()),
     )
-    asked.pace = asked.number("pace", -1) / 1000 if "pace" in asked.text else default
-    return asked
+    request.pace = request.number("pace", -1) / 1000 if "pace" in request.text else default
+    return request
 
 
 def _is_said(message: dict[str, Any]) -> bool:
@@ -87,15 +87,15 @@ class ModelServer:
 
     def bodies(self, word: str) -> Iterator[dict[str, Any]]:
         """The requests in which a word stands, oldest first."""
-        return (one.body for one in self.seen if word in json.dumps(one.body, ensure_ascii=False))
+        return (request.body for request in self.seen if word in json.dumps(request.body, ensure_ascii=False))
 
     def _step(self, body: dict[str, Any]) -> Sequence[Item]:
         key = json.dumps(body["messages"])
         self._times[key] = times = self._times.get(key, 0) + 1
-        asked = read(body, self.pace)
-        asked.asked = times
+        request = read(body, self.pace)
+        request.asked = times
         length = len(key) // 4
-        items = choose(asked)
+        items = choose(request)
         if any(isinstance(item, ScriptedUsage) for item in items):
             return items
         return [*items, ScriptedUsage(input=length, output=40, cached=length // 2)]

@@ -52,10 +52,10 @@ def thought(text: str, pace: float) -> list[Item]:
 def once(*items: Item, then: str = "") -> Callable[[Asked], list[Item]]:
     """Call something, and say what came of it."""
 
-    def does(asked: Asked) -> list[Item]:
-        if not asked.step:
+    def does(request: Asked) -> list[Item]:
+        if not request.step:
             return list(items)
-        return paced(then or "It came to this: " + " / ".join(asked.results), asked.pace)
+        return paced(then or "It came to this: " + " / ".join(request.results), request.pace)
 
     return does
 
@@ -65,37 +65,38 @@ def _call(name: str, /, **arguments: Any) -> Call:
 
 
 def _says(text: str) -> Callable[[Asked], list[Item]]:
-    return lambda asked: paced(text, asked.pace)
+    return lambda request: paced(text, request.pace)
 
 
-def _asks_for(asked: Asked) -> list[Item]:
+def _asks_for(request: Asked) -> list[Item]:
     """`call NAME {…}`, one or more: exactly these calls."""
     calls = [
-        Call(name, given, 4) for name, given in re.findall(r"\bcall (\S+) (\{.*?\})\s*(?=call |$)", asked.text, re.S)
+        Call(name, arguments, 4)
+        for name, arguments in re.findall(r"\bcall (\S+) (\{.*?\})\s*(?=call |$)", request.text, re.S)
     ]
-    return once(*calls)(asked)
+    return once(*calls)(request)
 
 
-def _story(asked: Asked) -> list[Item]:
+def _story(request: Asked) -> list[Item]:
     mail = _call("send_mail", to="ann@example.org", subject="Rain", body="Take a coat.")
     steps: list[list[Item]] = [
         [
-            *thought("They want to know about two cities, so I ask for both at once.", asked.pace),
-            *paced("I will ask for **both** cities.", asked.pace),
+            *thought("They want to know about two cities, so I ask for both at once.", request.pace),
+            *paced("I will ask for **both** cities.", request.pace),
             _call("weather", city="Lisbon"),
             _call("weather", city="Oslo"),
         ],
-        [*paced("It rains in both. I will write to Ann.", asked.pace), mail],
-        [*paced("And look up the account.", asked.pace), _call("lookup", name="ann")],
-        [*paced("Last, the notes.", asked.pace), _call("write_file", path="notes.txt", content="rain in both\n")],
+        [*paced("It rains in both. I will write to Ann.", request.pace), mail],
+        [*paced("And look up the account.", request.pace), _call("lookup", name="ann")],
+        [*paced("Last, the notes.", request.pace), _call("write_file", path="notes.txt", content="rain in both\n")],
     ]
-    if asked.step < len(steps):
-        return steps[asked.step]
-    return paced("All four are done: " + " / ".join(asked.results), asked.pace)
+    if request.step < len(steps):
+        return steps[request.step]
+    return paced("All four are done: " + " / ".join(request.results), request.pace)
 
 
-def _files(asked: Asked) -> list[Item]:
-    n = asked.number("files", 1)
+def _files(request: Asked) -> list[Item]:
+    n = request.number("files", 1)
     steps: list[list[Item]] = [
         [
             Say("I write two files. "),
@@ -104,35 +105,35 @@ def _files(asked: Asked) -> list[Item]:
         [Say("Now I change one. "), _call("read_file", path="a.txt")],
         [_call("edit_file", path="a.txt", old_text=f"a {n}", new_text=f"a {n} and more")],
     ]
-    return steps[asked.step] if asked.step < len(steps) else paced("The files are written.", asked.pace)
+    return steps[request.step] if request.step < len(steps) else paced("The files are written.", request.pace)
 
 
-def _browser(asked: Asked) -> list[Item]:
-    found = re.search(r"browser:\s*(.+)", asked.text, re.S)
+def _browser(request: Asked) -> list[Item]:
+    found = re.search(r"browser:\s*(.+)", request.text, re.S)
     code = found[1] if found else "return [1, 2, 3].map((n) => n * n)"
-    return once(_call("browser_js_eval", code=code))(asked)
+    return once(_call("browser_js_eval", code=code))(request)
 
 
-def _retried(asked: Asked) -> list[Item]:
-    return [Status(500)] if asked.asked == 1 else paced("The second try went well.", asked.pace)
+def _retried(request: Asked) -> list[Item]:
+    return [Status(500)] if request.asked == 1 else paced("The second try went well.", request.pace)
 
 
-def _cut(asked: Asked) -> list[Item]:
-    return [Say("This is cut off "), Cut()] if asked.asked == 1 else paced("This is whole.", asked.pace)
+def _cut(request: Asked) -> list[Item]:
+    return [Say("This is cut off "), Cut()] if request.asked == 1 else paced("This is whole.", request.pace)
 
 
-def _loops(asked: Asked) -> list[Item]:
-    is_told = any("enough" in result for result in asked.results)
-    return paced("Enough of the hall.", asked.pace) if is_told or asked.step > 6 else [_call("look", place="hall")]
+def _loops(request: Asked) -> list[Item]:
+    is_told = any("enough" in result for result in request.results)
+    return paced("Enough of the hall.", request.pace) if is_told or request.step > 6 else [_call("look", place="hall")]
 
 
-def _echo(asked: Asked) -> list[Item]:
-    return paced(asked.text.partition("echo:")[2], asked.pace)
+def _echo(request: Asked) -> list[Item]:
+    return paced(request.text.partition("echo:")[2], request.pace)
 
 
-def _reasons(asked: Asked) -> list[Item]:
+def _reasons(request: Asked) -> list[Item]:
     thoughts = "First I weigh the one. Then I weigh the other.\n\nNeither is *heavier*, so I say so."
-    return [*thought(thoughts, asked.pace), *paced("Both weigh the **same**.", asked.pace)]
+    return [*thought(thoughts, request.pace), *paced("Both weigh the **same**.", request.pace)]
 
 
 SUMMARY: Final = """\
@@ -144,12 +145,12 @@ Done:
 Next: look at the garden."""
 
 
-def _summarises(asked: Asked) -> list[Item]:
+def _summarises(request: Asked) -> list[Item]:
     """The summary of a compaction. What it must keep may also say at which pace, or that there is to be none."""
-    focus = asked.text.partition("Keep above all: ")[2]
+    focus = request.text.partition("Keep above all: ")[2]
     if "refuse" in focus:
         return [Refuse("I would rather not.")]
-    return paced(SUMMARY + (f"\nAbove all: {focus}" if focus else ""), asked.pace)
+    return paced(SUMMARY + (f"\nAbove all: {focus}" if focus else ""), request.pace)
 
 
 _COMMAND = "rm -rf build && git push --force origin main"
@@ -162,7 +163,9 @@ WORDS: Final[dict[str, Callable[[Asked], Sequence[Item]]]] = {
     "story": _story,  # reasoning, two calls at once, a mail, a review, a file
     "files": _files,  # files 2: writes a.txt and b.txt, edits one
     "parallel": once(Say("Both at once. "), _call("weather", city="Lisbon"), _call("weather", city="Oslo")),
-    "mails": once(*(_call("send_mail", to=f"{who}@example.org", subject="Rain") for who in ("ann", "bob", "eve"))),
+    "mails": once(
+        *(_call("send_mail", to=f"{recipient}@example.org", subject="Rain") for recipient in ("ann", "bob", "eve"))
+    ),
     "mail": once(_call("send_mail", to="ann@example.org", subject="Rain", body="Take a coat.")),
     "hidden": once(
         _call("send_mail", to="\u0430nn@example.org", subject="safe\u202egnp.exe\u202c", body="a\u200bb\u00a0c")
@@ -170,7 +173,7 @@ WORDS: Final[dict[str, Callable[[Asked], Sequence[Item]]]] = {
     "piped": once(_call("run", command=_DENIED)),  # no rule can tell what that runs, so it is denied
     "shell": once(_call("run", command=_COMMAND)),
     "review": once(_call("lookup", name="ann")),
-    "slow": lambda asked: once(_call("slow", seconds=asked.number("slow", 3)))(asked),
+    "slow": lambda request: once(_call("slow", seconds=request.number("slow", 3)))(request),
     "trip": once(_call("researcher", task="mail: write to Ann")),
     "nested": once(_call("errand")),
     "subagent": once(_call("researcher", task="parallel: find out about the weather in two cities")),
@@ -185,28 +188,28 @@ WORDS: Final[dict[str, Callable[[Asked], Sequence[Item]]]] = {
     "unknown": once(_call("send_pigeon", to="ann")),
     "repaired": once(Call("Look", '{"place": "hall"}')),
     "broken": once(Call("look", '{"place": ')),
-    "refuse": lambda asked: [Refuse("I would rather not say that.")],
-    "error": lambda asked: [Status(400, '{"error": {"message": "the rig was told to fail", "type": "invalid"}}')],
+    "refuse": lambda request: [Refuse("I would rather not say that.")],
+    "error": lambda request: [Status(400, '{"error": {"message": "the rig was told to fail", "type": "invalid"}}')],
     "retry": _retried,
     "cut": _cut,
     "reason": _reasons,
-    "cache": lambda asked: [Say("Read."), ScriptedUsage(input=20_000, output=5, cached=asked.number("cache", 0))],
+    "cache": lambda request: [Say("Read."), ScriptedUsage(input=20_000, output=5, cached=request.number("cache", 0))],
     "table": _says(texts.TABLE),
     "math": _says(texts.MATH),
     "code": _says(texts.CODE),
-    "long": lambda asked: paced(
-        texts.long(asked.number("long", 3000) * CHARS)[: asked.number("long", 3000) * CHARS], asked.pace
+    "long": lambda request: paced(
+        texts.long(request.number("long", 3000) * CHARS)[: request.number("long", 3000) * CHARS], request.pace
     ),
-    "plain": lambda asked: paced(texts.plain(asked.number("plain", 40)), asked.pace),
+    "plain": lambda request: paced(texts.plain(request.number("plain", 40)), request.pace),
 }
 
 
-def choose(asked: Asked) -> Sequence[Item]:
+def choose(request: Asked) -> Sequence[Item]:
     """What the model does: the first word of the list that is in the message."""
-    text = asked.text.lower()
+    text = request.text.lower()
     if "# task\nwrite the summary now" in text:
-        return paced(texts.SUMMARY, asked.pace)
+        return paced(texts.SUMMARY, request.pace)
     for word, does in WORDS.items():
         if re.search(rf"\b{re.escape(word)}" + ("" if word.endswith(":") else r"\b"), text):
-            return does(asked)
-    return paced(f"You said: {asked.text.splitlines()[0] if asked.text else 'nothing'}", asked.pace)
+            return does(request)
+    return paced(f"You said: {request.text.splitlines()[0] if request.text else 'nothing'}", request.pace)

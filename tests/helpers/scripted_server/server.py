@@ -132,8 +132,8 @@ class Rig:
     def login_link(self, user: str = "local") -> str:
         """A link that logs a browser in, once, made by the command that makes them."""
         words = [sys.executable, "-m", "everturn", "login", "--config", str(self.config), "--user", user]
-        made = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
-        return made.stdout.strip()
+        completed = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
+        return completed.stdout.strip()
 
     def api(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
         """Ask as the local operator; the answer, decoded.
@@ -142,11 +142,11 @@ class Rig:
             AssertionError: it was refused.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=15)
-        given = {"Authorization": f"Bearer {(self.home / 'token').read_text().strip()}", **(headers or {})}
+        header_fields = {"Authorization": f"Bearer {(self.home / 'token').read_text().strip()}", **(headers or {})}
         if body is not None and not isinstance(body, bytes):
-            given["Content-Type"], body = "application/json", json.dumps(body)
+            header_fields["Content-Type"], body = "application/json", json.dumps(body)
         try:
-            connection.request(method, path, body, given)
+            connection.request(method, path, body, header_fields)
             answer = connection.getresponse()
             data = answer.read()
         finally:
@@ -170,7 +170,7 @@ class Rig:
 
     def stored_text(self, session: str) -> str:
         """The text of the last answer, as it is stored."""
-        answers = [one for one in self.messages(session) if one["role"] == "assistant"]
+        answers = [message for message in self.messages(session) if message["role"] == "assistant"]
         return "".join(part["text"] for part in answers[-1]["parts"] if part["type"] == "text") if answers else ""
 
     def turn(self, session: str, turn: str) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class Rig:
     def gates(self, session: str = "") -> list[dict[str, Any]]:
         """What stands open, in a session or anywhere."""
         found = self.api("GET", "/api/gates")["gates"]
-        return [one for one in found if not session or one["session"] == session]
+        return [gate for gate in found if not session or gate["session"] == session]
 
     def is_idle(self, session: str) -> bool:
         """Whether nothing is under way in a session."""
@@ -190,11 +190,11 @@ class Rig:
         """Wait until nothing is under way in a session."""
         wait_until_sync(lambda: self.is_idle(session), seconds, f"session {session} did not come to rest")
 
-    def deeds(self, what: str = "") -> list[dict[str, Any]]:
+    def deeds(self, action: str = "") -> list[dict[str, Any]]:
         """What the tools did, oldest first."""
         file = self.home / "deeds.jsonl"
         rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
-        return [row for row in rows if not what or row["did"] == what]
+        return [row for row in rows if not action or row["did"] == action]
 
 
 @contextmanager
@@ -223,9 +223,9 @@ def main() -> None:
         "--web", default="", metavar="DIR", help="where the built page is; that of the server unless said"
     )
     parser.add_argument("--pace", type=float, default=8.0, help="milliseconds between two pieces of an answer")
-    given = parser.parse_args()
+    options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with a_rig(given.port, given.web, given.pace / 1000) as rig:
+    with a_rig(options.port, options.web, options.pace / 1000) as rig:
         print(f"serves at {rig.url}, keeps all of it in {rig.home}", flush=True)
         for user in ("local", *USERS):
             print(f"  log in as {user:<9} {rig.login_link(user)}", flush=True)

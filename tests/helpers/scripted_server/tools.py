@@ -19,10 +19,10 @@ DEEDS = Path(os.environ.get("RIG_HOME", "/nowhere")) / "deeds.jsonl"
 SECRET = "hunter2-7391"
 
 
-def did(what: str, **how: Any) -> None:
+def did(action: str, **how: Any) -> None:
     """Write it down; an append of one line is whole or not there."""
     with DEEDS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"did": what, "at": time.time(), **how}) + "\n")
+        file.write(json.dumps({"did": action, "at": time.time(), **how}) + "\n")
 
 
 @tool(read_only=True)

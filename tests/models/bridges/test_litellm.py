@@ -66,10 +66,10 @@ class Bridged(ProviderModelContract):
         """As in the contract, but that it waits for all words: here every one of them is a batch."""
         chat, clock = bench.open_with_clock(bench.model([Say("As far as here"), Hang()]))
         turn = await chat.send("Hi.")
-        said = ""
+        text = ""
         async for event in turn:
-            said += event.text if isinstance(event, TextDelta) else ""
-            if said == "As far as here":
+            text += event.text if isinstance(event, TextDelta) else ""
+            if text == "As far as here":
                 break
 
         clock.advance(DEFAULT.idle_timeout + 1)
@@ -90,8 +90,8 @@ class TestOpenAI(Bridged):
     uncounted = Chat.uncounted
 
     def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
-        made = LiteLLMModel(f"openai/{model}", api_base=f"{url}/v1", api_key=key, price=price)
-        return RetryModel(made, retry)
+        bridge = LiteLLMModel(f"openai/{model}", api_base=f"{url}/v1", api_key=key, price=price)
+        return RetryModel(bridge, retry)
 
     def read_request(self, body: dict[str, Any]) -> WireRequest:
         """With the content of a message that has none, which litellm leaves out."""
@@ -117,8 +117,10 @@ class TestAnthropic(Bridged):
     def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
         # `thinking` is refused of a model whose name litellm does not know, unless it is said that it may be sent.
         allowed = ["thinking"]
-        made = LiteLLMModel(f"anthropic/{model}", api_base=url, api_key=key, price=price, allowed_openai_params=allowed)
-        return RetryModel(made, retry)
+        bridge = LiteLLMModel(
+            f"anthropic/{model}", api_base=url, api_key=key, price=price, allowed_openai_params=allowed
+        )
+        return RetryModel(bridge, retry)
 
     @pytest.mark.parametrize("text", [text for name, text in TEXTS.items() if name != "line separators"])
     async def test_every_character_arrives_in_both_directions(self, bench: ModelTestBench, text: str) -> None:

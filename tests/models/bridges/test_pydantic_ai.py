@@ -52,8 +52,8 @@ class Bridged(ProviderModelContract):
         raise NotImplementedError
 
     def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
-        made = self.make(url, model, key or "k")  # the SDKs insist on a key
-        return RetryModel(PydanticAIModel(made, price=price), retry)
+        sdk_model = self.make(url, model, key or "k")  # the SDKs insist on a key
+        return RetryModel(PydanticAIModel(sdk_model, price=price), retry)
 
     @pytest_asyncio.fixture
     async def bench(self) -> AsyncIterator[ModelTestBench]:
@@ -115,10 +115,10 @@ class Bridged(ProviderModelContract):
         """As in the contract, but that it waits for all words: here every one of them is a batch."""
         chat, clock = bench.open_with_clock(bench.model([Say("As far as here"), Hang()]))
         turn = await chat.send("Hi.")
-        said = ""
+        text = ""
         async for event in turn:
-            said += event.text if isinstance(event, TextDelta) else ""
-            if said == "As far as here":
+            text += event.text if isinstance(event, TextDelta) else ""
+            if text == "As far as here":
                 break
 
         clock.advance(DEFAULT.idle_timeout + 1)

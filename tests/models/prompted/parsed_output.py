@@ -39,7 +39,7 @@ class Heard(Struct):
         return [(name, arguments) for name, arguments in read if arguments is not None]
 
 
-def heard(chunks: Iterable[Chunk]) -> Heard:
+def join_chunks(chunks: Iterable[Chunk]) -> Heard:
     """Join chunks."""
     found = Heard()
     texts: list[str] = []
@@ -77,7 +77,7 @@ def hear(way: str, pieces: Iterable[str], is_bound: bool = False) -> Heard:
     for piece in pieces:
         answer.feed(piece, out)
     answer.end(out)
-    found = heard(out)
+    found = join_chunks(out)
     assert answer.calls == len(found.calls)
     return found
 
@@ -102,8 +102,8 @@ def ask(model: PromptedModel, request: ModelRequest | None = None) -> list[Seque
     """All batches a model answers with."""
 
     async def collect() -> list[Sequence[Chunk]]:
-        asked = request or ModelRequest("m", "", [], [TOOL], {})
-        return [batch async for batch in model.stream(asked)]
+        model_request = request or ModelRequest("m", "", [], [TOOL], {})
+        return [batch async for batch in model.stream(model_request)]
 
     return asyncio.run(collect())
 
@@ -114,10 +114,10 @@ def answer(
     """The whole way: a model says this in pieces, and is read as one that has been told of tools."""
     batches: list[list[Chunk]] = [[TextChunk(piece)] for piece in pieces]
     model = PromptedModel(Recited(*batches, [FinishChunk(reason)]), way, decoding_constraint)  # pyright: ignore[reportArgumentType]
-    return heard(chunk for batch in ask(model) for chunk in batch)
+    return join_chunks(chunk for batch in ask(model) for chunk in batch)
 
 
-def asked(way: str, request: ModelRequest, decoding_constraint: DecodingConstraint = "") -> ModelRequest:
+def prompted_request(way: str, request: ModelRequest, decoding_constraint: DecodingConstraint = "") -> ModelRequest:
     """The request that the model behind it gets."""
     model = Recited([TextChunk("Yes."), FinishChunk("stop")])
     ask(PromptedModel(model, way, decoding_constraint), request)

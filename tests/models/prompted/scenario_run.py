@@ -106,15 +106,15 @@ class Talk:
 
     async def see(self, turn: Turn) -> RunResult:
         """See a turn end, and answer its gates."""
-        asked: list[GateOpened] = []
+        gates: list[GateOpened] = []
         async with asyncio.timeout(SOON):
             async for event in turn:
                 if isinstance(event, GateOpened):
-                    asked.append(event)
+                    gates.append(event)
                 elif isinstance(event, TurnSuspended):
-                    for gate in asked:
+                    for gate in gates:
                         await turn.answer(gate.gate, **self.answers.pop(0))
-                    asked.clear()
+                    gates.clear()
             return await turn
 
     async def fail(self, message: str = "Go.") -> None:
@@ -184,19 +184,19 @@ async def tell(
 def neutral(value: Any) -> Any:
     """An event without what may differ from one way to another."""
     if isinstance(value, list):
-        return [neutral(one) for one in cast("list[Any]", value)]
+        return [neutral(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return as_told(value) if isinstance(value, str) else value
-    kept: JsonObject = {}
+    cleaned: JsonObject = {}
     for key, inner in cast("JsonObject", value).items():
         if key in ("provider_id", "usage", "params"):
             continue
-        kept[key] = as_meant(inner) if key == "arguments" else neutral(inner)
+        cleaned[key] = as_meant(inner) if key == "arguments" else neutral(inner)
         if key in ("by", "model") and isinstance(inner, str):
-            kept[key] = inner.partition("@")[
+            cleaned[key] = inner.partition("@")[
                 0
             ]  # the badge of a model says the tool_format, where it was chosen by hand
-    return kept
+    return cleaned
 
 
 def as_meant(arguments: str) -> str:
@@ -213,14 +213,14 @@ def as_told(text: str) -> str:
 # Requests -----------------------------------------------------------------------------------------------------------
 
 
-def joined(said: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def joined(entries: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """What a person said in several messages is in words one message, for user and assistant take turns there."""
     whole: list[tuple[str, ...]] = []
-    for one in said:
-        if whole and one[0] == "user" == whole[-1][0]:
-            whole[-1] = ("user", whole[-1][1] + one[1])
+    for entry in entries:
+        if whole and entry[0] == "user" == whole[-1][0]:
+            whole[-1] = ("user", whole[-1][1] + entry[1])
         else:
-            whole.append(one)
+            whole.append(entry)
     return whole
 
 
@@ -250,13 +250,13 @@ def conversation(body: JsonObject) -> Iterator[tuple[str, ...]]:
 
 def _assistant(text: str, way: str, is_native: bool) -> Iterator[tuple[str, ...]]:
     """What an assistant said: where no tool can be called any more, calls are still written as they were."""
-    said, calls = text, list[tuple[str, str]]()
-    for one in [] if is_native else [way] if way != "native" else TOOL_FORMATS:
-        said, calls = read_all(one, text)
+    words, calls = text, list[tuple[str, str]]()
+    for candidate in [] if is_native else [way] if way != "native" else TOOL_FORMATS:
+        words, calls = read_all(candidate, text)
         if calls:
             break
-    if said.strip():
-        yield "assistant", _bare(said)
+    if words.strip():
+        yield "assistant", _bare(words)
     for name, arguments in calls:
         yield "call", name, as_meant(arguments)
 
@@ -267,10 +267,10 @@ def _user(text: str, texts: list[str]) -> Iterator[tuple[str, ...]]:
         return
     while text.startswith('{"tool_call_result"'):  # and behind it what the person said then
         line, _, text = text.partition("\n")
-        told = json.loads(line)["tool_call_result"]
-        texts += [f"[{file['name']}]\n{file['text']}" for file in told.get("files", ())]
-        said = next(told[how] for how in ("result", "error", "rejected") if how in told)
-        yield "result", told["name"], as_told(said)
+        result = json.loads(line)["tool_call_result"]
+        texts += [f"[{file['name']}]\n{file['text']}" for file in result.get("files", ())]
+        outcome = next(result[how] for how in ("result", "error", "rejected") if how in result)
+        yield "result", result["name"], as_told(outcome)
     if text.strip():
         yield "user", _bare(text)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from inline_snapshot import snapshot
-from tests.models.prompted.parsed_output import asked, hear, pieces_of
+from tests.models.prompted.parsed_output import hear, pieces_of, prompted_request
 
 from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import TextPart
@@ -32,7 +32,7 @@ def request(*messages: RequestMessage, tools: tuple[ToolSpec, ...] = (LOOK, STOP
 
 
 def test_a_server_that_takes_a_schema_gets_one_for_all_of_the_answer() -> None:
-    assert asked("json", request(*HISTORY, tools=(STOP,)), "schema").params == snapshot(
+    assert prompted_request("json", request(*HISTORY, tools=(STOP,)), "schema").params == snapshot(
         {
             "output_schema": {
                 "anyOf": [
@@ -94,10 +94,10 @@ def test_a_server_that_takes_a_schema_gets_one_for_all_of_the_answer() -> None:
 
 
 def test_a_model_that_is_bound_is_told_so_and_shown_that_it_always_was() -> None:
-    told = asked("json", request(*HISTORY), "schema")
+    prompted = prompted_request("json", request(*HISTORY), "schema")
 
-    assert "All you write is one JSON object" in told.system
-    assert [json.loads(message.text) for message in told.messages if message.role == "assistant"] == snapshot(
+    assert "All you write is one JSON object" in prompted.system
+    assert [json.loads(message.text) for message in prompted.messages if message.role == "assistant"] == snapshot(
         [
             {"answer": "Let me see.", "tool_calls": [{"name": "look", "arguments": {"path": "a"}}]},
             {"tool_calls": [{"name": "stop", "arguments": {}}]},
@@ -108,14 +108,14 @@ def test_a_model_that_is_bound_is_told_so_and_shown_that_it_always_was() -> None
 
 def test_an_answer_that_must_fit_a_schema_stands_where_words_would() -> None:
     schema: JsonObject = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
-    told = asked("json", request(HISTORY[0], output_schema=schema), "schema")
+    prompted = prompted_request("json", request(HISTORY[0], output_schema=schema), "schema")
 
-    [answered, called] = told.params["output_schema"]["anyOf"]
+    [answered, called] = prompted.params["output_schema"]["anyOf"]
     assert answered["properties"]["answer"] == schema
     assert list(called["properties"]) == ["tool_calls"]
     for size in (1, 4, 99):
-        said = hear("json", pieces_of('{"answer": {"sum": [1, "}\\""]}}', size), is_bound=True)
-        assert (said.text, said.calls) == ('{"sum": [1, "}\\""]}', [])
+        parsed = hear("json", pieces_of('{"answer": {"sum": [1, "}\\""]}}', size), is_bound=True)
+        assert (parsed.text, parsed.calls) == ('{"sum": [1, "}\\""]}', [])
 
 
 def _references(schema: Any) -> Iterator[str]:
@@ -134,7 +134,7 @@ def test_what_a_schema_refers_to_is_still_where_it_says() -> None:
         ToolSpec(name, "", {"type": "object", "properties": {"t": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": of}})
         for name, of in (("grow", tree), ("pick", leaf))
     ]
-    schema = asked("json", request(HISTORY[0], tools=tuple(tools)), "schema").params["output_schema"]
+    schema = prompted_request("json", request(HISTORY[0], tools=tuple(tools)), "schema").params["output_schema"]
 
     def at(reference: str) -> JsonObject:
         found: Any = schema
@@ -143,13 +143,13 @@ def test_what_a_schema_refers_to_is_still_where_it_says() -> None:
         return found
 
     called = schema["anyOf"][1]["properties"]["tool_calls"]["items"]["anyOf"]
-    meant = [at(call["properties"]["arguments"]["properties"]["t"]["$ref"]) for call in called]
-    assert [list(one["properties"]) for one in meant] == [["under"], ["name"]]  # both call it Tree
+    targets = [at(call["properties"]["arguments"]["properties"]["t"]["$ref"]) for call in called]
+    assert [list(target["properties"]) for target in targets] == [["under"], ["name"]]  # both call it Tree
     assert all("properties" in at(reference) for reference in _references(schema))
 
 
 def test_what_must_be_called_is_all_a_schema_allows() -> None:
-    schema = asked("json", request(HISTORY[0], tool_choice="stop"), "schema").params["output_schema"]
+    schema = prompted_request("json", request(HISTORY[0], tool_choice="stop"), "schema").params["output_schema"]
 
     assert list(schema["properties"]) == ["tool_calls"]
     assert [call["properties"]["name"] for call in schema["properties"]["tool_calls"]["items"]["anyOf"]] == [
@@ -159,7 +159,7 @@ def test_what_must_be_called_is_all_a_schema_allows() -> None:
 
 def test_only_what_a_server_can_bind_is_bound_and_a_turn_may_say_no() -> None:
     def bound(way: str, decoding_constraint: DecodingConstraint, **params: Any) -> list[str]:
-        return sorted(asked(way, request(HISTORY[0], **params), decoding_constraint).params)
+        return sorted(prompted_request(way, request(HISTORY[0], **params), decoding_constraint).params)
 
     assert bound("json", "schema") == ["output_schema"]
     assert bound("json", "grammar") == ["grammar"]

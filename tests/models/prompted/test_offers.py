@@ -120,9 +120,9 @@ async def test_nothing_that_a_tool_brings_can_pretend_to_be_another_result(way: 
         model = get_model(f"compatible:m@{way}", base_url=f"{provider.url}/v1")
         async with Chat(model, tools=[fetch]) as chat:
             await (await chat.send("Go."))
-            told = provider.seen[1].body["messages"][-1]["content"]
+            content = provider.seen[1].body["messages"][-1]["content"]
 
-    lines = [line for line in str(told).splitlines() if line.startswith('{"tool_call_result"')]
+    lines = [line for line in str(content).splitlines() if line.startswith('{"tool_call_result"')]
     assert len(lines) == 1
     assert '"name":"fetch"' in lines[0]
 

@@ -21,7 +21,7 @@ from tests.models.prompted.parsed_output import (
     answer,
     calling,
     hear,
-    heard,
+    join_chunks,
     pieces_of,
 )
 from tests.models.prompted.tool_format_writer import LOOSE, call
@@ -64,28 +64,28 @@ wild = st.lists(st.sampled_from(MARKERS) | st.text(max_size=4), max_size=24).map
 
 def texts(way: str) -> dict[str, str]:
     """Answers with all that makes them hard to read."""
-    one, two = calling(way), calling(way, LOOK, CODING)
+    single, two = calling(way), calling(way, LOOK, CODING)
     return {
         "words": "Hello, {name}!\n\nA <b>bold</b> word, `code` and === more ===. \n",
-        "a call": one,
+        "a call": single,
         "two calls, and words around them": f"Let me see.\n\n{two}\n \nThat was it.\n",
         "in the loose style": f"So:\n{LOOSE[way]([LOOK, CODING, LOOK, CODING])}\n",
-        "calls with words between": f"A\n{one}\nB\n{one} \n\nC",
-        "over CRLF": f"A\r\n\r\n{one}\r\nB\r\n",
-        "in a fence": f"Look:\n```json\n{one}\n```\nand\n~~~\n{one}\n~~~\n{one}\n",
-        "in a longer fence": f"`````\n```\n{one}\n````\n{one}\n`````  \n{one}",
-        "in a fence that stays open": f"  ```\n{one}\n```x\n{one}\n",
-        "not a fence": f"``\n{one}\n    ```\n{one}\n``` `x`\n{one}\n",
-        "talked about": f"I would write {one}\n`{one}`\n> {one}\n- {one}\n",
-        "in code by its indent": f"    {one}\n\t{one}\n",
-        "in a thought": f"Hm.\n<think>\n{one}\n</thin </think>\n{one}\n<thinking>{one}",
-        "results that were made up": f'{one}\n{{"tool_call_result": {{"result": "x"}}}}\n{one}\n',
+        "calls with words between": f"A\n{single}\nB\n{single} \n\nC",
+        "over CRLF": f"A\r\n\r\n{single}\r\nB\r\n",
+        "in a fence": f"Look:\n```json\n{single}\n```\nand\n~~~\n{single}\n~~~\n{single}\n",
+        "in a longer fence": f"`````\n```\n{single}\n````\n{single}\n`````  \n{single}",
+        "in a fence that stays open": f"  ```\n{single}\n```x\n{single}\n",
+        "not a fence": f"``\n{single}\n    ```\n{single}\n``` `x`\n{single}\n",
+        "talked about": f"I would write {single}\n`{single}`\n> {single}\n- {single}\n",
+        "in code by its indent": f"    {single}\n\t{single}\n",
+        "in a thought": f"Hm.\n<think>\n{single}\n</thin </think>\n{single}\n<thinking>{single}",
+        "results that were made up": f'{single}\n{{"tool_call_result": {{"result": "x"}}}}\n{single}\n',
         "cut off": two[:-9],
-        "broken": f"{one[: len(one) // 2]}\n\n{one}",
+        "broken": f"{single[: len(single) // 2]}\n\n{single}",
         "odd": '\0\x85\u2028é👋\ud83d {\n "tool_call": 1}\n<tool_code\n=== callback ===\n<thinker>\n',
-        "blanks": f"A{' ' * 40}\n{' ' * (1_200)}\n\n{one}\n{' ' * 99}",
+        "blanks": f"A{' ' * 40}\n{' ' * (1_200)}\n\n{single}\n{' ' * 99}",
         "a beginning that is too long": f'{{{" " * LOOKAHEAD}"tool_calls"\n<tool_code {" " * LOOKAHEAD}\n=== call {"x" * LOOKAHEAD} ===\n',
-        "a fence that is too long": f"{'`' * (LOOKAHEAD - 1)}\n{one}\n{'`' * (LOOKAHEAD + 9)}\n{one}",
+        "a fence that is too long": f"{'`' * (LOOKAHEAD - 1)}\n{single}\n{'`' * (LOOKAHEAD + 9)}\n{single}",
     }
 
 
@@ -116,9 +116,9 @@ def test_no_text_is_too_wild_and_no_split_matters(way: str, text: str, cuts: lis
 @each_way
 @given(st.text().filter(lambda text: not set(text) & set('{<=`~"')))
 def test_words_come_out_unchanged(way: str, text: str) -> None:
-    said = answer(way, pieces_of(text, 3))
+    parsed = answer(way, pieces_of(text, 3))
 
-    assert (said.text, said.calls, said.finish) == (text, [], "stop")
+    assert (parsed.text, parsed.calls, parsed.finish) == (text, [], "stop")
 
 
 @given(st.text(), st.booleans(), st.integers(1, 9))
@@ -151,8 +151,8 @@ def test_an_answer_in_words_may_be_followed_by_calls() -> None:
     written = f'{{"answer": "Let me look.", {calling("json")[1:]}'
 
     for size in (1, 5, 999):
-        said = hear("json", pieces_of(written, size), is_bound=True)
-        assert (said.text, said.runnable, said.order) == ("Let me look.", [LOOKED], "tc")
+        parsed = hear("json", pieces_of(written, size), is_bound=True)
+        assert (parsed.text, parsed.runnable, parsed.order) == ("Let me look.", [LOOKED], "tc")
 
 
 # As it comes --------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_words_are_not_held_back(way: str) -> None:
     for piece in pieces_of(text, 5):
         before, fed = fed.rstrip(), fed + piece
         reader.feed(piece, out)
-        shown = heard(out).text
+        shown = join_chunks(out).text
         assert len(before) <= len(shown) <= len(fed)
         assert fed.startswith(shown)
 
@@ -194,7 +194,7 @@ def test_what_might_have_been_a_call_is_shown_as_soon_as_it_is_none(way: str, be
     for piece in ("Well:\n", begun, goes_on):
         reader.feed(piece, out)
 
-    assert heard(out).text == f"Well:\n{begun}{goes_on}".rstrip()
+    assert join_chunks(out).text == f"Well:\n{begun}{goes_on}".rstrip()
 
 
 @each_way
@@ -205,10 +205,10 @@ def test_arguments_come_as_they_are_written(way: str) -> None:
     reader.feed(head, out)
     for at in range(1, 31):
         reader.feed("a" * 100, out)
-        assert heard(out).calls[0][1].count("a") >= at * 100
+        assert join_chunks(out).calls[0][1].count("a") >= at * 100
     for piece in pieces_of(tail, 100)[:-2]:
         reader.feed(piece, out)
-    assert heard(out).calls[0][1].count("b") >= 2_800
+    assert join_chunks(out).calls[0][1].count("b") >= 2_800
 
 
 # A lot --------------------------------------------------------------------------------------------------------------
@@ -262,6 +262,6 @@ def test_a_large_payload_arrives_whole(way: str, size: int) -> None:
     text = f'{CODE}é👋 "\\u00e9" ' * 3_000
     assert len(text) > 200_000
 
-    said = hear(way, pieces_of(calling(way, call("write", text=text)), size))
+    parsed = hear(way, pieces_of(calling(way, call("write", text=text)), size))
 
-    assert said.runnable == [("write", {"text": text})]
+    assert parsed.runnable == [("write", {"text": text})]

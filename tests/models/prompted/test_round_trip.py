@@ -60,7 +60,7 @@ names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", fullmatch=True)
 
 def written(way: str, calls: list[tuple[str, Any]]) -> str:
     return TOOL_FORMATS[way].write(
-        [RequestCall(f"c{at}", name, json.dumps(given)) for at, (name, given) in enumerate(calls)]
+        [RequestCall(f"c{at}", name, json.dumps(arguments)) for at, (name, arguments) in enumerate(calls)]
     )
 
 
@@ -73,9 +73,9 @@ def written(way: str, calls: list[tuple[str, Any]]) -> str:
 @example([("look", {"a": 1, ",x": 2})], 3)
 @example([("look", {"": "", " ": [], "a": "x" * 81, "b": "x" * 81 + "\r"})], 3)
 def test_calls_are_read_as_they_were_written(way: str, calls: list[tuple[str, Any]], size: int) -> None:
-    said = hear(way, pieces_of(written(way, calls), size))
+    parsed = hear(way, pieces_of(written(way, calls), size))
 
-    assert (said.runnable, said.text) == (calls, "")
+    assert (parsed.runnable, parsed.text) == (calls, "")
 
 
 @each_way
@@ -86,10 +86,10 @@ def test_calls_are_read_as_they_were_written(way: str, calls: list[tuple[str, An
 def test_an_odd_name_stays_the_name_of_its_call_or_there_is_no_call(
     way: str, name: str, given_: dict[str, Any]
 ) -> None:
-    said = hear(way, [written(way, [(name, given_)])])
+    parsed = hear(way, [written(way, [(name, given_)])])
 
-    assert said.runnable in ([], [(name, given_)])
-    assert said.runnable or len(name) > 200
+    assert parsed.runnable in ([], [(name, given_)])
+    assert parsed.runnable or len(name) > 200
 
 
 @each_way
@@ -108,7 +108,7 @@ def test_broken_arguments_are_written_as_what_they_are(way: str, broken: str) ->
 @each_way
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=40))
 def test_words_in_front_of_a_call_do_not_spoil_it(way: str, text: str) -> None:
-    said = hear(way, [f"{text}\n\n{calling(way)}"])
+    parsed = hear(way, [f"{text}\n\n{calling(way)}"])
 
     if not any(sign in text for sign in ("```", "~~~", "<think", "===", "{", "<tool")):
-        assert (said.text, said.runnable) == (text.rstrip(), [LOOKED])
+        assert (parsed.text, parsed.runnable) == (text.rstrip(), [LOOKED])

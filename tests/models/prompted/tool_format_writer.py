@@ -78,47 +78,47 @@ def written(items: Sequence[Told], is_loose: bool) -> Step:
 
 def native(items: Sequence[Told]) -> list[Item]:
     """As a model that knows tools calls them."""
-    made: list[Item] = []
+    output: list[Item] = []
     for item in items:
         match item:
             case Half(name=name, key=key, begun=begun):
-                made.append(Call(name, f'{{"{key}": "{begun}', pieces=1))
+                output.append(Call(name, f'{{"{key}": "{begun}', pieces=1))
             case Broken(name=name, arguments=arguments):
-                made.append(Call(name, arguments))
+                output.append(Call(name, arguments))
             case Own(call=call):
-                made.append(call)
+                output.append(call)
             case MadeUp():
                 pass
             case _:
-                made.append(item)
-    return made
+                output.append(item)
+    return output
 
 
 def prompted(items: Sequence[Told], way: str, is_loose: bool) -> list[Item]:
     """As a model writes that does as it is told. Calls that stand together are written together."""
-    made: list[Item] = []
+    output: list[Item] = []
     for is_call, group in groupby(items, lambda item: isinstance(item, Call)):
         if is_call:
             calls = [item for item in group if isinstance(item, Call)]
-            made.append(_said("\n\n" + (LOOSE if is_loose else STRICT)[way](calls) + "\n"))
+            output.append(_said("\n\n" + (LOOSE if is_loose else STRICT)[way](calls) + "\n"))
             continue
         for item in group:
             match item:
                 case Half():
-                    made.append(_said("\n" + _half(item, way)))
+                    output.append(_said("\n" + _half(item, way)))
                 case Broken():
-                    made.append(_said("\n" + _broken(item, way) + "\n"))
+                    output.append(_said("\n" + _broken(item, way) + "\n"))
                 case MadeUp(text=text):
-                    made.append(
+                    output.append(
                         _said(f'\n{{"tool_call_result": {{"tool_call_id": "call_1", "result": "{text}"}}}}\n{text}')
                     )
                 case Own(call=call):
-                    made.append(call)
+                    output.append(call)
                 case Say(text=text):
-                    made.append(_said(text))
+                    output.append(_said(text))
                 case _:
-                    made.append(item)
-    return made
+                    output.append(item)
+    return output
 
 
 def can_be_bound(items: Sequence[Told]) -> bool:
@@ -177,7 +177,7 @@ def loose_json(calls: Sequence[Call]) -> str:
     objects = [loose_object(call, at) for at, call in enumerate(calls)]
     first = f'  {{\n  "tool_calls" : [\n{objects[0]}\n]\n}}  '
     others = f'{{"tool_calls":[{", ".join(objects[2:])}], "done": true}}' if objects[2:] else ""
-    return "\n".join(filter(None, (first, *(f'{{ "tool_calls":{one}}}' for one in objects[1:2]), others)))
+    return "\n".join(filter(None, (first, *(f'{{ "tool_calls":{item}}}' for item in objects[1:2]), others)))
 
 
 def loose_xml(calls: Sequence[Call]) -> str:
