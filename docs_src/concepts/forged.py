@@ -13,12 +13,12 @@ async def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-async def give(chat: Chat, what: str, gate: Gate, deny: str | None = None) -> None:
+async def give(chat: Chat, label: str, gate: Gate, deny: str | None = None) -> None:
     try:
         await chat.answer(gate, allow=None if deny else "once", deny=deny)
-        print(f"{what}: taken")
+        print(f"{label}: taken")
     except EverturnError as error:
-        print(f"{what}: {type(error).__name__}")
+        print(f"{label}: {type(error).__name__}")
 
 
 async def main() -> None:

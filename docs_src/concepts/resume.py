@@ -18,10 +18,10 @@ async def main() -> None:
                 if seen.endswith("is "):
                     break  # the connection is lost here
         await stream.aclose()
-        kept = str(stream.cursor)  # the only thing to store, here or in a browser
-        print(f"{seen!r} at {kept}")
+        cursor = str(stream.cursor)  # the only thing to store, here or in a browser
+        print(f"{seen!r} at {cursor}")
 
-        async for shown in turn.events(after=kept):
+        async for shown in turn.events(after=cursor):
             if isinstance(shown, TextDelta):
                 seen += shown.text
         print(f"{seen!r}")

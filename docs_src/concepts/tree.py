@@ -4,9 +4,9 @@ from everturn import Chat, Message
 from everturn.testing import ScriptedModel, say
 
 
-async def show(chat: Chat, what: str) -> list[Message]:
+async def show(chat: Chat, action: str) -> list[Message]:
     branch = await chat.messages()
-    print(f"{what:<7}", " → ".join(message.text for message in branch))
+    print(f"{action:<7}", " → ".join(message.text for message in branch))
     return branch
 
 

@@ -15,12 +15,12 @@ async def remove(path: str) -> str:
     return f"removed {path}"
 
 
-async def give(chat: Chat, what: str, gate: Gate, **reply: Unpack[GateReply]) -> None:
+async def give(chat: Chat, label: str, gate: Gate, **reply: Unpack[GateReply]) -> None:
     try:
         await chat.answer(gate, **reply)
-        print(f"{what}: taken")
+        print(f"{label}: taken")
     except EverturnError as error:
-        print(f"{what}: {type(error).__name__}")
+        print(f"{label}: {type(error).__name__}")
 
 
 async def main() -> None:

@@ -36,8 +36,8 @@ async def main() -> None:
             if isinstance(event, GateResolved):
                 resolution = event.resolution
                 name, with_another, _ = resolution.by.partition(",")
-                who = name + ", with another" * bool(with_another)
-                print("allowed" if resolution.allowed else "denied", "by", who)
+                responder = name + ", with another" * bool(with_another)
+                print("allowed" if resolution.allowed else "denied", "by", responder)
             if isinstance(event, TurnSuspended):
                 gates = await chat.gates()
                 if len(gates) == 3:

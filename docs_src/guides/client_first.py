@@ -13,9 +13,9 @@ async def talk(url: str, token: str) -> None:
                 case TextDelta(text=text):
                     print(text, end="")
                 case GateOpened(gate=gate):
-                    (asked,) = await turn.gates()
+                    (pending,) = await turn.gates()
                     print(f"[{gate.tool} {gate.arguments}: allowed]")
-                    await server.answer(asked, allow="once")
+                    await server.answer(pending, allow="once")
                 case _:
                     pass
         print()

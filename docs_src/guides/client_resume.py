@@ -6,8 +6,8 @@ from everturn.events import TextDelta
 
 
 async def two_halves(url: str, token: str) -> None:
-    async with Server(url, token) as here:
-        turn = await here.start_session("Hello", key="greeting-1")
+    async with Server(url, token) as server:
+        turn = await server.start_session("Hello", key="greeting-1")
         stream = turn.events()
         async for item in stream:
             if isinstance(item.delta, TextDelta):

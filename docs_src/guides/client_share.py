@@ -9,11 +9,11 @@ async def share(url: str, token: str) -> None:
         turn = await server.start_session("Hello")
         await turn
         sharing = server.session(turn.session).sharing
-        made = await sharing.share(role="member", level="write")
+        member_share = await sharing.share(role="member", level="write")
         link = await sharing.create_link()
-        for one in (await sharing.get()).shares:
-            print(one.kind, one.name or "-", one.level)
-        await sharing.revoke(made.id)
+        for share in (await sharing.get()).shares:
+            print(share.kind, share.name or "-", share.level)
+        await sharing.revoke(member_share.id)
         await sharing.revoke(link.share.id)
         print(len((await sharing.get()).shares), "shares")
 

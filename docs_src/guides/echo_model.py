@@ -11,11 +11,11 @@ class Echo:
     name = "echo"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        heard = request.messages[-1].text
-        if len(heard) > 1000:
+        text = request.messages[-1].text
+        if len(text) > 1000:
             raise ModelError("that is more than I can repeat", kind="too_long")
-        for at in range(0, len(heard), 8):
-            yield [TextChunk(heard[at : at + 8])]  # a batch: the chunks of one read
+        for at in range(0, len(text), 8):
+            yield [TextChunk(text[at : at + 8])]  # a batch: the chunks of one read
         yield [FinishChunk("stop")]  # without it, the stream counts as truncated
 
 

@@ -7,7 +7,7 @@ from everturn.events import FilesPart
 from everturn.plugins import FileSnapshots
 from everturn.testing import ScriptedModel, call, calls, say
 
-folder, kept = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
+folder, snapshot_dir = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
 notes = Path(folder.name, "notes.txt")
 notes.write_text("call Ada\n", encoding="utf-8")
 
@@ -23,7 +23,7 @@ def tidy() -> str:
 model = ScriptedModel(calls(call("tidy")), say("All tidy."))
 
 
-def there() -> list[str]:
+def file_names() -> list[str]:
     return sorted(path.name for path in Path(folder.name).iterdir())
 
 
@@ -32,18 +32,18 @@ def content() -> str:
 
 
 async def main() -> None:
-    snapshots = FileSnapshots(folder.name, store_dir=kept.name)
+    snapshots = FileSnapshots(folder.name, store_dir=snapshot_dir.name)
     async with Chat(model, tools=[tidy], plugins=[snapshots]) as chat:
         result = await (await chat.send("Tidy up"))
         parts = result.messages[-1].parts
         (files,) = [part for part in parts if isinstance(part, FilesPart)]
         print([f"{change.kind} {change.path}" for change in files.changes])
         undone = await chat.revert(files)
-        print(there(), content())
+        print(file_names(), content())
         await chat.unrevert(undone)
-        print(there())
+        print(file_names())
     folder.cleanup()
-    kept.cleanup()
+    snapshot_dir.cleanup()
 
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ from everturn.testing import MemoryStore, ScriptedModel, say
 
 async def main() -> None:
     with TemporaryDirectory() as folder:
-        here = SqlStore.sqlite(Path(folder) / "talks.db")
+        source = SqlStore.sqlite(Path(folder) / "talks.db")
         file = Path(folder) / "food.zip"
         model = ScriptedModel(say("Lunch is at noon."), say("At eight."))
-        async with Chat(model, store=here, session="food") as chat:
+        async with Chat(model, store=source, session="food") as chat:
             await (await chat.send("When is lunch?"))
-        await export_session(here, "food", file)
-        await here.aclose()
+        await export_session(source, "food", file)
+        await source.aclose()
 
-        there = MemoryStore()
-        name = await import_session(there, file, session="food-again")
-        async with Chat(model, store=there, session=name) as chat:
+        target = MemoryStore()
+        name = await import_session(target, file, session="food-again")
+        async with Chat(model, store=target, session=name) as chat:
             await (await chat.send("And dinner?"))
             for message in await chat.messages():
                 print(f"{message.role}: {message.text}")

@@ -28,9 +28,9 @@ async def main() -> None:
         async for event in turn:
             if isinstance(event, TurnSuspended):
                 gates = await chat.gates()
-                for gate, said in zip(gates, ANSWERS, strict=True):
+                for gate, answer in zip(gates, ANSWERS, strict=True):
                     print("to do:", gate.tool, gate.arguments)
-                    await turn.answer(gate, result=said)
+                    await turn.answer(gate, result=answer)
         for part in (await turn).messages[-1].parts:
             if isinstance(part, ToolPart) and part.output is not None:
                 print(part.state, f"({part.output.title}):", part.output.text)

@@ -21,8 +21,8 @@ async def run(text: str, key: str) -> None:
                 case TextDelta(text=piece):
                     print(piece, end="", flush=True)
                 case GateOpened(gate=gate):
-                    asked = f"{gate.tool} {gate.arguments}? "
-                    if await asyncio.to_thread(input, asked) == "y":
+                    question = f"{gate.tool} {gate.arguments}? "
+                    if await asyncio.to_thread(input, question) == "y":
                         await turn.answer(gate, allow="once")
                     else:
                         await turn.answer(gate, deny="the person said no")

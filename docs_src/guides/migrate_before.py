@@ -35,8 +35,8 @@ def run(text: str) -> str:
     client, model = OpenAI(), os.environ["MODEL"]
     messages: Any = [{"role": "user", "content": text}]
     for _ in range(10):
-        asked: Any = {"model": model, "messages": messages, "tools": TOOLS}
-        with client.chat.completions.stream(**asked) as stream:
+        request: Any = {"model": model, "messages": messages, "tools": TOOLS}
+        with client.chat.completions.stream(**request) as stream:
             answer: Any = stream.get_final_completion().choices[0].message
         messages.append(answer)
         if not answer.tool_calls:
@@ -47,8 +47,8 @@ def run(text: str) -> str:
                 result = refund(**json.loads(arguments))  # and if it dies right here?
             else:
                 result = "the person said no"
-            told = {"role": "tool", "tool_call_id": call.id, "content": result}
-            messages.append(told)
+            tool_message = {"role": "tool", "tool_call_id": call.id, "content": result}
+            messages.append(tool_message)
     raise RuntimeError("it went on and on")
 
 

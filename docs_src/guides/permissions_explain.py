@@ -36,9 +36,9 @@ def run(command: str) -> str:
 def show(*words: str) -> None:
     command = "$ everturn " + shlex.join(words)
     print(" \\\n      ".join(textwrap.wrap(command, 80, break_on_hyphens=False)))
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         code = everturn(words)
-    for line in said.getvalue().splitlines():
+    for line in output.getvalue().splitlines():
         print(textwrap.fill(line, 84, subsequent_indent="      "))
     print(f"[exit code {code}]")
 

@@ -22,9 +22,9 @@ ACME = Profile(
 async def main() -> None:
     async with Provider(key="secret") as provider:
         provider.script("large-1", [[Say("Hello from Acme.")]])
-        here = replace(ACME, base_url=f"{provider.url}/v1")
+        profile = replace(ACME, base_url=f"{provider.url}/v1")
         environ = {"ACME_API_KEY": "secret"}
-        model = get_model("acme:large-1", profile=here, environ=environ)
+        model = get_model("acme:large-1", profile=profile, environ=environ)
         result = await Agent(model).run("Hello", params={"max_tokens": 50})
         print(result.output)
         sent = provider.seen[0].body

@@ -102,7 +102,7 @@ async def solve(folder: Path, store_dir: Path) -> Recording:
             print(result.text)
 
             [changed] = [part for part in parts if isinstance(part, FilesPart)]
-            print("changed:", [f"{one.kind} {one.path}" for one in changed.changes])
+            print("changed:", [f"{change.kind} {change.path}" for change in changed.changes])
             undone = await chat.revert(changed)
             print("reverted:", names(folder))
             await chat.unrevert(undone)
@@ -128,9 +128,9 @@ async def again(folder: Path, store_dir: Path) -> list[str]:
 async def main() -> None:
     with TemporaryDirectory() as name:
         place = Path(name)
-        here = lay_out(place / "expenses")
-        happened = await solve(here, place / "snapshots")
-        moved = happened.with_paths_replaced({str(here): THERE})
+        project = lay_out(place / "expenses")
+        happened = await solve(project, place / "snapshots")
+        moved = happened.with_paths_replaced({str(project): THERE})
         recorded = normalize_recording(Recording.read(KEPT), IGNORE)
         print("as recorded:", normalize_recording(moved, IGNORE) == recorded)
 

@@ -17,8 +17,8 @@ async def mail(to: str, text: str) -> str:
 
 # --8<-- [start:record]
 async def talk(file: Path) -> None:
-    made = calls(call("mail", to="ada@example.org", text="Lunch?"))
-    async with Chat(ScriptedModel(made, say("Ada knows.")), tools=[mail]) as chat:
+    mail_call = calls(call("mail", to="ada@example.org", text="Lunch?"))
+    async with Chat(ScriptedModel(mail_call, say("Ada knows.")), tools=[mail]) as chat:
         turn = await chat.send("Ask Ada to lunch")
         async for event in turn:
             if isinstance(event, TurnSuspended):

@@ -14,8 +14,8 @@ def script(request: ModelRequest) -> list[object]:
     texts = [message.text for message in request.messages]
     if texts[0] == "a line":  # the sub-agent remembers its earlier conversation
         return [*say(lines[len(texts) // 2])]
-    told = [message for message in request.messages if message.role == "tool"]
-    results = [message.parts[0] for message in told]
+    tool_messages = [message for message in request.messages if message.role == "tool"]
+    results = [message.parts[0] for message in tool_messages]
     if not results:
         return [*calls(call("poet", task="a line"))]
     if len(results) == 1:

@@ -59,9 +59,9 @@ async def main() -> None:
         child = Chat(model, app=chat.app, session=session)
         for message in await child.messages():
             print(f"  {message.role}: {message.text}")
-            for made in message.parts:
-                if isinstance(made, ToolPart):
-                    print(f"    {made.arguments}: {made.state}")
+            for child_part in message.parts:
+                if isinstance(child_part, ToolPart):
+                    print(f"    {child_part.arguments}: {child_part.state}")
         spent = (await turn.state()).spent
         print(f"{result.text} All in all {spent.calls} calls in {spent.steps} steps.")
     for request in model.requests[:2]:

@@ -5,14 +5,14 @@ from everturn import Chat, Progress, ToolContext, tool
 from everturn.events import CallProgress
 from everturn.testing import ScriptedModel, call, calls, say
 
-kept: dict[str, str] = {}
+notes: dict[str, str] = {}
 
 
 @tool(idempotent=True)
 async def save(text: str, ctx: ToolContext) -> str:
     """Save a note."""
     ctx.progress("saving")
-    kept[ctx.key] = text  # the same key for every attempt of this call
+    notes[ctx.key] = text  # the same key for every attempt of this call
     return "saved"
 
 

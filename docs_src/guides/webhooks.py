@@ -7,14 +7,14 @@ from everturn import Agent, App
 from everturn.testing import ScriptedModel, say
 
 secret = ""
-told = asyncio.Event()
+received = asyncio.Event()
 
 
 async def receive(request: web.Request) -> web.Response:
     """The receiver: any web framework will do."""
     event = Webhook(secret).verify(await request.read(), dict(request.headers))
     print(event["type"], "in session", event["data"]["session"])
-    told.set()
+    received.set()
     return web.Response(status=204)
 
 
@@ -31,10 +31,10 @@ async def main() -> None:
     async with App(agents=[support]) as app:
         app.webhooks.allow(f"127.0.0.1:{port}")  # public https needs no exception
         url = f"http://127.0.0.1:{port}/hook"
-        made = await app.webhooks.create(url, ["turn.completed", "gate.opened"])
-        secret = made.secret  # whsec_…, shown only now
+        webhook = await app.webhooks.create(url, ["turn.completed", "gate.opened"])
+        secret = webhook.secret  # whsec_…, shown only now
         await app.chat("order-17").run("Where is my order?")
-        await told.wait()
+        await received.wait()
     await runner.cleanup()
 
 

@@ -16,6 +16,6 @@ class ContinueOnLength:
         if ctx.finish != "length" or ctx.calls:
             return
         # Counted in the messages, so that every process gets the same number.
-        asked = sum(message.by == self.name for message in ctx.messages)
-        if asked < self._times:
+        continuations = sum(message.by == self.name for message in ctx.messages)
+        if continuations < self._times:
             await ctx.append_and_request(GO_ON, role="notice")

@@ -46,12 +46,12 @@ async def body_of(request: Request, is_form: bool = False) -> dict[str, Any]:
     if is_form and kind == "application/x-www-form-urlencoded":
         return dict(parse_qsl(data.decode(errors="replace")))
     try:
-        said = json.loads(data) if kind == "application/json" else None
+        body = json.loads(data) if kind == "application/json" else None
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
+        body = None
+    if not isinstance(body, dict):
         raise HTTPException(400, "send a JSON object, as application/json")
-    return cast("dict[str, Any]", said)
+    return cast("dict[str, Any]", body)
 
 
 def as_json(gate: Gate) -> dict[str, Any]:

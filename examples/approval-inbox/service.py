@@ -60,8 +60,8 @@ async def open_gates(request: Request) -> list[Gate]:
 
 async def take(request: Request) -> Response:
     """Take a request. It is safe when this answers, and sent again with its id it changes nothing."""
-    said = await page.body_of(request)
-    session, text = str(said.get("id", "")), str(said.get("text", ""))
+    body = await page.body_of(request)
+    session, text = str(body.get("id", "")), str(body.get("text", ""))
     if not session.replace("-", "").isalnum() or not text:
         return JSONResponse({"error": 'say {"id": "letters-and-digits", "text": "what you want"}'}, 400)
     turn = await chat_of(request, session).send(text, key="request")
@@ -93,20 +93,20 @@ async def home(request: Request) -> Response:
 
 async def answer(request: Request) -> Response:
     """Take an answer. It has to name the hash of what was shown, which no other page can know."""
-    said = await page.body_of(request, is_form=True)
+    body = await page.body_of(request, is_form=True)
     gates = {gate.id: gate for gate in await open_gates(request)}
     gate = gates.get(request.path_params["gate"])
-    if gate is None or said.get("hash") != gate.hash:
+    if gate is None or body.get("hash") != gate.hash:
         return JSONResponse(
             {"error": "this was answered already, or is another one now; GET /inbox says what waits"}, 409
         )
     chat = chat_of(request, gate.session)
-    who = str(said.get("by") or "somebody")  # whom your login knows
-    if said.get("allow") is True or said.get("button") == "allow":
-        await chat.answer(gate, allow="once", by=who)
+    reviewer = str(body.get("by") or "somebody")  # whom your login knows
+    if body.get("allow") is True or body.get("button") == "allow":
+        await chat.answer(gate, allow="once", by=reviewer)
     else:
-        await chat.answer(gate, deny=str(said.get("why") or "") or True, by=who)
-    return RedirectResponse("/", 303) if "button" in said else JSONResponse({"taken": True})
+        await chat.answer(gate, deny=str(body.get("why") or "") or True, by=reviewer)
+    return RedirectResponse("/", 303) if "button" in body else JSONResponse({"taken": True})
 
 
 async def refused(request: Request, error: Exception) -> Response:

@@ -25,8 +25,8 @@ return { total, of: head.at(-1) };
 
 def keep(body: dict[str, Any]) -> list[Item]:
     """First the table goes into a file, in the browser."""
-    said = json.dumps(body["messages"][-1]["content"])
-    table = "\n".join(re.findall(r"(?:\\n|^\")?([\w ]+,[\w .]+)(?=\\n|\")", said))
+    content = json.dumps(body["messages"][-1]["content"])
+    table = "\n".join(re.findall(r"(?:\\n|^\")?([\w ]+,[\w .]+)(?=\\n|\")", content))
     if table.count("\n") < 1:
         return [Say(ONE_TRICK)]
     return [Say("I keep the table first."), Call("write_file", json.dumps({"path": "table.csv", "content": table}))]

@@ -24,6 +24,6 @@ def _calls(request: Any) -> list[Any]:
 
 
 def _answers(request: Any) -> list[Any]:
-    told = json.loads(request.messages[-1].text)["tool_call_result"]["result"]
-    take = next((thing for sky, thing in TAKE.items() if sky in told), "coat")
-    return say(json.dumps({"city": told.rpartition(" in ")[2].rstrip("."), "take": take}))
+    result = json.loads(request.messages[-1].text)["tool_call_result"]["result"]
+    take = next((thing for sky, thing in TAKE.items() if sky in result), "coat")
+    return say(json.dumps({"city": result.rpartition(" in ")[2].rstrip("."), "take": take}))

@@ -71,9 +71,9 @@ def main() -> int:
     parser.add_argument("question")
     parser.add_argument("--url", default="", help="where llama.cpp serves, with /v1; offline unless said")
     parser.add_argument("--store", default="", help="a file to keep the conversation in, such as talks.db")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        answer = asyncio.run(ask(given.question, given.url, given.store))
+        answer = asyncio.run(ask(options.question, options.url, options.store))
     except (EverturnError, ValueError) as error:
         print(f"weather: {error}", file=sys.stderr)
         return 1

@@ -83,9 +83,9 @@ async def call_slack(method: str, body: dict[str, Any]) -> dict[str, Any]:
 
 async def take(request: Request) -> Response:
     """Take a request of a colleague; sent again with its id, it is the same."""
-    said = await request.json()
-    turn = await Chat("", app=request.app.state.app, session=str(said["id"])).send(str(said["text"]), key="request")
-    return JSONResponse({"id": said["id"], "is_new": turn.is_new}, 202)
+    body = await request.json()
+    turn = await Chat("", app=request.app.state.app, session=str(body["id"])).send(str(body["text"]), key="request")
+    return JSONResponse({"id": body["id"], "is_new": turn.is_new}, 202)
 
 
 async def on_event(request: Request) -> Response:

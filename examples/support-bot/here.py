@@ -41,9 +41,9 @@ class Here:
 
     async def key(self, tenant: str, user: str, role: str = "member") -> str:
         """Make an API key."""
-        made = await self.everturn("keys", "add", user, "--tenant", tenant, "--role", role)
-        said, _ = await made.communicate()
-        return said.decode().split()[-1]
+        process = await self.everturn("keys", "add", user, "--tenant", tenant, "--role", role)
+        output, _ = await process.communicate()
+        return output.decode().split()[-1]
 
 
 @asynccontextmanager
@@ -57,7 +57,7 @@ async def cluster(home: Path) -> AsyncGenerator[Here]:
             stack.enter_async_context(private_nats(home)),
             stack.enter_async_context(restate_server(home)),
         )
-        here = Here(
+        installation = Here(
             os.environ
             | {"EVERTURN_DATABASE": postgres.url, "EVERTURN_NATS": nats.url, "XDG_DATA_HOME": str(home)}
             | {"EVERTURN_RESTATE": restate.ingress, "EVERTURN_ADMIN": restate.admin}
@@ -65,17 +65,17 @@ async def cluster(home: Path) -> AsyncGenerator[Here]:
         )
         listen = f"127.0.0.1:{free_port()}"
         log = stack.enter_context((home / "workers.log").open("wb"))
-        workers = await here.everturn("worker", "--workers", "2", "--listen", listen, stderr=log)
+        workers = await installation.everturn("worker", "--workers", "2", "--listen", listen, stderr=log)
         stack.push_async_callback(leave, workers)
-        node = await here.everturn("serve", "--cluster", "--port", "0", stderr=log)
+        node = await installation.everturn("serve", "--cluster", "--port", "0", stderr=log)
         stack.push_async_callback(leave, node)
-        here.url = await said(node, rb"serves at (http://\S+)")
+        installation.url = await wait_for_output(node, rb"serves at (http://\S+)")
         while (home / "workers.log").read_bytes().count(b"drives sessions") < 2:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05)
-        yield here
+        yield installation
 
 
-async def said(program: asyncio.subprocess.Process, what: bytes) -> str:
+async def wait_for_output(program: asyncio.subprocess.Process, pattern: bytes) -> str:
     """Wait until a program says something.
 
     Raises:
@@ -83,7 +83,7 @@ async def said(program: asyncio.subprocess.Process, what: bytes) -> str:
     """
     assert program.stdout is not None
     while line := await program.stdout.readline():
-        if found := re.search(what, line):
+        if found := re.search(pattern, line):
             return found[1].decode()
     raise RuntimeError("the API node did not start; `everturn config check everturn.toml` may know why")
 
@@ -98,14 +98,14 @@ async def leave(program: asyncio.subprocess.Process) -> None:
 # The offline model ----------------------------------------------------------------------------------------------------
 
 
-def asked(body: dict[str, Any]) -> str:
+def last_message(body: dict[str, Any]) -> str:
     """What the customer has said last."""
-    return [str(one["content"]) for one in body["messages"] if one["role"] == "user"][-1]
+    return [str(message["content"]) for message in body["messages"] if message["role"] == "user"][-1]
 
 
 def look(body: dict[str, Any]) -> list[Item]:
     """Look the order up that is named."""
-    number = re.search(r"\d{4}", asked(body))
+    number = re.search(r"\d{4}", last_message(body))
     return [Call("find_order", json.dumps({"number": number[0]}))] if number else [Say("Which order is it about?")]
 
 
@@ -113,7 +113,7 @@ def act(body: dict[str, Any]) -> list[Item]:
     """Give money back if that is wanted; say what was found, if not."""
     result = str(body["messages"][-1]["content"])
     found = re.search(r"order (\d+): a \w+ for (\d+)", result)
-    if found is None or "refund" not in asked(body).lower():
+    if found is None or "refund" not in last_message(body).lower():
         return [Say(f"I looked it up: {result}.")]
     return [Say("I ask for that."), Call("refund", json.dumps({"number": found[1], "amount": int(found[2])}))]
 

@@ -29,8 +29,8 @@ async def find_order(number: str, ctx: ToolContext) -> str:
     Args:
         number: As it stands on the bill.
     """
-    what, price = order_of(ctx.tenant, number)
-    return f"order {number}: a {what} for {price}"
+    item, price = order_of(ctx.tenant, number)
+    return f"order {number}: a {item} for {price}"
 
 
 @tool(idempotent=True, approval="ask")
@@ -41,9 +41,9 @@ async def refund(number: str, amount: int, ctx: ToolContext) -> str:
         number: Of the order.
         amount: At most what it has cost.
     """
-    what, price = order_of(ctx.tenant, number)
+    item, price = order_of(ctx.tenant, number)
     if not 0 < amount <= price:
-        raise ToolError(f"the {what} has cost {price}, so at most that is given back")
+        raise ToolError(f"the {item} has cost {price}, so at most that is given back")
     await asyncio.to_thread(pay_back, ctx.key, ctx.tenant, number, amount, price)
     ctx.progress(f"worker {os.getpid()} waits for the bank")
     await asyncio.sleep(float(os.environ.get("SHOP_BANK", "0.2")))

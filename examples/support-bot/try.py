@@ -25,15 +25,17 @@ from everturn.client import Server
 from everturn.events import CallProgress, GateOpened
 
 
-async def shops(here: Here, export: Path | None) -> None:
+async def shops(installation: Here, export: Path | None) -> None:
     """The same question in two shops is about two orders, and neither sees the other's conversation."""
     keys = await asyncio.gather(
-        here.key("north", "clerk"), here.key("south", "clerk"), here.key("north", "lead", "approver")
+        installation.key("north", "clerk"),
+        installation.key("south", "clerk"),
+        installation.key("north", "lead", "approver"),
     )
     async with (
-        Server(here.url, keys[0]) as north,
-        Server(here.url, keys[1]) as south,
-        Server(here.url, keys[2]) as lead,
+        Server(installation.url, keys[0]) as north,
+        Server(installation.url, keys[1]) as south,
+        Server(installation.url, keys[2]) as lead,
     ):
         turns = [await shop.start_session("Where is order 1001?") for shop in (north, south)]
         for name, turn in zip(("north", "south"), turns, strict=True):
@@ -59,13 +61,13 @@ async def refund(clerk: Server, lead: Server) -> str:
     async for event in turn:
         match event:
             case GateOpened(gate=gate):
-                (asked,) = await turn.gates()
+                (pending,) = await turn.gates()
                 try:
-                    await clerk.answer(asked, allow="once")
+                    await clerk.answer(pending, allow="once")
                 except EverturnError as error:
                     print(f"the clerk may not allow it: {error}")
                 print(f"the lead allows it: {gate.tool} {gate.arguments}")
-                await lead.answer(asked, allow="once")
+                await lead.answer(pending, allow="once")
             case CallProgress(text=text) if not killed and (found := re.search(r"worker (\d+)", text)):
                 killed = int(found[1])
                 os.kill(killed, signal.SIGKILL)
@@ -79,8 +81,8 @@ async def refund(clerk: Server, lead: Server) -> str:
 def bank(ledger: Path) -> None:
     """What was really paid."""
     opened = sqlite3.connect(ledger)
-    asked = opened.execute("SELECT count(*), count(DISTINCT worker) FROM asked").fetchone()
-    print(f"the bank was asked {asked[0]} times, by {asked[1]} workers, and has paid:")
+    counts = opened.execute("SELECT count(*), count(DISTINCT worker) FROM asked").fetchone()
+    print(f"the bank was asked {counts[0]} times, by {counts[1]} workers, and has paid:")
     for row in opened.execute("SELECT tenant, number, amount FROM paid"):
         print(f"  {row[0]}, order {row[1]}: {row[2]}")
     opened.close()
@@ -90,9 +92,9 @@ async def main(export: Path | None) -> None:
     """Start a cluster, and try it."""
     with tempfile.TemporaryDirectory(prefix="support-bot-") as name:
         os.environ.setdefault("SHOP_BANK", "1.0")  # long enough to be killed in
-        async with cluster(Path(name)) as here:
-            print(f"ready at {here.url}")
-            await shops(here, export)
+        async with cluster(Path(name)) as installation:
+            print(f"ready at {installation.url}")
+            await shops(installation, export)
         bank(Path(name) / "bank.db")
 
 

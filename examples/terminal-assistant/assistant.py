@@ -52,8 +52,8 @@ async def watch(chat: Chat, turn: Turn) -> None:
                 for gate in await chat.gates():
                     await answer(turn, gate)
             case CallFinished(state=state, output=output):
-                said = output.title or output.text.partition("\n")[0]
-                print(f"  [{state}: {plain(said)}]")
+                summary = output.title or output.text.partition("\n")[0]
+                print(f"  [{state}: {plain(summary)}]")
             case TurnFailed(problem=problem):
                 print(f"  ! {plain(problem.text)}")
             case _:
@@ -64,11 +64,11 @@ async def watch(chat: Chat, turn: Turn) -> None:
 async def answer(turn: Turn, gate: Gate) -> None:
     """Put one question to the person. What is allowed is exactly what was shown: the gate is bound to it by a hash."""
     print(f"\n{gate.tool} needs approval:\n{colored(plain(gate.preview or gate.arguments))}")
-    said = typed("[y]es, or why not: ")
-    if said.lower() in ("y", "yes"):
+    reply = typed("[y]es, or why not: ")
+    if reply.lower() in ("y", "yes"):
         await turn.answer(gate, allow="once")
     else:
-        await turn.answer(gate, deny=said or True)  # the model reads the reason
+        await turn.answer(gate, deny=reply or True)  # the model reads the reason
 
 
 async def revert(chat: Chat) -> None:
@@ -78,7 +78,7 @@ async def revert(chat: Chat) -> None:
         print("  nothing was changed yet")
         return
     await chat.revert(changed[-1])
-    print(f"  taken back: {', '.join(f'{one.kind} {one.path}' for one in changed[-1].changes)}")
+    print(f"  taken back: {', '.join(f'{change.kind} {change.path}' for change in changed[-1].changes)}")
 
 
 def plain(text: str) -> str:
@@ -106,13 +106,13 @@ async def talk(folder: Path, model: str) -> None:
         for turn in dict.fromkeys(gate.turn for gate in await chat.gates()):  # left open the last time
             await watch(chat, chat.turn(turn))
         while True:
-            said = typed("> ")
-            if said == "/quit":
+            line = typed("> ")
+            if line == "/quit":
                 return
-            if said == "/revert":
+            if line == "/revert":
                 await revert(chat)
-            elif said:
-                await watch(chat, await chat.send(said))
+            elif line:
+                await watch(chat, await chat.send(line))
 
 
 def main() -> int:
@@ -120,11 +120,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="An assistant for the files of one folder.")
     parser.add_argument("folder", type=Path, help="made, with a menu to try it on, if it is not there")
     parser.add_argument("--model", default="", help="vendor:model, such as openai:gpt-5.2; offline unless said")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        if not given.folder.exists():
-            offline.lay_out(given.folder)
-        asyncio.run(talk(given.folder.resolve(), given.model))
+        if not options.folder.exists():
+            offline.lay_out(options.folder)
+        asyncio.run(talk(options.folder.resolve(), options.model))
     except (EOFError, KeyboardInterrupt):
         print()  # what waits for an answer is asked again the next time
     except (EverturnError, OSError) as error:
