@@ -56,7 +56,7 @@ def message(turn: int, offset: int) -> bytes:
 
 async def publish_bare(nc: Client, turns: int, deltas: int) -> float:
     """Publish messages made beforehand, at the pace in which the bus would."""
-    made = [[message(turn, at * len(WORD)) for turn in range(turns)] for at in range(0, deltas, BATCH)]
+    prepared = [[message(turn, at * len(WORD)) for turn in range(turns)] for at in range(0, deltas, BATCH)]
     gc.freeze()  # what was made beforehand is nobody's garbage
     begun = process_time()
     names = [f"turn{turn}" for turn in range(turns)]
@@ -65,7 +65,7 @@ async def publish_bare(nc: Client, turns: int, deltas: int) -> float:
         for name in names:
             _ = [TextDelta(name, 1, 0, at * len(WORD), WORD)]  # whoever drives makes them, with any bus
         if at % BATCH == BATCH - 1:
-            for turn, data in enumerate(made[at // BATCH]):
+            for turn, data in enumerate(prepared[at // BATCH]):
                 await nc.publish(subject(turn), data)
     await nc.flush()
     return process_time() - begun
@@ -91,14 +91,14 @@ async def read_bare(nc: Client, turns: int, deltas: int) -> Callable[[], Awaitab
     """Subscribe to every turn; how many messages came."""
     left, done, count = turns * (deltas // BATCH), asyncio.Event(), 0
 
-    async def heard(message: Any) -> None:
+    async def on_message(message: Any) -> None:
         nonlocal count
         count += 1
         if count == left:
             done.set()
 
     for turn in range(turns):
-        await nc.subscribe(subject(turn), cb=heard)
+        await nc.subscribe(subject(turn), cb=on_message)
     await nc.flush()
 
     async def end() -> int:
@@ -133,7 +133,7 @@ async def read_ours(bus: NatsBus, turns: int, deltas: int) -> Callable[[], Await
     return end
 
 
-async def role(what: str, side: str, url: str, turns: int, deltas: int) -> None:
+async def role(job: str, side: str, url: str, turns: int, deltas: int) -> None:
     """A process of its own: say when it is ready, and what it used when it is done."""
     node: Any
     if side == "ours":
@@ -142,7 +142,7 @@ async def role(what: str, side: str, url: str, turns: int, deltas: int) -> None:
     else:
         node = await nats.connect(url, no_echo=True)
         publish, read, close = publish_bare, read_bare, node.close
-    if what == "read":
+    if job == "read":
         end = await read(node, turns, deltas)
         print("ready", flush=True)
         begun = process_time()
@@ -161,7 +161,7 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def one(side: str, binary: str, turns: int, deltas: int) -> tuple[float, float, float, int]:
+def measure_side(side: str, binary: str, turns: int, deltas: int) -> tuple[float, float, float, int]:
     """CPU seconds of publisher, reader and server, and how many messages crossed."""
     with socket.socket() as probe, tempfile.TemporaryDirectory() as folder:
         probe.bind(("127.0.0.1", 0))
@@ -207,7 +207,7 @@ def main() -> None:
     found: dict[str, list[tuple[float, float, float, int]]] = {side: [] for side in SIDES}
     for at in range(rounds):
         for side in SIDES if at % 2 else reversed(SIDES):
-            found[side].append(one(side, options.server, turns, deltas))
+            found[side].append(measure_side(side, options.server, turns, deltas))
     print(f"{turns} turns, {turns * deltas} deltas; best of {rounds}; CPU ms per 1,000 deltas\n")
     print(
         "| side | publisher | reader | server | all | × bare | × captured | messages |\n|---|---|---|---|---|---|---|---|"

@@ -72,16 +72,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
-    given = parser.parse_args()
-    found = asyncio.run(measure(given.repeats))
+    options = parser.parse_args()
+    found = asyncio.run(measure(options.repeats))
     best = {kind: statistics.quantiles(costs, n=10)[0] for kind, costs in found.items()}
     print(f"{'':<12} {'best tenth':>11} {'above bare':>11} {'median':>9}  μs of CPU for each call")
     for kind, costs in found.items():
         print(f"{kind:<12} {best[kind]:11.1f} {best[kind] - best['bare']:+11.1f} {statistics.median(costs):9.1f}")
-    if given.json is not None:
+    if options.json is not None:
         medians = {kind: statistics.median(costs) for kind, costs in found.items()}
         figures = {kind: {"best": best[kind], "median": medians[kind]} for kind in found}
-        given.json.write_text(json.dumps({"goal": GOAL, "calls": figures}, indent=1), encoding="utf-8")
+        options.json.write_text(json.dumps({"goal": GOAL, "calls": figures}, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

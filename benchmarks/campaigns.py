@@ -158,8 +158,8 @@ def failover(found: dict[str, Any]) -> list[Row]:
 
 def failover_asynchronous(found: dict[str, Any]) -> list[Row]:
     """The same with a standby that lags by a second: here violations are what the campaign has to find."""
-    what, seen, _ = none_of("acknowledged inputs lost, turns without an end, effects lost or done twice", found)
-    return [(f"with an asynchronous standby that lags by 1 s: {what}", seen, "> 0")]
+    label, seen, _ = none_of("acknowledged inputs lost, turns without an end, effects lost or done twice", found)
+    return [(f"with an asynchronous standby that lags by 1 s: {label}", seen, "> 0")]
 
 
 def cells(found: dict[str, Any]) -> list[Row]:

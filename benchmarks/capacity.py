@@ -45,11 +45,11 @@ async def counters(postgres: PostgresServer) -> list[float]:
     return [float(value) for value in text.split("|")]
 
 
-async def run(postgres: PostgresServer, one: Any, turns: int, at_once: int) -> dict[str, float]:
+async def run(postgres: PostgresServer, run_turn: Any, turns: int, at_once: int) -> dict[str, float]:
     """Do turns, and say what each has cost."""
     before, database = await counters(postgres), postgres.cpu()
     mine, began = time.process_time(), time.monotonic()
-    await closed_loop(one, turns, at_once)
+    await closed_loop(run_turn, turns, at_once)
     seconds, mine = time.monotonic() - began, time.process_time() - mine
     after = await counters(postgres)
     wal, disk, commits, rows, updates = ((b - a) / turns for a, b in zip(before, after, strict=True))
@@ -72,13 +72,13 @@ async def measure(turns: int) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         postgres = await stack.enter_async_context(private_postgres(home, full_page_writes="on"))
-        one = await ours({"store": postgres.url}, stack)
-        await closed_loop(one, turns // 4, 8)
+        run_turn = await ours({"store": postgres.url}, stack)
+        await closed_loop(run_turn, turns // 4, 8)
         tune_garbage_collector()
         runs: dict[str, dict[str, float]] = {}
         for name, at_once in (("few", 8), ("many", 32), ("checked", 16)):
             await postgres.sql("CHECKPOINT")
-            runs[name] = await run(postgres, one, turns, at_once)
+            runs[name] = await run(postgres, run_turn, turns, at_once)
         connections = int(await postgres.sql(_CONNECTIONS)) - 1
     return {**runs, "connections": connections, "load": os.getloadavg()[0]}
 
@@ -88,13 +88,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--short", action="store_true", help="a look: 40 turns")
     parser.add_argument("--json", default="", help="where the figures go")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:  # as a worker runs
-        found = runner.run(measure(40 if given.short else 300))
+        found = runner.run(measure(40 if options.short else 300))
     text = json.dumps(found, indent=1)
     print(text)
-    if given.json:
-        Path(given.json).write_text(text, encoding="utf-8")
+    if options.json:
+        Path(options.json).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

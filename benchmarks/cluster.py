@@ -121,7 +121,7 @@ class Heard:
             self.seen.append((int(found[1]), sent, now - sent))
 
 
-async def listen(cell: Any, web: Any, server: Any, heard: Heard, number: int, gate: asyncio.Semaphore) -> None:
+async def listen(cell: Any, web: Any, server: Any, record: Heard, number: int, gate: asyncio.Semaphore) -> None:
     """Begin a turn, and read it at another node than it was sent to."""
     from everturn.client.event_stream import SseDecoder
 
@@ -134,8 +134,8 @@ async def listen(cell: Any, web: Any, server: Any, heard: Heard, number: int, ga
         assert answer.status == 200, await answer.text()
         async for data in answer.content.iter_any():
             for _, found in frames.feed(data):
-                heard.take(found)
-    heard.stored = (await server.session(turn.session).messages())[-1].text.encode()
+                record.take(found)
+    record.stored = (await server.session(turn.session).messages())[-1].text.encode()
 
 
 def summed(seconds: Sequence[float]) -> dict[str, float]:
@@ -157,7 +157,7 @@ async def measure(turns: int, pace: float, seconds: float) -> dict[str, Any]:
     async with provider(deltas, pace) as (url, pid), api_cell(provider=url) as cell:
         servers = [await cell.server([address]) for address in cell.addresses]
         web = await cell.web()
-        heard = [Heard() for _ in range(turns)]
+        records = [Heard() for _ in range(turns)]
         gate, noise = asyncio.Semaphore(16), list[float]()
         looking = asyncio.create_task(_look(noise))
 
@@ -176,18 +176,18 @@ async def measure(turns: int, pace: float, seconds: float) -> dict[str, Any]:
             }
 
         before, began = cpu(), time.monotonic()
-        jobs = (listen(cell, web, servers[n % 3 - 1], one, n, gate) for n, one in enumerate(heard))
+        jobs = (listen(cell, web, servers[n % 3 - 1], record, n, gate) for n, record in enumerate(records))
         await asyncio.gather(*jobs)
         lasted = time.monotonic() - began
         used = {part: spent - before[part] for part, spent in cpu().items()}
         looking.cancel()
-    start = min(one.seen[0][1] for one in heard if one.seen)
+    start = min(record.seen[0][1] for record in records if record.seen)
     # All turns are under way from the moment in which the last of them has begun.
-    full = max(one.seen[0][1] for one in heard if one.seen) + 1.0
-    took = [took for one in heard for _, sent, took in one.seen if sent >= full]
-    lost = [n for n, one in enumerate(heard) if [number for number, _, _ in one.seen] != list(range(deltas))]
-    wrong = [n for n, one in enumerate(heard) if len(STAMP.findall(one.stored)) != deltas]
-    count = sum(len(one.seen) for one in heard)
+    full = max(record.seen[0][1] for record in records if record.seen) + 1.0
+    took = [took for record in records for _, sent, took in record.seen if sent >= full]
+    lost = [n for n, record in enumerate(records) if [number for number, _, _ in record.seen] != list(range(deltas))]
+    wrong = [n for n, record in enumerate(records) if len(STAMP.findall(record.stored)) != deltas]
+    count = sum(len(record.seen) for record in records)
     return {
         "turns": turns,
         "pace": pace,
@@ -196,7 +196,7 @@ async def measure(turns: int, pace: float, seconds: float) -> dict[str, Any]:
         "begun within": round(full - 1.0 - start, 1),
         "measured": len(took),
         "added ms": summed(took) if took else {},
-        "deltas per message": round(count / max(sum(one.messages for one in heard), 1), 2),
+        "deltas per message": round(count / max(sum(record.messages for record in records), 1), 2),
         "noise ms": summed(noise),
         "cores": {part: round(spent / lasted, 2) for part, spent in used.items()},
         "cpu us per delta": {part: round(1e6 * spent / max(count, 1)) for part, spent in used.items()},
@@ -215,11 +215,14 @@ async def _look(late: list[float]) -> None:
 
 def report(found: Sequence[dict[str, Any]]) -> int:
     """Print it; how many turns went wrong."""
-    for one in found:
-        print(json.dumps(one), flush=True)
-    if found and all(one["added ms"] for one in found):
-        print("p50, in ms:", *(f"{one['pace']:g} s: {one['added ms']['p50']}" for one in found))
-    return sum(one["turns that lost something"] + one["turns whose stored text is not what was sent"] for one in found)
+    for measurement in found:
+        print(json.dumps(measurement), flush=True)
+    if found and all(measurement["added ms"] for measurement in found):
+        print("p50, in ms:", *(f"{measurement['pace']:g} s: {measurement['added ms']['p50']}" for measurement in found))
+    return sum(
+        measurement["turns that lost something"] + measurement["turns whose stored text is not what was sent"]
+        for measurement in found
+    )
 
 
 def main() -> None:
@@ -232,17 +235,17 @@ def main() -> None:
     parser.add_argument("--pace", type=float, nargs="*", default=[], help="seconds between two deltas of a turn")
     parser.add_argument("--json", type=Path, help="write what was measured there, too")
     parser.add_argument("--provider", type=int, default=0, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.provider:
-        asyncio.run(provide(given.provider, given.pace[0]))
+    options = parser.parse_args()
+    if options.provider:
+        asyncio.run(provide(options.provider, options.pace[0]))
         return
-    plan = Plan(turns=12, paces=(0.05,), seconds=3.0) if given.short else Plan()
-    turns, seconds, paces = given.turns or plan.turns, given.seconds or plan.seconds, given.pace or plan.paces
+    plan = Plan(turns=12, paces=(0.05,), seconds=3.0) if options.short else Plan()
+    turns, seconds, paces = options.turns or plan.turns, options.seconds or plan.seconds, options.pace or plan.paces
     found = [asyncio.run(measure(turns, pace, seconds)) for pace in paces]
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
     wrong = report(found)
-    if given.long:
+    if options.long:
         from tests.cluster.acceptance import PARTS, run
 
         wrong += asyncio.run(run(list(PARTS)))

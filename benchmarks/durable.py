@@ -229,13 +229,13 @@ class Over:
         await end.wait()
 
     async def _look(self) -> None:
-        asked = """SELECT u.session FROM unnest($1::text[], $2::text[]) AS p(session, turn)
+        query = """SELECT u.session FROM unnest($1::text[], $2::text[]) AS p(session, turn)
             JOIN usage u ON u.session = p.session AND u.turn = p.turn"""
         while True:
             await asyncio.sleep(GLANCE)
             if self._waiting:
                 sessions, turns = list(self._waiting), [turn for turn, _ in self._waiting.values()]
-                for row in await self._connection.fetch(asked, sessions, turns):
+                for row in await self._connection.fetch(query, sessions, turns):
                     self._waiting.pop(row[0])[1].set()
 
 
@@ -337,17 +337,17 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="only to see that it works")
     parser.add_argument("--passes", type=int, help="how often everybody has their turn")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    given = parser.parse_args()
-    plan = SHORT if given.short else LONG
-    if given.passes:
-        plan = plan._replace(passes=given.passes)
+    options = parser.parse_args()
+    plan = SHORT if options.short else LONG
+    if options.passes:
+        plan = plan._replace(passes=options.passes)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         found = report(runner.run(measure(plan)))
     print(table(found))
     print()
     print(goals_table(found))
-    if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

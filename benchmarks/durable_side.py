@@ -49,13 +49,13 @@ READY, DONE = "ready", "done"
 One = Callable[[str], Awaitable[None]]
 
 
-async def closed_loop(one: One, turns: int, at_once: int) -> None:
+async def closed_loop(run_turn: One, turns: int, at_once: int) -> None:
     """Do so many turns, so many at once."""
     numbers = iter(range(turns))
 
     async def lane() -> None:
         for _ in numbers:
-            await one(os.urandom(8).hex())
+            await run_turn(os.urandom(8).hex())
 
     await asyncio.gather(*(lane() for _ in range(min(turns, at_once))))
 
@@ -110,13 +110,13 @@ async def ours(config: dict[str, Any], stack: AsyncExitStack) -> One:
 
     runtime.listeners.append(hear)
 
-    async def one(name: str) -> None:
+    async def run_turn(name: str) -> None:
         ends[name] = end = asyncio.Event()
         await Chat(Script(), app=runtime, session=name).send("How is the weather?")
         await end.wait()
         del ends[name]
 
-    return one
+    return run_turn
 
 
 async def cluster(config: dict[str, Any], stack: AsyncExitStack) -> None:
@@ -139,7 +139,7 @@ async def insert(config: dict[str, Any], stack: AsyncExitStack) -> One:
     await pool.execute(TABLES)
     add = "INSERT INTO bare_steps (turn, n, body) VALUES ($1, $2, $3)"
 
-    async def one(name: str) -> None:
+    async def run_turn(name: str) -> None:
         numbers = count(1)
         await pool.execute("INSERT INTO bare_turns (id, state) VALUES ($1, 'busy')", name)
         for _ in range(ROUNDS):
@@ -149,7 +149,7 @@ async def insert(config: dict[str, Any], stack: AsyncExitStack) -> One:
             await asyncio.gather(*(pool.execute(add, name, next(numbers), result) for result in results))
         await pool.execute("UPDATE bare_turns SET state = 'over', answer = $2 WHERE id = $1", name, CLOSING)
 
-    return one
+    return run_turn
 
 
 async def journalled(config: dict[str, Any], stack: AsyncExitStack) -> None:
@@ -197,15 +197,15 @@ SIDES: dict[str, Callable[[dict[str, Any], AsyncExitStack], Awaitable[One | None
 
 async def main(kind: str, config: dict[str, Any]) -> None:
     async with AsyncExitStack() as stack:
-        one = await SIDES[kind](config, stack)
+        run_turn = await SIDES[kind](config, stack)
         tune_garbage_collector()
         print(READY, flush=True)
         profile = cProfile.Profile() if config.get("profile") else None
         while line := await asyncio.to_thread(sys.stdin.readline):
             if line.strip() == "profile" and profile is not None:
                 profile.enable()
-            elif one is not None:
-                await closed_loop(one, *map(int, line.split()))
+            elif run_turn is not None:
+                await closed_loop(run_turn, *map(int, line.split()))
                 print(DONE, flush=True)
         if profile is not None:
             profile.disable()

@@ -137,16 +137,16 @@ class Side:
 async def side(kind: str, config: dict[str, Any]) -> None:
     """Follow the lines on stdin: `run NAME WAKES AT_ONCE` or `hold NAME SECONDS`."""
     waker, worker = engines(kind, config)
-    here = Side(waker, worker)
-    await worker.serve(here.drive)
+    runner = Side(waker, worker)
+    await worker.serve(runner.drive)
     if waker is not worker:
-        await waker.serve(here.drive)
+        await waker.serve(runner.drive)
     print(READY, flush=True)
     while line := (await asyncio.to_thread(sys.stdin.readline)).split():
         if line[0] == "run":
-            found: Any = await here.run(line[1], int(line[2]), int(line[3]))
+            found: Any = await runner.run(line[1], int(line[2]), int(line[3]))
         else:
-            found = await here.hold(line[1], float(line[2]))
+            found = await runner.hold(line[1], float(line[2]))
         print(json.dumps(found), flush=True)
     await worker.aclose()
     await waker.aclose()
@@ -277,8 +277,8 @@ async def try_heartbeats(timeouts: Sequence[float]) -> dict[str, Any]:
             stack.callback(burner.kill)
         for timeout in timeouts:
             async with AsyncExitStack() as short:
-                here = await start_side(short, "temporal", {"url": server.url, "heartbeat_timeout": timeout})
-                found = await here.ask("hold", max(LEAST_HELD, TIMEOUTS_HELD * timeout))
+                side_process = await start_side(short, "temporal", {"url": server.url, "heartbeat_timeout": timeout})
+                found = await side_process.ask("hold", max(LEAST_HELD, TIMEOUTS_HELD * timeout))
             rows.append({"timeout": timeout, **found, "load": os.getloadavg()[0]})
             print(rows[-1], file=sys.stderr, flush=True)
     return {"rows": rows}
@@ -292,15 +292,15 @@ def main() -> None:
     parser.add_argument("--heartbeats", type=float, nargs="+", metavar="SECONDS", help="try these timeouts instead")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--side", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.side:
-        asyncio.run(side(given.side[0], json.loads(given.side[1])))
+    options = parser.parse_args()
+    if options.side:
+        asyncio.run(side(options.side[0], json.loads(options.side[1])))
         return
-    plan = SHORT if given.short else LONG
-    plan = plan._replace(passes=given.passes or plan.passes)
-    found = asyncio.run(try_heartbeats(given.heartbeats) if given.heartbeats else compare(plan))
-    if given.json:
-        given.json.write_text(json.dumps(found), encoding="utf-8")
+    plan = SHORT if options.short else LONG
+    plan = plan._replace(passes=options.passes or plan.passes)
+    found = asyncio.run(try_heartbeats(options.heartbeats) if options.heartbeats else compare(plan))
+    if options.json:
+        options.json.write_text(json.dumps(found), encoding="utf-8")
     else:
         print(json.dumps(found, indent=1))
 

@@ -135,11 +135,11 @@ def _under(message: Message, parent: str | None) -> Message:
 
 def _last_cut(path: Sequence[Message]) -> int:
     """The number of the first message that is read after the last summary of a branch."""
-    kept = ""
+    cut_id = ""
     for message in path:
         for part in message.parts:
-            kept = part.kept if isinstance(part, SummaryPart) else kept
-    return next((at for at, message in enumerate(path) if message.id == kept), 0)
+            cut_id = part.kept if isinstance(part, SummaryPart) else cut_id
+    return next((at for at, message in enumerate(path) if message.id == cut_id), 0)
 
 
 # Measuring ---------------------------------------------------------------------------------------------------------
@@ -269,11 +269,11 @@ class Places:
 @asynccontextmanager
 async def places(url: str) -> AsyncGenerator[Places]:
     with tempfile.TemporaryDirectory() as folder:
-        made = Places(Path(folder), url)
+        stores = Places(Path(folder), url)
         try:
-            yield made
+            yield stores
         finally:
-            await made.drop()
+            await stores.drop()
 
 
 class Goal(NamedTuple):
@@ -306,9 +306,9 @@ async def measure(plan: Plan, url: str = "") -> Report:
             best, first = await measure_turns(store, plan.rounds)
             await store.aclose()
             rows.append({"turns": turns, "events": events, "turn": best, "first": first, "first_after_start": start})
-        there, events = where.arguments("long"), len(long_turn(plan.steps))
-        in_process("write", there, plan.steps)
-        found = min((in_process("take", there, plan.steps) for _ in range(3)), key=lambda found: found["cpu"])
+        location, events = where.arguments("long"), len(long_turn(plan.steps))
+        in_process("write", location, plan.steps)
+        found = min((in_process("take", location, plan.steps) for _ in range(3)), key=lambda found: found["cpu"])
         takeover = {"steps": plan.steps, "events": events, **found}
     goals = [
         Goal(
@@ -356,15 +356,15 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--schema", default="", help=argparse.SUPPRESS)
     parser.add_argument("--steps", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
-    given = parser.parse_args(arguments)
-    if given.role:
-        asyncio.run(play(given.role, given.where, given.schema, given.steps))
+    options = parser.parse_args(arguments)
+    if options.role:
+        asyncio.run(play(options.role, options.where, options.schema, options.steps))
         return
-    reports = asyncio.run(run(SHORT if given.short else LONG, ["", given.postgres] if given.postgres else [""]))
+    reports = asyncio.run(run(SHORT if options.short else LONG, ["", options.postgres] if options.postgres else [""]))
     for report in reports:
         show(report)
-    if given.json is not None:
-        given.json.write_text(json.dumps([report._asdict() for report in reports], indent=1), encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(json.dumps([report._asdict() for report in reports], indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -61,10 +61,10 @@ def step_events(turn: str, step: int, calls: int) -> list[Event]:
 def turn_events(number: int, steps: int = 1, calls: int = 2, is_over: bool = True) -> list[Event]:
     """A turn whose last step is words: 13 events with one step of two calls."""
     turn, parent = f"t{number}", f"t{number - 1}.out" if number else None
-    asked = Message(f"{turn}.in", parent, "user", (TextPart("Where is the parcel?"),), turn=turn)
-    answer = Message(f"{turn}.out", asked.id, "assistant", turn=turn, by="model")
+    question = Message(f"{turn}.in", parent, "user", (TextPart("Where is the parcel?"),), turn=turn)
+    answer = Message(f"{turn}.out", question.id, "assistant", turn=turn, by="model")
     events: list[Event] = [
-        TurnStarted(turn=turn, at=1.0, parent=parent, input=asked, command=f"k{number}"),
+        TurnStarted(turn=turn, at=1.0, parent=parent, input=question, command=f"k{number}"),
         AnswerStarted(turn=turn, at=1.0, message=answer),
     ]
     for step in range(1, steps + 1):

@@ -108,14 +108,14 @@ def measure(name: str, is_short: bool = False, more: str = "") -> None:
     run = ["-m", program] if is_campaign else [str(HERE / program)]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures"
-        given = [str(file) if each == "FILE" else each for each in arguments]
+        words = [str(file) if each == "FILE" else each for each in arguments]
         with MachineLoad() as machine:
-            ended = subprocess.run([sys.executable, *run, *given], check=not is_campaign, cwd=ROOT)
+            ended = subprocess.run([sys.executable, *run, *words], check=not is_campaign, cwd=ROOT)
         if ended.returncode and not file.exists():
             sys.exit(f"publish: {name} ended with {ended.returncode}")
         text = file.read_text(encoding="utf-8")
     figures = [json.loads(line) for line in text.splitlines()] if name == "peers" else json.loads(text)
-    kept = {
+    record = {
         "commit": commit,
         "python": platform.python_version(),
         "cores": os.cpu_count(),
@@ -130,7 +130,7 @@ def measure(name: str, is_short: bool = False, more: str = "") -> None:
         "figures": _rounded(figures),
     }
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _git(*arguments: str) -> str:
@@ -167,15 +167,15 @@ def scenarios() -> str:
 
     lines: list[str] = []
     for name in "ABCDE":
-        one = SCENARIOS[name]
+        scenario = SCENARIOS[name]
         parts: list[str] = []
-        if one.history:
-            parts.append(f"{one.history} messages of history")
-        if one.calls:
-            steps = one.calls // 3 if one.calls > 1 else 1
-            shape = "one call" if one.calls == 1 else f"{one.calls} calls in {steps} steps"
-            parts.append(f"{shape}, arguments of each in {one.pieces - 1:,} chunks")
-        parts.append(f"{one.text:,} chunks of text")
+        if scenario.history:
+            parts.append(f"{scenario.history} messages of history")
+        if scenario.calls:
+            steps = scenario.calls // 3 if scenario.calls > 1 else 1
+            shape = "one call" if scenario.calls == 1 else f"{scenario.calls} calls in {steps} steps"
+            parts.append(f"{shape}, arguments of each in {scenario.pieces - 1:,} chunks")
+        parts.append(f"{scenario.text:,} chunks of text")
         lines.append(f"- **{name}**: {'; '.join(parts)}")
     return "\n".join(lines)
 
@@ -269,14 +269,14 @@ def wal(found: dict[str, Any]) -> str:
     head = ["table with its indexes"]
     for title in ("repeated text", "prose", "bare INSERT"):
         head += [f"records, {title}", "bytes"]
-    told = [
+    summary = [
         ["WAL of a turn", *_goal(runs["many"]["wal_bytes"], GOAL, "bytes")],
         ["the same, with prose as content", *_goal(runs["prose"]["wal_bytes"], GOAL, "bytes")],
         ["rows of the log", f"{_figure(runs['many']['event_rows'])} for {_figure(runs['many']['events'])} events", ""],
         ["updates of the session's row", f"{_figure(runs['many']['session_updates'])}", ""],
     ]
     split = [[row[0], *(cell for pair in row[1:] for cell in pair.split(" | "))] for row in rows]
-    return f"{_table(['what', 'seen', 'goal'], told)}\n\n{_table(head, split)}"
+    return f"{_table(['what', 'seen', 'goal'], summary)}\n\n{_table(head, split)}"
 
 
 def streams(found: dict[str, dict[str, float]]) -> str:
@@ -297,8 +297,13 @@ def streams(found: dict[str, dict[str, float]]) -> str:
 
 def cluster(found: list[dict[str, Any]]) -> str:
     rows = [
-        [f"{one['turns']}", f"{one['pace']:g} s", *_goal(one["added ms"]["p50"], 60, "ms"), str(one["load"])]
-        for one in found
+        [
+            f"{measurement['turns']}",
+            f"{measurement['pace']:g} s",
+            *_goal(measurement["added ms"]["p50"], 60, "ms"),
+            str(measurement["load"]),
+        ]
+        for measurement in found
     ]
     return _table(["turns at once", "a delta of each every", "added to a delta, p50", "goal", "load"], rows)
 
@@ -338,7 +343,7 @@ def size(found: dict[str, Any]) -> str:
     rows_of_log = sum(table["rows"] for name, table in found["tables"].items() if re.fullmatch(r"events(_\d+)?", name))
     events = found.get("events", rows_of_log)
     disk = sum(table["bytes"] for table in found["tables"].values())
-    told = (
+    summary = (
         f"{found['sessions'] / 1e6:.3g} M sessions, {found['turns'] / 1e6:.3g} M turns, {events / 1e6:.3g} M events and "
         f"{found['gates']:,} open gates in {rows_of_log / 1e6:.3g} M rows of the log: {disk / 1e9:.1f} GB with indexes."
     )
@@ -354,7 +359,7 @@ def size(found: dict[str, Any]) -> str:
         for row in found["rows"]
     ]
     head = ["question", "earlier review", "median", "goal", "slowest", "CPU of the server", "bytes or lines"]
-    return f"{told}\n\n{_table(head, rows)}"
+    return f"{summary}\n\n{_table(head, rows)}"
 
 
 def capacity(found: dict[str, Any]) -> str:
@@ -390,16 +395,16 @@ def campaign(name: str, found: Any) -> str:
     return _table(["what", "seen", "goal"], [list(row) for row in campaigns.RENDERERS[name](found)])
 
 
-def measured_at(kept: dict[str, Any]) -> str:
+def measured_at(record: dict[str, Any]) -> str:
     """At which commit, and beside which load."""
-    beside = f"load {kept['load_before']} before it began"
-    if "load_mean" in kept:
+    beside = f"load {record['load_before']} before it began"
+    if "load_mean" in record:
         beside += (
-            f", {kept['load_mean']} on average and at most {kept['load_max']} while it ran; it used {kept['own_cpu']:,} s "
-            f"of processor time, and other programs {kept['other_cpu']:,} s"
+            f", {record['load_mean']} on average and at most {record['load_max']} while it ran; it used {record['own_cpu']:,} s "
+            f"of processor time, and other programs {record['other_cpu']:,} s"
         )
     return (
-        f"Measured by `{kept['command']}` at commit {kept['commit']}: Python {kept['python']}, {kept['cores']} cores, "
+        f"Measured by `{record['command']}` at commit {record['commit']}: Python {record['python']}, {record['cores']} cores, "
         f"{beside}."
     )
 
@@ -411,10 +416,10 @@ def rendered(page: str) -> str:
         name = match["name"]
         if name == "scenarios":  # what is measured, not what was found
             return f"<!-- {name} -->\n\n{scenarios()}\n\n<!-- /{name} -->"
-        kept = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        found = kept["figures"]
+        record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        found = record["figures"]
         table = campaign(name, found) if name in campaigns.RENDERERS else RENDERERS[name](found)
-        return f"<!-- {name} -->\n\n{table}\n\n{measured_at(kept)}\n\n<!-- /{name} -->"
+        return f"<!-- {name} -->\n\n{table}\n\n{measured_at(record)}\n\n<!-- /{name} -->"
 
     return re.sub(r"<!-- (?P<name>\w+) -->\n.*?<!-- /(?P=name) -->", block, page, flags=re.DOTALL)
 
@@ -433,15 +438,15 @@ def main() -> None:
     parser.add_argument(
         "--with", dest="more", default="", help="further arguments of the benchmark: '--database NAME --keep'"
     )
-    given = parser.parse_args()
-    if given.what == "measure":
-        for name in given.names or COMMANDS:
-            measure(name, given.short, given.more)
+    options = parser.parse_args()
+    if options.what == "measure":
+        for name in options.names or COMMANDS:
+            measure(name, options.short, options.more)
         return
     for path in PAGES:
         page = path.read_text(encoding="utf-8")
         new = rendered(page)
-        if given.what == "write":
+        if options.what == "write":
             path.write_text(new, encoding="utf-8")
         elif new != page:
             sys.exit(

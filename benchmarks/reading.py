@@ -50,15 +50,15 @@ async def seconds(model: Model) -> float:
     return process_time() - begun
 
 
-async def compare(what: str, text: str, size: int, way: str) -> dict[str, object]:
+async def compare(label: str, text: str, size: int, way: str) -> dict[str, object]:
     """One row: native and in a tool_format, in turns."""
     canned = Canned(text, size)
     prompted = PromptedModel(canned, way)
     pairs = [(await seconds(canned), await seconds(prompted)) for _ in range(REPEATS)]
     count = len(canned.batches)
     bare, read = (median(pair[side] for pair in pairs) / count * 1e6 for side in (0, 1))
-    print(f"| {way} | {what} | {count} | {bare:.2f} | {read:.2f} | {read - bare:.2f} |")
-    return {"format": way, "answer": what, "pieces": count, "bare": bare, "read": read}
+    print(f"| {way} | {label} | {count} | {bare:.2f} | {read:.2f} | {read - bare:.2f} |")
+    return {"format": way, "answer": label, "pieces": count, "bare": bare, "read": read}
 
 
 async def measure() -> list[dict[str, object]]:

@@ -42,9 +42,9 @@ async def measure(url: str, sessions: int, gates: int, some: int) -> dict[str, A
     step = DAYS * 86_400 / (sessions - gates)
     rows: list[dict[str, str]] = []
 
-    def tell(what: str, seen: str) -> None:
-        rows.append({"what": what, "seen": seen})
-        print(f"{what:<70} {seen}", flush=True)
+    def tell(label: str, seen: str) -> None:
+        rows.append({"what": label, "seen": seen})
+        print(f"{label:<70} {seen}", flush=True)
 
     try:
         await store.sessions(limit=1)
@@ -57,7 +57,7 @@ async def measure(url: str, sessions: int, gates: int, some: int) -> dict[str, A
 
         compact = event_partitions.compact
         event_partitions.compact = _not_yet
-        for n, (limit, what) in enumerate(
+        for n, (limit, label) in enumerate(
             (
                 (-1, "sessions erased with their logs, row by row"),
                 (2**60, "sessions erased, logs left to the partition"),
@@ -68,7 +68,7 @@ async def measure(url: str, sessions: int, gates: int, some: int) -> dict[str, A
             began = time.monotonic()
             result = await store.run_maintenance(NOON + n * some * step, idle=0.0)
             took = time.monotonic() - began
-            tell(f"{what}, each", f"{took * 1000 / max(result.sessions, 1):.2f} ms ({result.sessions:,} sessions)")
+            tell(f"{label}, each", f"{took * 1000 / max(result.sessions, 1):.2f} ms ({result.sessions:,} sessions)")
         event_partitions.compact = compact
 
         await connection.execute(_MARK, STAY)
@@ -131,7 +131,7 @@ if __name__ == "__main__":
     parser.add_argument("--database", default="")
     parser.add_argument("--json", default="", help="where the figures go")
     parser.add_argument("--short", action="store_true", help="a look: 5,000 sessions")
-    given = parser.parse_args()
-    if given.short:
-        given.sessions = 5_000
-    sys.exit(asyncio.run(main(given)))
+    arguments = parser.parse_args()
+    if arguments.short:
+        arguments.sessions = 5_000
+    sys.exit(asyncio.run(main(arguments)))

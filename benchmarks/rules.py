@@ -111,9 +111,9 @@ def main() -> None:
             report[f"{about} {count}"] = {"bare": loop, "judged": judged, "first": first}
             print(f"| {count:,} | {about} | {loop:.1f} | {judged:.1f} | {judged / loop:.2f} | {first:.0f} |")
     print("\n| cases of a call | μs |\n|---|---|")
-    for what, cost in reading().items():
-        report[what] = cost
-        print(f"| {what} | {cost:.2f} |")
+    for label, cost in reading().items():
+        report[label] = cost
+        print(f"| {label} | {cost:.2f} |")
     if file is not None:
         file.write_text(json.dumps(report, indent=1), encoding="utf-8")
 

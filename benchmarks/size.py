@@ -54,18 +54,18 @@ STATEMENTS = {
 async def plans(url: str) -> dict[str, str]:
     """What PostgreSQL says of how it looks for words, for gates and for totals."""
     connection: Any = await asyncpg.connect(url)
-    said: dict[str, str] = {}
+    plan_texts: dict[str, str] = {}
     try:
         for statement, values in STATEMENTS.items():
             text = f"EXPLAIN (ANALYZE, COSTS off, TIMING off) {single_row_sql(statement)}"
             rows = await connection.fetch(text, *values)
-            said[statement.name] = "\n".join(row[0] for row in rows)
+            plan_texts[statement.name] = "\n".join(row[0] for row in rows)
     finally:
         await connection.close()
-    return said
+    return plan_texts
 
 
-def check(said: dict[str, str]) -> list[str]:
+def check(plan_texts: dict[str, str]) -> list[str]:
     """What is wrong with the plans."""
     wrong: list[str] = []
     for name, index in (
@@ -76,16 +76,16 @@ def check(said: dict[str, str]) -> list[str]:
         ("usage by day", "usage_days"),
         ("listed for a reader", "sessions_creator"),
     ):
-        if index not in said[name]:
-            wrong.append(f"{name} does not use {index}:\n{said[name]}")
-        removed = [int(n) for n in re.findall(r"Rows Removed by Filter: (\d+)", said[name])]
+        if index not in plan_texts[name]:
+            wrong.append(f"{name} does not use {index}:\n{plan_texts[name]}")
+        removed = [int(n) for n in re.findall(r"Rows Removed by Filter: (\d+)", plan_texts[name])]
         if removed and max(removed) > 2 * NEWEST:
-            wrong.append(f"{name} reads {max(removed)} rows for nothing:\n{said[name]}")
-        read = [int(n) for n in re.findall(r" on sessions \w+ \(actual rows=(\d+)", said[name])]
+            wrong.append(f"{name} reads {max(removed)} rows for nothing:\n{plan_texts[name]}")
+        read = [int(n) for n in re.findall(r" on sessions \w+ \(actual rows=(\d+)", plan_texts[name])]
         if read and max(read) > 200:  # a page has 50
-            wrong.append(f"{name} reads {max(read)} sessions:\n{said[name]}")
-        if re.search(r"Seq Scan on (lookup|gates|usage)\b", said[name]):  # days are few
-            wrong.append(f"{name} reads a whole table:\n{said[name]}")
+            wrong.append(f"{name} reads {max(read)} sessions:\n{plan_texts[name]}")
+        if re.search(r"Seq Scan on (lookup|gates|usage)\b", plan_texts[name]):  # days are few
+            wrong.append(f"{name} reads a whole table:\n{plan_texts[name]}")
     return wrong
 
 
@@ -136,10 +136,10 @@ async def main(options: argparse.Namespace) -> int:
         if is_new:
             await fill(store, url, options.sessions, options.gates, options.turns, options.plans_only)
         filled = time.monotonic() - began
-        said = await plans(url)
-        wrong = check(said)
+        plan_texts = await plans(url)
+        wrong = check(plan_texts)
         if options.explain:
-            print("\n\n".join(f"{name}\n{text}" for name, text in said.items()))
+            print("\n\n".join(f"{name}\n{text}" for name, text in plan_texts.items()))
         if not options.plans_only:
             with tempfile.TemporaryDirectory() as folder:
                 rows = await measure(Asking(store), Path(folder), options.sessions, options.times)

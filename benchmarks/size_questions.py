@@ -158,7 +158,7 @@ class Asking:
         return len(await self.store.overdue(NOON, NOON))
 
 
-async def timed(what: str, before: str, ask: Ask, times: int) -> Row:
+async def timed(question: str, before: str, ask: Ask, times: int) -> Row:
     """Ask a few times; the first is not counted, which also connects and prepares."""
     size = await ask()
     took, cpu = list[float](), list[float]()
@@ -167,7 +167,7 @@ async def timed(what: str, before: str, ask: Ask, times: int) -> Row:
         size = await ask()
         took.append((time.perf_counter() - began) * 1000)
         cpu.append((time.process_time() - used) * 1000)
-    return Row(what, before, statistics.median(took), max(took), statistics.median(cpu), size)
+    return Row(question, before, statistics.median(took), max(took), statistics.median(cpu), size)
 
 
 async def measure(asking: Asking, folder: Path, sessions: int, times: int) -> list[Row]:
@@ -202,4 +202,4 @@ async def measure(asking: Asking, folder: Path, sessions: int, times: int) -> li
         ("a session is taken over and its turn ended, after it was begun", "", asking.takeover),
         ("a sweep for sessions that nobody drives", "", asking.overdue),
     )
-    return [await timed(what, before, ask, times) for what, before, ask in questions]
+    return [await timed(question, before, ask, times) for question, before, ask in questions]

@@ -56,8 +56,8 @@ class Talk:
     name = "talk"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        said = request.messages[-1].text
-        yield [TextChunk(said[::-1]), FinishChunk("stop")]
+        prompt = request.messages[-1].text
+        yield [TextChunk(prompt[::-1]), FinishChunk("stop")]
 
 
 async def turns(store: SqlStore, size: Size, counts: Sequence[int]) -> list[dict[str, Any]]:
@@ -65,13 +65,13 @@ async def turns(store: SqlStore, size: Size, counts: Sequence[int]) -> list[dict
     app = make(store)
     rows: list[dict[str, Any]] = []
 
-    async def one(name: str) -> None:
+    async def run_turn(name: str) -> None:
         await (await Chat(Script(), app=app, session=name).send(QUESTION))
 
-    await one("first")
+    await run_turn("first")
     before, done = await size(), 0
     for count in counts:
-        await closed_loop(one, count - done, AT_ONCE)
+        await closed_loop(run_turn, count - done, AT_ONCE)
         now = await size()
         rows.append({"turns": count, "bytes_per_turn": (now - before) / (count - done), "content": TURN})
         before, done = now, count
@@ -79,7 +79,7 @@ async def turns(store: SqlStore, size: Size, counts: Sequence[int]) -> list[dict
     return rows
 
 
-async def forks(store: SqlStore, size: Size, long: int, count: int, said: int) -> dict[str, Any]:
+async def forks(store: SqlStore, size: Size, long: int, count: int, length: int) -> dict[str, Any]:
     """Forks from the end of a long conversation, each a new branch of one question and one answer."""
     app = App(Talk(), store=store)
     chat = Chat(Talk(), app=app, session="long")
@@ -88,13 +88,13 @@ async def forks(store: SqlStore, size: Size, long: int, count: int, said: int) -
     leaf = (await chat.messages())[-1]
     before = await size()
 
-    async def one(name: str) -> None:
-        await (await chat.send(words(int(name, 16), said), after=leaf))
+    async def run_fork(name: str) -> None:
+        await (await chat.send(words(int(name, 16), length), after=leaf))
 
-    await closed_loop(one, count, AT_ONCE)
+    await closed_loop(run_fork, count, AT_ONCE)
     grown = await size() - before
     await app.aclose()
-    content = count * 2 * said
+    content = count * 2 * length
     return {"forks": count, "conversation": long, "grown": grown, "content": content, "times": grown / content}
 
 
@@ -127,11 +127,11 @@ async def on_postgres(postgres: PostgresServer, plan: dict[str, Any]) -> dict[st
         store = SqlStore.postgres(postgres.url, schema)
 
         async def size() -> int:
-            asked = (
+            query = (
                 "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
             )
             await postgres.sql("VACUUM")  # as it is once the server has cleaned up
-            return int(await postgres.sql(f"{asked} WHERE nspname = '{schema}' AND relkind = 'r'") or 0)
+            return int(await postgres.sql(f"{query} WHERE nspname = '{schema}' AND relkind = 'r'") or 0)
 
         try:
             return await do(store, size)
@@ -159,8 +159,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--short", action="store_true", help="only to see that it works")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    given = parser.parse_args()
-    found = asyncio.run(measure(SHORT if given.short else LONG))
+    options = parser.parse_args()
+    found = asyncio.run(measure(SHORT if options.short else LONG))
     for name, side in found.items():
         for row in side["turns"]:
             times = row["bytes_per_turn"] / row["content"]
@@ -172,8 +172,8 @@ def main() -> None:
         print(
             f"{name}: {fork['forks']} forks of {fork['conversation']} bytes: {fork['times']:.2f} × the new content, {resolution}"
         )
-    if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

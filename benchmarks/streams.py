@@ -368,12 +368,12 @@ def storm(server: Server, plan: Plan) -> dict[str, float]:
     dice = random.Random(1)
     server.ask("send=1")
     first = Readers()
-    one = first.add(Reader(server.port, f"/{SESSION}"))
+    follower = first.add(Reader(server.port, f"/{SESSION}"))
     for number in range(plan.deltas):
         server.ask(f"say={number}-{WORD}".replace(" ", "+"))
         first.read(_after(0.002), keep=True)
     first.read(_after(0.3), keep=True)
-    seen = dechunked(bytes(one.data))
+    seen = dechunked(bytes(follower.data))
     places = [dice.randrange(len(seen)) for _ in range(plan.storm)]
     before, began = server.ask(), time.monotonic()
     readers = Readers()
@@ -385,9 +385,9 @@ def storm(server: Server, plan: Plan) -> dict[str, float]:
     server.ask("end=1")
     readers.read(lambda: all(b"TurnCompleted" in reader.data for reader in readers.all), keep=True)
     took = time.monotonic() - began
-    first.read(lambda: b"TurnCompleted" in one.data[-2000:], keep=True)
+    first.read(lambda: b"TurnCompleted" in follower.data[-2000:], keep=True)
     after = server.ask()
-    whole = text_of(dechunked(bytes(one.data)))
+    whole = text_of(dechunked(bytes(follower.data)))
     same = sum(
         text_of(seen[: at + 1]) + text_of(dechunked(bytes(reader.data))) == whole
         for at, reader in zip(places, readers.all, strict=True)
@@ -413,26 +413,28 @@ def main() -> None:
     parser.add_argument("--only", choices=["idle", "fan_out", "storm"])
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--merge", type=float, default=0.0, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    if given.serve:
-        if given.loop == "uvloop":
+    if options.serve:
+        if options.loop == "uvloop":
             import uvloop
 
-            uvloop.run(serve(given.http, given.merge))
+            uvloop.run(serve(options.http, options.merge))
         else:
-            asyncio.run(serve(given.http, given.merge))
+            asyncio.run(serve(options.http, options.merge))
         return
-    plan = SHORT if given.short else FULL
+    plan = SHORT if options.short else FULL
     report: dict[str, dict[str, float]] = {}
     for name, measure, merge in (("idle", idle, 0.05), ("fan_out", fan_out, 0.0), ("storm", storm, 0.05)):
-        if given.only in (None, name):
-            with Server(given.http, given.loop, merge) as server:
+        if options.only in (None, name):
+            with Server(options.http, options.loop, merge) as server:
                 report[name] = measure(server, plan)
-            print(f"{name:8}", "  ".join(f"{what} {figure:,.2f}" for what, figure in report[name].items()), flush=True)
-    if given.json:
-        given.json.write_text(json.dumps(report), encoding="utf-8")
+            print(
+                f"{name:8}", "  ".join(f"{label} {figure:,.2f}" for label, figure in report[name].items()), flush=True
+            )
+    if options.json:
+        options.json.write_text(json.dumps(report), encoding="utf-8")
 
 
 if __name__ == "__main__":

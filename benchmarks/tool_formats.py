@@ -77,8 +77,8 @@ def judge(result: RunResult, city: str) -> list[str]:
     right = any(call.output is not None and city in call.output.text for call in ran)
     return [
         name
-        for name, held in zip(COUNTED, (bool(calls), bool(ran), right, right and bool(result.text)), strict=True)
-        if held
+        for name, is_met in zip(COUNTED, (bool(calls), bool(ran), right, right and bool(result.text)), strict=True)
+        if is_met
     ]
 
 

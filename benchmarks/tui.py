@@ -57,10 +57,10 @@ class Ours(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.state = SessionState()
-        said = Message("in", None, "user", (TextPart("Say it."),), turn="t")
+        question = Message("in", None, "user", (TextPart("Say it."),), turn="t")
         answer = Message("out", "in", "assistant", by="model", turn="t")
         begun = (
-            TurnStarted(turn="t", input=said),
+            TurnStarted(turn="t", input=question),
             AnswerStarted(turn="t", message=answer),
             StepStarted(turn="t", step=1),
         )

@@ -91,8 +91,8 @@ class PacedReplay(Replay):
 
 
 def text_answer(chunks: int, batch: int) -> Batches:
-    made = [TextChunk(f"word{n % 10} ") for n in range(chunks)]
-    return [*(made[at : at + batch] for at in range(0, chunks, batch)), END]
+    text_chunks = [TextChunk(f"word{n % 10} ") for n in range(chunks)]
+    return [*(text_chunks[at : at + batch] for at in range(0, chunks, batch)), END]
 
 
 def calls_answer() -> Batches:
@@ -147,12 +147,12 @@ class Bare:
                     elif isinstance(chunk, CallChunk):
                         call = calls.setdefault(chunk.slot, {"id": chunk.id, "name": chunk.name, "pieces": []})
                         call["pieces"].append(chunk.arguments)
-            made = [{"id": c["id"], "name": c["name"], "arguments": "".join(c["pieces"])} for c in calls.values()]
-            messages.append({"role": "assistant", "content": "".join(pieces), "calls": made})
-            if not made:
+            assembled = [{"id": c["id"], "name": c["name"], "arguments": "".join(c["pieces"])} for c in calls.values()]
+            messages.append({"role": "assistant", "content": "".join(pieces), "calls": assembled})
+            if not assembled:
                 break
-            results = await asyncio.gather(*(self._tools[c["name"]](**json.loads(c["arguments"])) for c in made))
-            messages += [{"role": "tool", "id": c["id"], "content": r} for c, r in zip(made, results, strict=True)]
+            results = await asyncio.gather(*(self._tools[c["name"]](**json.loads(c["arguments"])) for c in assembled))
+            messages += [{"role": "tool", "id": c["id"], "content": r} for c, r in zip(assembled, results, strict=True)]
         self._messages = messages
 
     async def said(self) -> str:
@@ -310,8 +310,8 @@ async def measure(plan: Plan) -> list[Row]:
                 sides = [(bare, await case.bare()), (ours, await case.ours())]
                 for took, side in sides if len(bare) % 2 else reversed(sides):
                     took.append(await sample(side))
-                said = {await side.said() for _, side in sides}
-                assert len(said) == 1, f"{case.group}, {case.size}: the two sides said different things"
+                answers = {await side.said() for _, side in sides}
+                assert len(answers) == 1, f"{case.group}, {case.size}: the two sides said different things"
     return rows
 
 
@@ -424,11 +424,11 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="What a turn costs above a loop written by hand.")
     parser.add_argument("--short", action="store_true", help="smaller and fewer: for tests")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample to a file")
-    given = parser.parse_args(arguments)
-    report = run(SHORT if given.short else LONG)
+    options = parser.parse_args(arguments)
+    report = run(SHORT if options.short else LONG)
     show(report)
-    if given.json is not None:
-        given.json.write_text(json.dumps(as_json(report), indent=1), encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(json.dumps(as_json(report), indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -57,12 +57,12 @@ async def _position(postgres: PostgresServer) -> str:
     return await postgres.sql("SELECT pg_current_wal_insert_lsn()")
 
 
-async def run(postgres: PostgresServer, one: Any, turns: int, at_once: int) -> dict[str, Any]:
+async def run(postgres: PostgresServer, run_turn: Any, turns: int, at_once: int) -> dict[str, Any]:
     """Do turns, and say what each wrote."""
     await postgres.sql("CHECKPOINT")
     before, database, begin = await _counters(postgres), postgres.cpu(), await _position(postgres)
     mine = time.process_time()
-    await closed_loop(one, turns, at_once)
+    await closed_loop(run_turn, turns, at_once)
     mine, end, database = time.process_time() - mine, await _position(postgres), postgres.cpu() - database
     after = await _counters(postgres)
     commits, events, rows, updates, hot = ((b - a) / turns for a, b in zip(before, after, strict=True))
@@ -114,8 +114,8 @@ async def measure(turns: int, is_inline: bool = False, settings: dict[str, str] 
         await postgres.sql("CREATE EXTENSION pg_walinspect")
         config = {"store": postgres.url, "is_inline": is_inline}
         turn, bare = await ours(config, stack), await insert({"database": postgres.url}, stack)
-        for one in (turn, bare):
-            await closed_loop(one, max(turns // 4, 8), 8)
+        for run_turn in (turn, bare):
+            await closed_loop(run_turn, max(turns // 4, 8), 8)
         runs = {"many": await run(postgres, turn, turns, 32)}
         durable_side.text = prose()
         runs["prose"] = await run(postgres, turn, turns, 32)
@@ -145,21 +145,23 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of PostgreSQL")
     parser.add_argument("--records", action="store_true", help="print each kind of record")
     parser.add_argument("--json", default="", help="where the figures go")
-    given = parser.parse_args()
+    options = parser.parse_args()
     found = asyncio.run(
-        measure(40 if given.short else given.turns, given.inline, dict(pair.split("=", 1) for pair in given.set))
+        measure(
+            40 if options.short else options.turns, options.inline, dict(pair.split("=", 1) for pair in options.set)
+        )
     )
     for name in ("many", "prose", "insert"):
-        one = found[name]
-        print(name, {key: round(value, 1) for key, value in one.items() if key != "records"})
-        for table, (count, size) in sorted(by_table(one["records"]).items(), key=lambda row: -row[1][1]):
+        figures = found[name]
+        print(name, {key: round(value, 1) for key, value in figures.items() if key != "records"})
+        for table, (count, size) in sorted(by_table(figures["records"]).items(), key=lambda row: -row[1][1]):
             print(f"  {table:20} {count:7.1f} {size:9.0f}")
-        for row in one["records"] if given.records else ():
+        for row in figures["records"] if options.records else ():
             print(
                 f"    {row['relation']:45} {row['record']:28} {row['count']:7.2f} {row['bytes']:8.0f} {row['images']:8.0f}"
             )
-    if given.json:
-        Path(given.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
+    if options.json:
+        Path(options.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -191,10 +191,10 @@ def check(found: dict[str, Any]) -> str:
     """The model beside a run that it was not made from."""
     lines = ["| | the model says | measured | deviation |", "| --- | --- | --- | --- |"]
     for name, text in CHECKED.items():
-        said, seen = cost_at(found, name, found["checked"]["at_once"]), found["checked"][name]
-        off = said / seen - 1
+        predicted, seen = cost_at(found, name, found["checked"]["at_once"]), found["checked"][name]
+        off = predicted / seen - 1
         missed = "" if abs(off) <= 0.25 else ", **more than 25 %**"
-        figures = [f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in (said, seen)]
+        figures = [f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in (predicted, seen)]
         lines.append(f"| {text} | {' | '.join(figures)} | {off:+.0%}{missed} |")
     return "\n".join(lines)
 
@@ -214,10 +214,10 @@ def main() -> None:
     parser.add_argument("--turns", type=float, nargs="*", default=[1e6, 1e7, 1e8], help="a day")
     for field in fields(Assumptions):
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=float, default=field.default)
-    given = vars(parser.parse_args())
-    turns = given.pop("turns")
+    options = vars(parser.parse_args())
+    turns = options.pop("turns")
     cost, found = costs()
-    print(table([plan(each, cost, Assumptions(**given)) for each in turns]), check(found), sep="\n\n")
+    print(table([plan(each, cost, Assumptions(**options)) for each in turns]), check(found), sep="\n\n")
 
 
 if __name__ == "__main__":

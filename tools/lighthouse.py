@@ -91,7 +91,7 @@ def measure(command: str, passes: int, names: set[str]) -> str:
             reports = [audit(command, f"{rig.url}{path}", sent, Path(home) / "report.json") for _ in range(passes)]
             version = reports[0]["lighthouseVersion"]
             rows.append(row(name, reports))
-            failed = [key for key, one in reports[0]["audits"].items() if one.get("score") == 0]
+            failed = [key for key, outcome in reports[0]["audits"].items() if outcome.get("score") == 0]
             print(rows[-1], "failed:", ", ".join(failed), flush=True)
     head = f"| page | performance | accessibility | best practices | {' | '.join(TIMES.values())} | CLS |"
     about = (

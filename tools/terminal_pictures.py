@@ -82,14 +82,15 @@ async def main() -> None:
         config.mkdir(parents=True)
         (config / "mail.py").write_text(TOOLS, encoding="utf-8")
         async with Provider() as provider:
-            asked = [
+            first_answer = [
                 Say("I look at both cities."),
                 Call("weather", '{"city": "Lisbon"}'),
                 Call("weather", '{"city": "Oslo"}'),
             ]
             mail = '{"to": "ann@example.org", "subject": "Weather", "body": "Lisbon: rain. Oslo: snow."}'
             provider.script(
-                "demo", [asked, [Call("send_mail", mail)], [Say("Ann knows: **rain** in Lisbon, **snow** in Oslo.")]]
+                "demo",
+                [first_answer, [Call("send_mail", mail)], [Say("Ann knows: **rain** in Lisbon, **snow** in Oslo.")]],
             )
             (config / "everturn.toml").write_text(CONFIG.format(provider=f"{provider.url}/v1"), encoding="utf-8")
             approval, end = await asyncio.to_thread(photograph, home)

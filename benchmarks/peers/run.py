@@ -197,12 +197,12 @@ def measure(
                         yield {**worker.about, **where, **found}
 
 
-def some_of(known: Iterable[str], given: str) -> list[str]:
+def some_of(known: Iterable[str], requested: str) -> list[str]:
     """The names given, if they are known."""
-    names, there = given.split(","), list(known)
+    names, available = requested.split(","), list(known)
     for name in names:
-        if name not in there:
-            raise SystemExit(f"there is no {name!r}; there are: {', '.join(there)}")
+        if name not in available:
+            raise SystemExit(f"there is no {name!r}; there are: {', '.join(available)}")
     return names
 
 
@@ -216,27 +216,27 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add each measurement to a file, as a line of JSON")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS.name}")
     parser.add_argument("--base", metavar="URL", help="a provider that runs already")
-    given = parser.parse_args(arguments)
-    peers = AT_HAND if given.short else some_of(PEERS, given.peers)
-    phases = SHORT if given.short else {name: PHASES[name] for name in some_of(PHASES, given.phase)}
-    if given.scenarios:
-        wanted = some_of(SCENARIOS, given.scenarios)
+    options = parser.parse_args(arguments)
+    peers = AT_HAND if options.short else some_of(PEERS, options.peers)
+    phases = SHORT if options.short else {name: PHASES[name] for name in some_of(PHASES, options.phase)}
+    if options.scenarios:
+        wanted = some_of(SCENARIOS, options.scenarios)
         phases = {phase: [job for job in jobs if job.scenario in wanted] for phase, jobs in phases.items()}
     rows: list[dict[str, Any]] = []
     words = ["git", "-C", str(HERE), "describe", "--always", "--dirty"]
     commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-    with contextlib.nullcontext(given.base) if given.base else provider() as base:
-        for row in measure(phases, peers, given.repeats, base, given.short):
+    with contextlib.nullcontext(options.base) if options.base else provider() as base:
+        for row in measure(phases, peers, options.repeats, base, options.short):
             row["commit"] = commit
             rows.append(row)
-            told = row.get("error") or f"{row['cpu'] * 1e3:.2f} ms"
-            print(f"{row['phase']} {row['repeat']} {row['scenario']} {row['peer']}: {told}", file=sys.stderr)
-            if given.rows is not None:
-                with given.rows.open("a", encoding="utf-8") as file:
+            outcome = row.get("error") or f"{row['cpu'] * 1e3:.2f} ms"
+            print(f"{row['phase']} {row['repeat']} {row['scenario']} {row['peer']}: {outcome}", file=sys.stderr)
+            if options.rows is not None:
+                with options.rows.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
     text = tables(rows)
     print(text)
-    if given.write:
+    if options.write:
         RESULTS.write_text(text, encoding="utf-8")
     return any("error" in row for row in rows)
 

@@ -127,19 +127,19 @@ class Goal(NamedTuple):
 
 
 def goals(found: Found) -> list[Goal]:
-    made: list[Goal] = []
+    results: list[Goal] = []
     for phase, where in (("seq", "one at a time"), ("conc", "64 in flight")):
         for limits, other in ((TIMES_YARD, YARD), (TIMES_LIMIT, LIMIT)):
             for name, limit in limits.items():
                 for ours, way in OUR_WAYS.items():
                     seen = ratios(found.of(phase, name, ours), found.of(phase, name, other))
-                    made.append(Goal(f"{name} by {way}, {where}, × {other}", limit, seen))
+                    results.append(Goal(f"{name} by {way}, {where}, × {other}", limit, seen))
     lags = [row["lag"]["p99"] * 1e3 for row in found.rows if row["phase"] == "open" and row["peer"] == OURS]
-    made.append(Goal("1,000 turns open: lag of the loop, p99, ms", LAG_GOAL, lags))
+    results.append(Goal("1,000 turns open: lag of the loop, p99, ms", LAG_GOAL, lags))
     for unit in GROWTH:
         small, large = found.growth(unit, OURS)
-        made.append(Goal(f"growth: one more {unit}, large / small", GROWTH_GOAL, ratios(large, small)))
-    return made
+        results.append(Goal(f"growth: one more {unit}, large / small", GROWTH_GOAL, ratios(large, small)))
+    return results
 
 
 # The whole ---------------------------------------------------------------------------------------------------------

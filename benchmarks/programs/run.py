@@ -190,10 +190,10 @@ async def check_support(side: Side) -> None:
             return await answer.json()
 
     process, port = await side.server()
-    asked = await post(
+    reply = await post(
         "/chats/s1", customer="ada", message="I want my money back for 4512"
     )
-    [[name, arguments]] = asked["approve"]
+    [[name, arguments]] = reply["approve"]
     assert name == "refund"
     assert (json.loads(arguments) if isinstance(arguments, str) else arguments) == {
         "order": 4512,
@@ -203,7 +203,7 @@ async def check_support(side: Side) -> None:
     await process.wait()
     process, port = await side.server()
     try:
-        paid = await post(f"/approvals/{asked['id']}")
+        paid = await post(f"/approvals/{reply['id']}")
         assert paid["output"] == {"summary": "refunded 2900 cents", "cents": 2900}
         again = await post(
             "/chats/s1", customer="ada", message="What did I say before?"
@@ -362,10 +362,10 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="write the table of the docs"
     )
-    told = parser.parse_args()
+    options = parser.parse_args()
     failed = 0
-    for program in told.programs.split(","):
-        for peer in told.peers.split(","):
+    for program in options.programs.split(","):
+        for peer in options.peers.split(","):
             try:
                 asyncio.run(check(peer, program))
                 print(f"{program:8} {peer:14} {lines(peer, program):3} lines: does it")
@@ -374,7 +374,7 @@ def main() -> None:
                 print(f"{program:8} {peer:14} FAILED: {error!r}"[:3000])
     if failed:
         raise SystemExit(f"{failed} programs do not do what they should")
-    if told.write:
+    if options.write:
         write(f"{table()}\n\nVersions: {versions()}.")
 
 

@@ -38,8 +38,10 @@ class Asked(NamedTuple):
 
 def read(body: dict[str, Any]) -> Asked:
     """Read a request."""
-    given = body.get("input", body.get("messages", ()))
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    prompt = body.get("input", body.get("messages", ()))
+    items = (
+        [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    )
     texts, results, question = [str(body.get("instructions") or "")], list[str](), ""
     for item in items:
         role, text = (
@@ -70,74 +72,76 @@ def _text(content: Any) -> str:
     return str(content or "")
 
 
-def typed(asked: Asked, value: dict[str, Any]) -> list[Item]:
+def typed(request: Asked, value: dict[str, Any]) -> list[Item]:
     """A typed output: as text where the request has its schema, otherwise as a call of the output tool."""
     text = json.dumps(value)
     return (
         [Say(text)]
-        if asked.has_schema
-        else [Call(next(n for n in OUTPUT_TOOLS if n in asked.tools), text)]
+        if request.has_schema
+        else [Call(next(n for n in OUTPUT_TOOLS if n in request.tools), text)]
     )
 
 
 def large(body: dict[str, Any]) -> list[Item]:
     """What gpt-5.2 says: the program is known by the tools that it offers."""
-    asked = read(body)
-    if "refund" in asked.tools:
-        return _support(asked)
-    if "billing" in asked.tools:
-        if not asked.results:
-            return [_task(asked, "billing"), _task(asked, "shipping")]
-        return [Say(f"Ada: {' and '.join(asked.results)}.")]
-    if "publish" in asked.tools:
+    request = read(body)
+    if "refund" in request.tools:
+        return _support(request)
+    if "billing" in request.tools:
+        if not request.results:
+            return [_task(request, "billing"), _task(request, "shipping")]
+        return [Say(f"Ada: {' and '.join(request.results)}.")]
+    if "publish" in request.tools:
         return (
             [Say("It is out.")]
-            if asked.results
+            if request.results
             else [Call("publish", '{"text": "Tea is a leaf."}')]
         )
-    if "report" in asked.tools:
+    if "report" in request.tools:
         return (
-            [Say(f"It has {asked.results[0]}.")]
-            if asked.results
+            [Say(f"It has {request.results[0]}.")]
+            if request.results
             else [Call("report", '{"month": "May"}')]
         )
-    return _documents(asked)
+    return _documents(request)
 
 
-def _support(asked: Asked) -> list[Item]:
-    if "before" in asked.question:
-        return typed(asked, {"summary": f"You said: {asked.texts[-2]}", "cents": 0})
-    if not asked.results:
+def _support(request: Asked) -> list[Item]:
+    if "before" in request.question:
+        return typed(
+            request, {"summary": f"You said: {request.texts[-2]}", "cents": 0}
+        )
+    if not request.results:
         return [Call("look_up", '{"order": 4512}')]
-    if len(asked.results) == 1:
+    if len(request.results) == 1:
         return [Call("refund", '{"order": 4512, "cents": 2900}')]
-    return typed(asked, {"summary": asked.results[1], "cents": 2900})
+    return typed(request, {"summary": request.results[1], "cents": 2900})
 
 
-def _task(asked: Asked, name: str) -> Call:
-    return Call(name, json.dumps({asked.tools[name]: f"What about Ada's {name}?"}))
+def _task(request: Asked, name: str) -> Call:
+    return Call(name, json.dumps({request.tools[name]: f"What about Ada's {name}?"}))
 
 
-def _documents(asked: Asked) -> list[Item]:
-    if "returns" in asked.question:
-        assert "30 days" in asked.everything
+def _documents(request: Asked) -> list[Item]:
+    if "returns" in request.question:
+        assert "30 days" in request.everything
         return [Say("Within 30 days.")]  # and cites nothing
-    if "hours" in asked.question:
-        assert "nine" in asked.everything
+    if "hours" in request.question:
+        assert "nine" in request.everything
         return [Say("At nine [hours], says 123-45-6789.")]
     return [Say("Within 30 days [returns].")]  # it was asked to cite a document
 
 
 def small(body: dict[str, Any]) -> list[Item]:
     """What gpt-5.2-mini says."""
-    asked = read(body)
-    if "count_invoices" in asked.tools:
-        if not asked.results:
+    request = read(body)
+    if "count_invoices" in request.tools:
+        if not request.results:
             return [Call("count_invoices", '{"customer": "Ada"}')]
-        return [Say(f"{asked.results[0]} invoices")]
+        return [Say(f"{request.results[0]} invoices")]
     return (
-        [Say(f"a parcel {asked.results[0]}")]
-        if asked.results
+        [Say(f"a parcel {request.results[0]}")]
+        if request.results
         else [Call("find_parcel", '{"customer": "Ada"}')]
     )
 

@@ -367,11 +367,11 @@ async def _measure(http: aiohttp.ClientSession, cells: CellsInstallation, pairs:
     times: dict[str, list[float]] = {cells.source: [], cells.router: []}
     used = cells.router_cpu()
     for _ in range(pairs):
-        for base, kept in times.items():
+        for base, samples in times.items():
             began = time.perf_counter()
             async with http.get(f"{base}/api/me") as response:
                 await response.read()
-            kept.append((time.perf_counter() - began) * 1000)
+            samples.append((time.perf_counter() - began) * 1000)
     used = cells.router_cpu() - used
     direct, routed = times[cells.source], times[cells.router]
     overhead = sorted(b - a for a, b in zip(direct, routed, strict=True))
@@ -380,7 +380,9 @@ async def _measure(http: aiohttp.ClientSession, cells: CellsInstallation, pairs:
     names = {"direct": direct, "router": routed, "overhead": overhead}
     points = (("p50", 0.5), ("p99", 0.99))
     found = {
-        f"{name}_{point}_ms": kept[int(len(kept) * share)] for name, kept in names.items() for point, share in points
+        f"{name}_{point}_ms": samples[int(len(samples) * share)]
+        for name, samples in names.items()
+        for point, share in points
     }
     return {**found, "router_cpu_ms": used / pairs * 1000}
 
@@ -415,7 +417,7 @@ async def _judge(
                 violations.append(f"{session}: completed {ended} times, failed {failed} times")
             if session in screens:
                 stored = (await target.path(session, (await target.info(session)).leaf))[-1].text
-                violations += [f"{session}: {one}" for one in compare_with_stored(screens[session], stored)]
+                violations += [f"{session}: {problem}" for problem in compare_with_stored(screens[session], stored)]
             behind = [entry.event for entry in await source.events(session)]
             if behind != events[: len(behind)]:
                 violations.append(f"{session}: the source's log is not a part of the target's")
@@ -441,13 +443,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=500, help="requests past the router and through it")
     parser.add_argument("--json", default="")
-    given = parser.parse_args()
+    options = parser.parse_args()
     report = asyncio.run(
-        run_campaign(given.streams, given.gates, given.kills, given.nodes, given.chunks, given.seed, given.pairs)
+        run_campaign(
+            options.streams, options.gates, options.kills, options.nodes, options.chunks, options.seed, options.pairs
+        )
     )
     print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
-    if given.json:
-        Path(given.json).write_bytes(msgspec.json.encode(report))
+    if options.json:
+        Path(options.json).write_bytes(msgspec.json.encode(report))
     raise SystemExit(1 if report.violations else 0)
 
 

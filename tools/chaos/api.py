@@ -88,9 +88,9 @@ class ApiCell:
 
     async def server(self, addresses: Sequence[str] = (), token: str = "") -> Server:
         """A client of all nodes, or of some; it is closed with the cell."""
-        made = Server(addresses or self.addresses, token or self.house.token)
-        self._stack.push_async_callback(made.aclose)
-        return made
+        client = Server(addresses or self.addresses, token or self.house.token)
+        self._stack.push_async_callback(client.aclose)
+        return client
 
     async def web(self, token: str = "") -> aiohttp.ClientSession:
         """A bare HTTP client; it is closed with the cell."""
@@ -98,9 +98,9 @@ class ApiCell:
 
         headers = {"authorization": f"Bearer {token or self.house.token}"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
-        made = aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
-        self._stack.push_async_callback(made.close)
-        return made
+        client = aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
+        self._stack.push_async_callback(client.close)
+        return client
 
     async def key(self, user: str, tenant: str) -> str:
         """An API key for a user, as an operator makes it."""
@@ -233,7 +233,9 @@ class ApiReader:
             most = self.screen.pieces + (rng.randrange(1, 60) if rng.random() < 0.5 else sys.maxsize)
             with suppress(TimeoutError):
                 async with asyncio.timeout(rng.expovariate(1 / self._stay)):
-                    await visit(self.screen, self._web, node + self._path, lambda one, most=most: one.pieces >= most)
+                    await visit(
+                        self.screen, self._web, node + self._path, lambda screen, most=most: screen.pieces >= most
+                    )
             if not self.screen.is_over:
                 await asyncio.sleep(rng.uniform(0, self._stay / 2))
                 if rng.random() < RELOADS:

@@ -134,8 +134,8 @@ class _Client:
             if code == 0:
                 return
             if code != -signal.SIGKILL:
-                said = self._log.read_text(encoding="utf-8", errors="replace")[-2000:]
-                raise RuntimeError(f"client {self.config.name} ended with {code}: {said}")
+                tail = self._log.read_text(encoding="utf-8", errors="replace")[-2000:]
+                raise RuntimeError(f"client {self.config.name} ended with {code}: {tail}")
 
     def kill9(self) -> None:
         if self._process is not None and self._process.returncode is None:
@@ -208,17 +208,17 @@ class LossCampaign:
             await _whole(self._strike(name))
 
     async def _strike(self, name: str) -> None:
-        made = self._cell
-        nats, restate = made.nats, made.restate
+        cell = self._cell
+        nats, restate = cell.nats, cell.restate
         assert nats is not None
         assert restate is not None
         do: dict[str, Callable[[], Awaitable[object]]] = {
             "worker killed": self._kill_worker,
             "client killed": self._kill_client,
-            "connections dropped": made.postgres.drop_connections,
-            "database killed": lambda: _again(made.postgres.kill9, made.postgres.start),
-            "database stopped at once": lambda: made.postgres.restart("immediate"),
-            "database restarted": lambda: made.postgres.restart("fast"),
+            "connections dropped": cell.postgres.drop_connections,
+            "database killed": lambda: _again(cell.postgres.kill9, cell.postgres.start),
+            "database stopped at once": lambda: cell.postgres.restart("immediate"),
+            "database restarted": lambda: cell.postgres.restart("fast"),
             "bus restarted": nats.restart,
             "bus killed": lambda: _again(nats.kill9, nats.start),
             "engine killed": lambda: _again(restate.kill9, restate.start),
@@ -244,19 +244,19 @@ class LossCampaign:
 
     async def _rest(self, app: App) -> int:
         """Wait until no session is awake, and return how many sessions needed another command."""
-        until, asked = time.monotonic() + REST, set[str]()
+        until, resent = time.monotonic() + REST, set[str]()
         while awake := [info for info in await app.store.sessions(awake=True) if self._is_ours(info.id)]:
             if time.monotonic() > until:
                 break
             for info in awake:
                 if (
-                    info.quarantined and info.id not in asked
+                    info.quarantined and info.id not in resent
                 ):  # it was killed again and again, and is quarantined: send anew
-                    asked.add(info.id)
+                    resent.add(info.id)
                     chat = Chat(app.model_for(""), app=app, session=info.id)
                     await chat.send(ask("echo", info.id, -2))
             await asyncio.sleep(0.5)
-        return len(asked)
+        return len(resent)
 
     def _is_ours(self, session: str) -> bool:
         return session.rpartition("-")[0] in {client.config.name for client in self._clients}
@@ -276,9 +276,9 @@ class LossCampaign:
                         wrong.append(f"key {line.key} of {line.session} was taken for another input")
             for number in range(client.config.sessions):
                 session = f"{client.config.name}-{number}"
-                inputs, said = await check_session_inputs(app, session, acked.get(session, ()))
+                inputs, problems = await check_session_inputs(app, session, acked.get(session, ()))
                 notes["again"] += len(acked.get(session, ())) - inputs.acknowledged
-                total, wrong = merge_inputs(total, inputs), [*wrong, *said]
+                total, wrong = merge_inputs(total, inputs), [*wrong, *problems]
         return total, notes, wrong
 
 

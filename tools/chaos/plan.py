@@ -93,14 +93,14 @@ def _is_first(fault: Fault, point: str) -> bool:
     """
     if not fault.token:
         return True
-    made = f"{fault.token}.{os.getpid()}"
-    _append(made, msgspec.json.encode(FaultRecord(point, fault.do, os.getpid(), time.time())).decode())
+    temporary = f"{fault.token}.{os.getpid()}"
+    _append(temporary, msgspec.json.encode(FaultRecord(point, fault.do, os.getpid(), time.time())).decode())
     try:
-        os.link(made, fault.token)
+        os.link(temporary, fault.token)
     except FileExistsError:
         return False
     finally:
-        os.unlink(made)
+        os.unlink(temporary)
     return True
 
 

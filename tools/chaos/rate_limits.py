@@ -94,16 +94,16 @@ async def work(options: argparse.Namespace) -> None:
         print(json.dumps({"ready": os.getpid()}), flush=True)
         lines, flood, number = await _stdin(), list[asyncio.Task[None]](), 0
         while line := await lines.readline():
-            asked = json.loads(line)
-            if asked["do"] == "flood":
+            request = json.loads(line)
+            if request["do"] == "flood":
                 flood = [asyncio.create_task(_flood(app, f"{options.name}-{at}")) for at in range(FLOOD)]
-            elif asked["do"] == "calm":
+            elif request["do"] == "calm":
                 for task in flood:
                     task.cancel()
             else:
                 number += 1
                 await asyncio.gather(
-                    *(_one(app, "small", f"small-{number}-{at}", True) for at in range(asked["count"]))
+                    *(_one(app, "small", f"small-{number}-{at}", True) for at in range(request["count"]))
                 )
                 print(json.dumps({"burst": number}), flush=True)
 
@@ -135,10 +135,10 @@ class Node:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
 
-    def tell(self, **what: Any) -> None:
+    def tell(self, **fields: Any) -> None:
         """Ask it for something."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(what).encode() + b"\n")
+        self.process.stdin.write(json.dumps(fields).encode() + b"\n")
 
     async def hear(self) -> dict[str, Any]:
         """Its next line."""
@@ -149,8 +149,8 @@ class Node:
         """Have it send messages of the small tenant, and return how long each took."""
         self.tell(do="burst", count=count)
         times: list[float] = []
-        while "burst" not in (heard := await self.hear()):
-            times.append(heard["took"])
+        while "burst" not in (reply := await self.hear()):
+            times.append(reply["took"])
         return times
 
 

@@ -112,11 +112,11 @@ def compare_with_stored(face: TurnScreen, stored: str) -> list[str]:
     problems = list(face.complaints)
     if not face.is_over:
         problems.append("it was never told that the turn is over")
-    shown, kept = face.text.encode(), stored.encode()
-    if shown != kept:
-        pairs = enumerate(zip(shown, kept, strict=False))
-        at = next((at for at, (one, other) in pairs if one != other), min(len(shown), len(kept)))
-        problems.append(f"it shows {len(shown)} bytes where {len(kept)} are stored, and differs from byte {at} on")
+    shown, saved = face.text.encode(), stored.encode()
+    if shown != saved:
+        pairs = enumerate(zip(shown, saved, strict=False))
+        at = next((at for at, (byte, other) in pairs if byte != other), min(len(shown), len(saved)))
+        problems.append(f"it shows {len(shown)} bytes where {len(saved)} are stored, and differs from byte {at} on")
     return problems
 
 
@@ -203,7 +203,7 @@ class ResumeReport(Struct, frozen=True):
     @property
     def violations(self) -> list[str]:
         """All violations, as text."""
-        return [f"{run.trouble}: {one}" for run in self.runs for one in run.violations]
+        return [f"{run.trouble}: {violation}" for run in self.runs for violation in run.violations]
 
 
 Trouble = Literal["kill", "cancel"]
@@ -245,8 +245,8 @@ async def _run(cluster: Cell, nodes: Sequence[App], sizes: ResumeSizes, trouble:
     named = {"the witness": witness}
     named |= {f"reader {number}": guest.face for number, guest in enumerate(guests)}
     named |= {f"late reader {number}": face for number, face in enumerate(absent)}
-    violations = [f"{name}: {one}" for name, face in named.items() for one in compare_with_stored(face, stored)]
-    violations += [one for guest in guests for face in guest.forgotten for one in face.complaints]
+    violations = [f"{name}: {problem}" for name, face in named.items() for problem in compare_with_stored(face, stored)]
+    violations += [complaint for guest in guests for face in guest.forgotten for complaint in face.complaints]
     if trouble == "kill" and stored != "".join(pieces):
         violations.append("what is stored is not what the model said")
     if streamed < 0.5:

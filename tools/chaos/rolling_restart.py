@@ -218,7 +218,7 @@ async def _judge(readers: list[HttpReader], url: str, restarts: int, seconds: fl
             found = [*reader.failures, *compare_with_stored(reader.face, stored)]
             if len(ended) != 1:
                 found.append(f"the turn completed {len(ended)} times")
-            violations += [f"{reader.session}: {one}" for one in found]
+            violations += [f"{reader.session}: {problem}" for problem in found]
     finally:
         await store.aclose()
     reconnects = sum(reader.reconnects for reader in readers)
@@ -259,10 +259,10 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=2)
     parser.add_argument("--chunks", type=int, default=400, help="of an answer, ten a second")
     parser.add_argument("--json", default="", help="write the figures there")
-    given = parser.parse_args()
-    report = asyncio.run(restart_while_streaming(given.streams, given.workers, given.restarts, given.chunks))
+    options = parser.parse_args()
+    report = asyncio.run(restart_while_streaming(options.streams, options.workers, options.restarts, options.chunks))
     print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
-    write_figures(given.json, report)
+    write_figures(options.json, report)
     raise SystemExit(1 if report.violations else 0)
 
 

@@ -50,19 +50,19 @@ async def upgrade(turns: int = 200) -> Upgraded:
                 entries = await app.store.events(session)
                 restarts += sum(type(entry.event).__name__ == "StepRestarted" for entry in entries)
                 found = check(Evidence(session, entries, lines, kills + 1, whole))
-                violations += [f"{session}: {trouble}"] if trouble else [f"{session}: {one}" for one in found]
+                violations += [f"{session}: {trouble}"] if trouble else [f"{session}: {problem}" for problem in found]
             return Upgraded(turns, restarts, kills, tuple(violations))
 
 
 async def _turns(app: App, turns: int) -> list[tuple[str, str]]:
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(number: int) -> tuple[str, str]:
+    async def drive_turn(number: int) -> tuple[str, str]:
         async with room:
             session = f"roll-{number:05d}"
             return session, (await drive(app, session))[1]
 
-    return list(await asyncio.gather(*(one(number) for number in range(turns))))
+    return list(await asyncio.gather(*(drive_turn(number) for number in range(turns))))
 
 
 async def _roll(where: Cell, old: list[WorkerProcess], done: asyncio.Task[list[tuple[str, str]]]) -> int:

@@ -25,13 +25,13 @@ def nothing_is_written_before_it_is_done() -> None:
     plan = turn._plan
 
     async def eager(ctx: Any, found: Any, limits: Any) -> Any:
-        made = await plan(ctx, found, limits)
-        for started in made.starts:
+        planned = await plan(ctx, found, limits)
+        for started in planned.starts:
             ctx.spawn(started.call.id, turn.run_call(ctx, started, limits, found))
-        while made.starts and set(ctx.running_calls()) - set(ctx.outcomes()):
+        while planned.starts and set(ctx.running_calls()) - set(ctx.outcomes()):
             await ctx.wait_for_notification(ctx.notifications)
-        made.starts.clear()
-        return made
+        planned.starts.clear()
+        return planned
 
     turn._plan = eager
 

@@ -105,24 +105,24 @@ def acknowledge(ledger: EffectLedger, receipt: Receipt) -> None:
 # What is answered -----------------------------------------------------------------------------------------------
 
 
-def _end(said: Iterable[Batch]) -> list[Batch]:
-    return [*said, [UsageChunk(USAGE), FinishChunk("stop")]]
+def _end(batches: Iterable[Batch]) -> list[Batch]:
+    return [*batches, [UsageChunk(USAGE), FinishChunk("stop")]]
 
 
-def _called(*made: Any) -> list[Batch]:
-    return [*calls(*made)[:-1], [UsageChunk(USAGE), FinishChunk("tool_calls")]]
+def _called(*scripted_calls: Any) -> list[Batch]:
+    return [*calls(*scripted_calls)[:-1], [UsageChunk(USAGE), FinishChunk("tool_calls")]]
 
 
 def _four_steps(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
     if step == 1:
-        made = [
+        scripted_calls = [
             call("look", path="a"),
             call("look", path="b"),
             call("put", path="c", text="x"),
             call("pay", amount=1),
             call("put", path="d", text="yy"),
         ]
-        return [*say("I look around."), *_called(*made)]
+        return [*say("I look around."), *_called(*scripted_calls)]
     if step == 2:
         return _called(call("pay", amount=2), call("look", path="e"))
     if step == 3:
@@ -201,19 +201,19 @@ class ScenarioModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Batch]:
         """Answer the last input."""
         text, step = _place(request)
-        asked = _ASKED.fullmatch(text)
-        if asked is None or asked[1] not in SCENARIOS:
+        match = _ASKED.fullmatch(text)
+        if match is None or match[1] not in SCENARIOS:
             raise ModelError(f"no scenario answers {text!r}; make inputs with `ask`", kind="script")
         if self._ledger is not None:
-            session = asked[3].rpartition("#")[0]
+            session = match[3].rpartition("#")[0]
             key = request_digest(request)
             self._ledger.write("request", session=session, key=key, name=str(step), hash=input_hash(text))
-            if asked[1] == "reviews":
+            if match[1] == "reviews":
                 self._ledger.write(
                     "note", session=session, name="shown", key=encode_canonical(msgspec.to_builtins(request))
                 )
         failpoints.hit_failpoint("model.request.after")
-        for number, batch in enumerate(SCENARIOS[asked[1]](step, text, parse_object(asked[2]) or {})):
+        for number, batch in enumerate(SCENARIOS[match[1]](step, text, parse_object(match[2]) or {})):
             await asyncio.sleep(self._pace)
             if failpoints.is_active():
                 failpoints.hit_failpoint(f"model.step{step}.batch{number}")

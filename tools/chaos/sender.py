@@ -65,13 +65,13 @@ class InputSender:
         """Send everything."""
         places = asyncio.Semaphore(self._config.at_once)
 
-        async def one(session: str) -> None:
+        async def run_session(session: str) -> None:
             async with places:
                 await self._session(session)
 
         async with asyncio.TaskGroup() as group:
             for number in range(self._config.sessions):
-                group.create_task(one(f"{self._config.name}-{number}"))
+                group.create_task(run_session(f"{self._config.name}-{number}"))
 
     async def _session(self, session: str) -> None:
         chat = Chat(self._app.model_for(""), app=self._app, session=session)

@@ -108,9 +108,9 @@ def difference(log: Sequence[NormalizedEvent], expected: Sequence[NormalizedEven
     """The first difference between two logs, as text; "" if there is none, except for unknown outcomes."""
     unknown = unknown_calls(log)
     found, wanted = without_results(log, unknown), without_results(expected, unknown)
-    for at, (one, other) in enumerate(zip(found, wanted, strict=False)):
-        if one != other:
-            return f"event {at + 1} is {_show(one)}, and would have been {_show(other)}"
+    for at, (event, other) in enumerate(zip(found, wanted, strict=False)):
+        if event != other:
+            return f"event {at + 1} is {_show(event)}, and would have been {_show(other)}"
     if len(found) < len(wanted):
         return f"it ends before {_show(wanted[len(found)])}"
     return f"it goes on with {_show(found[len(wanted)])}" if len(found) > len(wanted) else ""

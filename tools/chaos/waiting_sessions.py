@@ -230,12 +230,12 @@ class _Safe:
 async def _answer(node: App, wait: Wait, safe: _Safe) -> _Times:
     """Answer a gate, and wait for the end of the turn."""
     turn, gate = wait
-    given = time.time()
+    sent_at = time.time()
     await turn.answer(gate, allow="once")
     async with asyncio.timeout(PATIENCE):
         await turn
     events = [entry.event for entry in await node.store.events(turn.session, turn=turn.id)]
-    return _Times(given, safe.at[asyncio.current_task()], events)
+    return _Times(sent_at, safe.at[asyncio.current_task()], events)
 
 
 async def _answer_in_turn(node: App, waits: Sequence[Wait]) -> AnswerLatencies:

@@ -136,20 +136,20 @@ async def campaign(
 
 async def _fill(store: SqlStore, count: int) -> set[tuple[str, int]]:
     """Append a finished turn to so many sessions, and return the positions of the events that are told."""
-    told: set[tuple[str, int]] = set()
+    positions: set[tuple[str, int]] = set()
 
     async def append(number: int) -> None:
         session, turn = f"s{number:05}", f"t{number:05}"
         await store.admit(send_message(f"k{number}", session, turn))
         events = [*turn_started_events(turn, command=f"k{number}"), *turn_ended_events(turn)]
         try:
-            told.add((session, await store.append(session, 0, events)))
+            positions.add((session, await store.append(session, 0, events)))
         except Stale:  # a sender found the message first, and drives its turn
-            told.add((session, await _completed(store, session)))
+            positions.add((session, await _completed(store, session)))
 
     for at in range(0, count, 100):
         await asyncio.gather(*(append(number) for number in range(at, min(at + 100, count))))
-    return told
+    return positions
 
 
 async def _completed(store: SqlStore, session: str) -> int:

@@ -155,19 +155,19 @@ async def ask_without(port: int, request: Exchange, branch: list[tuple[str, str]
             except aiohttp.ClientResponseError:  # its template needs more than we counted
                 newest.pop(0)
                 continue
-            said: str = answer["choices"][0]["message"]["content"]
-            return "\n".join(message["content"] for message in newest), said
+            reply: str = answer["choices"][0]["message"]["content"]
+            return "\n".join(message["content"] for message in newest), reply
     return "", ""
 
 
 def branch_of(stored: list[Message]) -> list[tuple[str, str]]:
     """The messages of the person and of the assistant, as text."""
-    said: list[tuple[str, str]] = []
+    dialogue: list[tuple[str, str]] = []
     for message in stored:
         text = "".join(part.text for part in message.parts if isinstance(part, TextPart))
         if message.role in ("user", "assistant") and text:
-            said.append((message.role, text))
-    return said
+            dialogue.append((message.role, text))
+    return dialogue
 
 
 def has(text: str, fact: Fact) -> bool:
@@ -199,8 +199,8 @@ async def run(
                     report.facts.append(await judge(campaign, port, fact))
                     tell(campaign, number, begin)
             except (asyncio.CancelledError, TimeoutError) as error:
-                said = campaign.log.ends
-                report.failures.append(f"the run ended after {len(said)} turns: {type(error).__name__}")
+                ends = campaign.log.ends
+                report.failures.append(f"the run ended after {len(ends)} turns: {type(error).__name__}")
             finally:
                 campaign.assistant.kill()
                 if keep is not None:
@@ -224,8 +224,8 @@ def tell(campaign: Campaign, number: int, begin: float) -> None:
     """One line about a message."""
     end = campaign.log.ends[-1]
     started = sum(isinstance(event, CompactionStarted) for event in campaign.log.events)
-    said = branch_of(campaign.log.messages())[-1][1][:70].replace("\n", " ")
-    print(f"{time.monotonic() - begin:6.0f} s {number:3} {type(end).__name__} {started} {said}", flush=True)
+    excerpt = branch_of(campaign.log.messages())[-1][1][:70].replace("\n", " ")
+    print(f"{time.monotonic() - begin:6.0f} s {number:3} {type(end).__name__} {started} {excerpt}", flush=True)
 
 
 async def judge(campaign: Campaign, port: int, fact: Fact) -> FactReport:

@@ -128,13 +128,13 @@ TOPICS: Final = (
 
 def messages(count: int) -> list[str]:
     """The messages of a conversation of this length: the facts are among the first, of which two in three have one."""
-    said = [FACTS[0].said + OK, BRIEF + TOPICS[0], MISTAKE + OK]
+    texts = [FACTS[0].said + OK, BRIEF + TOPICS[0], MISTAKE + OK]
     topics = (BRIEF + topic for topic in TOPICS[1:])
     for fact in FACTS[1:]:
-        said.append(fact.said + OK)
+        texts.append(fact.said + OK)
         if fact.kind in ("quote", "correction"):
-            said.append(next(topics))
-    said = said[:count]
-    while len(said) < count:
-        said.append(next(topics))
-    return said
+            texts.append(next(topics))
+    texts = texts[:count]
+    while len(texts) < count:
+        texts.append(next(topics))
+    return texts

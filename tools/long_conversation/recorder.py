@@ -71,10 +71,10 @@ class Recorder:
         body = await reader.readexactly(length)
         exchange = Exchange(lines[0], body)
         self.exchanges.append(exchange)
-        kept = [line for line in lines if line and not line.lower().startswith("connection:")]
+        head_lines = [line for line in lines if line and not line.lower().startswith("connection:")]
         upstream, to_model = await asyncio.open_connection("127.0.0.1", self._port)
         try:
-            to_model.write("\r\n".join([*kept, "Connection: close", "", ""]).encode("latin-1") + body)
+            to_model.write("\r\n".join([*head_lines, "Connection: close", "", ""]).encode("latin-1") + body)
             await to_model.drain()
             while piece := await upstream.read(PIECE):
                 exchange.answer += piece

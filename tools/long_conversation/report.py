@@ -52,9 +52,9 @@ class Report(Struct):
 
 def render(report: Report) -> str:
     """The page."""
-    asked = len(report.facts)
+    questions = len(report.facts)
     rows = {
-        "messages, and questions at the end": f"{report.messages} + {asked}",
+        "messages, and questions at the end": f"{report.messages} + {questions}",
         "turns that completed": str(report.turns_completed),
         "turns that failed or were lost": str(len(report.failures)),
         "summaries written": str(report.summaries),

@@ -100,14 +100,14 @@ def find_failures(printed: str) -> list[tuple[str, str, str]]:
     return found
 
 
-def _try_all(sources: dict[str, str], starts: Sequence[tuple[str, int]], one: str, all_tests: str) -> Program:
+def _try_all(sources: dict[str, str], starts: Sequence[tuple[str, int]], single_test: str, all_tests: str) -> Program:
     """Try one change after another; what was changed."""
     for path, mutation in _candidates(sources, starts):
         lines = sources[path].splitlines(keepends=True)
         old = lines[mutation.line - 1]
         new = mutation.apply(old)
         yield from _replace(path, lines, mutation.line, new)
-        printed = yield from _run(one)
+        printed = yield from _run(single_test)
         if PASSED.search(printed) and not find_failures(printed):
             printed = yield from _run(all_tests)
             if PASSED.search(printed) and not find_failures(printed):

@@ -56,7 +56,7 @@ def model_server(next_step: NextStep) -> Generator[ModelServer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            choices = made.answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            choices = fake_model.answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
@@ -69,11 +69,11 @@ def model_server(next_step: NextStep) -> Generator[ModelServer]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        made = ModelServer(server.server_port, next_step)
+        fake_model = ModelServer(server.server_port, next_step)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield made
+            yield fake_model
         finally:
             server.shutdown()
             thread.join()

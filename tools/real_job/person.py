@@ -151,7 +151,7 @@ class Person:
         if "more line" in text:
             self.window.press("\x1b[F")  # End: all of it must have been on the screen
             time.sleep(0.3)
-        asked = self._settled()
+        question = self._settled()
         if not ASKED.search(self.window.text):  # it was answered meanwhile
             return
         self.window.press("a" if is_always else "y")
@@ -163,17 +163,17 @@ class Person:
             text += "\n" + self.window.text
             self.window.press("y")
         self.approvals.append(Approval(found[1], text, "always" if is_always else "once"))
-        self._wait_until_gone(re.compile(re.escape(found[0])), "" if is_always else asked)
+        self._wait_until_gone(re.compile(re.escape(found[0])), "" if is_always else question)
 
-    def _wait_until_gone(self, pattern: re.Pattern[str], asked: str = "") -> None:
+    def _wait_until_gone(self, pattern: re.Pattern[str], question: str = "") -> None:
         """Wait until an answer was taken: the question is gone, or another one is there."""
         end, again = time.monotonic() + 30, time.monotonic() + 3
         while time.monotonic() < end:
-            if asked and time.monotonic() > again:  # a key that came before the dialog was ready does not count
+            if question and time.monotonic() > again:  # a key that came before the dialog was ready does not count
                 again += 3
                 self.window.press("y")
             text = self._settled()
-            if not pattern.search(text) or (asked and _question(text) != _question(asked)):
+            if not pattern.search(text) or (question and _question(text) != _question(question)):
                 return
             time.sleep(LOOK)
         raise TimeoutError(f"the answer was not taken:\n{self.window.text}")

@@ -71,11 +71,13 @@ def _has_pip() -> bool:
 
 def prepare(project: Project, folder: Path) -> tuple[Path, Bug]:
     """Make a repository of a project, with the bug already committed."""
-    made = download(project.requirement, folder)
-    subprocess.run(["uv", "venv", "-q", "--python", "/usr/bin/python3", ".venv"], cwd=made, check=True)
+    repository = download(project.requirement, folder)
+    subprocess.run(["uv", "venv", "-q", "--python", "/usr/bin/python3", ".venv"], cwd=repository, check=True)
     words = ["uv", "pip", "install", "-q", "--python", ".venv/bin/python", "pytest", *project.needs]
-    subprocess.run(words, cwd=made, check=True)
-    return made, commit_bug(made, [made / source for source in project.sources], project.command, project.seed)
+    subprocess.run(words, cwd=repository, check=True)
+    return repository, commit_bug(
+        repository, [repository / source for source in project.sources], project.command, project.seed
+    )
 
 
 def commit_bug(folder: Path, sources: list[Path], command: str, seed: int) -> Bug:

@@ -48,14 +48,14 @@ class JobReport(Struct):
         """Count the approvals that were drawn."""
         kinds = Counter(
             "commits"
-            if "git commit" in one.screen.split("Allow ")[-1]
+            if "git commit" in approval.screen.split("Allow ")[-1]
             else "edits"
-            if one.tool == "edit_file"
+            if approval.tool == "edit_file"
             else "commands"
-            for one in approvals
+            for approval in approvals
         )
         self.edits, self.commands, self.commits = kinds["edits"], kinds["commands"], kinds["commits"]
-        self.screens = [one.screen for one in approvals]
+        self.screens = [approval.screen for approval in approvals]
 
     @property
     def is_done(self) -> bool:

@@ -88,7 +88,7 @@ class Photographer:
         except Error as error:
             self.problems.append(f"{look} {state.name}: {error.message.splitlines()[0]}")
         page.wait_for_timeout(250)
-        self.problems += [f"{look} {state.name}: {one}" for one in page.evaluate(OVERFLOW)]
+        self.problems += [f"{look} {state.name}: {problem}" for problem in page.evaluate(OVERFLOW)]
         page.screenshot(path=file)
         return file
 

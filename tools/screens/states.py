@@ -229,9 +229,11 @@ def _shared(rig: Rig) -> str:
 def states(world: World) -> dict[str, list[State]]:
     """Groups of states, each a contact sheet."""
     path, rig = world.path, world.rig
-    versions = [one["id"] for one in rig.api("GET", f"/api/sessions/{world.sessions['versions']}/tree")["messages"]]
-    turn = next(one["turn"] for one in rig.messages(world.sessions["retry"]) if one.get("turn"))
-    other = next(one["turn"] for one in rig.messages(world.sessions["parallel"]) if one.get("turn"))
+    versions = [
+        message["id"] for message in rig.api("GET", f"/api/sessions/{world.sessions['versions']}/tree")["messages"]
+    ]
+    turn = next(message["turn"] for message in rig.messages(world.sessions["retry"]) if message.get("turn"))
+    other = next(message["turn"] for message in rig.messages(world.sessions["parallel"]) if message.get("turn"))
     gate = "[data-gate][data-open]"
     admin = (
         "users",

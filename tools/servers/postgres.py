@@ -141,9 +141,9 @@ class _User:
     def make(self, inside: Path, prefix: str) -> Path:
         """A new directory of that user: inside the given one or, where the user has no access, in the system's own."""
         reaches = all(path.stat().st_mode & stat.S_IXOTH for path in (inside, *inside.parents))
-        made = Path(tempfile.mkdtemp(prefix=prefix, dir=inside if reaches or not self.prefix else None))
-        os.chown(made, self.uid, self.gid)
-        return made
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=inside if reaches or not self.prefix else None))
+        os.chown(folder, self.uid, self.gid)
+        return folder
 
 
 def _template(binaries: Path, user: _User) -> Path:
@@ -153,18 +153,18 @@ def _template(binaries: Path, user: _User) -> Path:
     ]
     template = Path(tempfile.gettempdir()) / f"everturn-postgres-{version}-{user.uid}"
     if not template.exists():
-        made = user.make(Path(tempfile.gettempdir()), "everturn-initdb-")
+        folder = user.make(Path(tempfile.gettempdir()), "everturn-initdb-")
         options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
-        command = [*user.prefix, str(binaries / "initdb"), *options, "-D", str(made / "data")]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=made, check=False)
+        command = [*user.prefix, str(binaries / "initdb"), *options, "-D", str(folder / "data")]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
         if done.returncode:
             raise ConfigError(f"initdb failed: {done.stderr.strip()}")
         try:
-            (made / "data").rename(template)
+            (folder / "data").rename(template)
         except OSError:  # another process was first, and its template is as good
             if not template.exists():
                 raise
-        shutil.rmtree(made)
+        shutil.rmtree(folder)
     found = template.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != user.uid or found.st_mode & 0o077:
         raise ConfigError(f"{template} is not ours; remove it")  # any user may have put it where all may write

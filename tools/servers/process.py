@@ -80,18 +80,18 @@ def process_family(pid: int) -> ProcessFamily:
     found, family = _family(pid)
     for _ in range(LOOKS):
         # A process that died between the reads of its parent and itself would be counted with neither.
-        if all(_stat(one, found[one]).buried == found[one].buried for one in family):
+        if all(_stat(member, found[member]).buried == found[member].buried for member in family):
             break
         found, family = _family(pid)
-    ticks = sum(found[one].own + found[one].buried for one in family)
-    return ProcessFamily((pid, *(one for one in family if one != pid)), ticks / os.sysconf("SC_CLK_TCK"))
+    ticks = sum(found[member].own + found[member].buried for member in family)
+    return ProcessFamily((pid, *(member for member in family if member != pid)), ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def _family(pid: int) -> tuple[dict[int, _Stat], list[int]]:
     found = _look()
     family = [pid] if pid in found else []
-    for one in family:
-        family += [child for child, stat in found.items() if stat.parent == one]
+    for member in family:
+        family += [child for child, stat in found.items() if stat.parent == member]
     return found, family
 
 
@@ -199,8 +199,8 @@ class Daemon:
         until = time.monotonic() + PATIENCE
         while not is_ready():
             if process.poll() is not None or time.monotonic() > until:
-                said = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
-                raise ConfigError(f"{self.name} did not start; the end of {self.log}:\n{said}")
+                tail = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+                raise ConfigError(f"{self.name} did not start; the end of {self.log}:\n{tail}")
             await asyncio.sleep(GLANCE)
 
     def _spawn(self) -> subprocess.Popen[bytes]:

@@ -135,13 +135,13 @@ class Proxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            there = await asyncio.open_connection(self._host, self._port)
+            upstream = await asyncio.open_connection(self._host, self._port)
         except OSError:  # the server is down, so the proxy is
             writer.transport.abort()
             return
         finally:
             self._tasks.discard(task)
-        link = _Link(self, (reader, writer), there)
+        link = _Link(self, (reader, writer), upstream)
         self._links.add(link)
         self._tasks.add(task)
         try:

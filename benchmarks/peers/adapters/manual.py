@@ -46,17 +46,17 @@ class ByHand:
 
 async def go_on(messages: Messages, text: list[str], calls: dict[int, tuple[str, str, list[str]]]) -> bool:
     """Add the answer and the results of its calls; whether the model has to be asked again."""
-    made = [(id, name, "".join(pieces)) for id, name, pieces in calls.values()]
+    assembled = [(id, name, "".join(pieces)) for id, name, pieces in calls.values()]
     answer: dict[str, Any] = {"role": "assistant", "content": "".join(text) or None}
-    if made:
+    if assembled:
         answer["tool_calls"] = [
             {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-            for id, name, arguments in made
+            for id, name, arguments in assembled
         ]
     messages.append(answer)
-    results = await asyncio.gather(*(TOOLS[name](**json.loads(arguments)) for _, name, arguments in made))
+    results = await asyncio.gather(*(TOOLS[name](**json.loads(arguments)) for _, name, arguments in assembled))
     messages += [
         {"role": "tool", "tool_call_id": id, "content": result}
-        for (id, _, _), result in zip(made, results, strict=True)
+        for (id, _, _), result in zip(assembled, results, strict=True)
     ]
-    return bool(made)
+    return bool(assembled)

@@ -141,16 +141,16 @@ class Adapter:
 
             await self._ask(messages, on_chunk)
             answer: dict[str, Any] = {"role": "assistant", "content": "".join(text) or None}
-            made = [(id, name, "".join(pieces)) for id, name, pieces in calls.values()]
-            if made:
+            assembled = [(id, name, "".join(pieces)) for id, name, pieces in calls.values()]
+            if assembled:
                 answer["tool_calls"] = [
                     {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-                    for id, name, arguments in made
+                    for id, name, arguments in assembled
                 ]
             messages.append(encode(answer))
-            if not made:
+            if not assembled:
                 return
-            for id, name, arguments in made:  # the tools wait for nothing, so one after the other is the fastest
+            for id, name, arguments in assembled:  # the tools wait for nothing, so one after the other is the fastest
                 result = await TOOLS[name](**decode_arguments(arguments))
                 messages.append(encode({"role": "tool", "tool_call_id": id, "content": result}))
 

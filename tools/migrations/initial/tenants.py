@@ -126,11 +126,11 @@ FOR EACH STATEMENT EXECUTE FUNCTION everturn_keep_audit()
 """
 _KEPT_SQLITE = [
     f"""
-    CREATE TRIGGER audit_is_kept_{what.lower()} BEFORE {what} ON audit BEGIN
+    CREATE TRIGGER audit_is_kept_{operation.lower()} BEFORE {operation} ON audit BEGIN
         SELECT RAISE(ABORT, 'the audit log is only ever added to');
     END
     """
-    for what in ("UPDATE", "DELETE")
+    for operation in ("UPDATE", "DELETE")
 ]
 
 # Row-level security: a role that does not own the tables sees the rows of the tenant that is set in its connection. The

@@ -58,17 +58,17 @@ async def lifespan(api: FastAPI):
 api = FastAPI(lifespan=lifespan)
 
 
-async def run(session: str, customer: str, given: Any) -> dict[str, Any]:
+async def run(session: str, customer: str, payload: Any) -> dict[str, Any]:
     config = {
         "configurable": {"thread_id": session},
         "metadata": {"customer": customer},
     }
-    result = await api.state.support.ainvoke(given, config, context=Deps(customer))
+    result = await api.state.support.ainvoke(payload, config, context=Deps(customer))
     if "__interrupt__" in result:
-        asked = result["__interrupt__"][0].value["action_requests"]
+        actions = result["__interrupt__"][0].value["action_requests"]
         return {
             "id": session,
-            "approve": [(call["name"], call["args"]) for call in asked],
+            "approve": [(call["name"], call["args"]) for call in actions],
         }
     return {"id": session, "output": result["structured_response"].model_dump()}
 

@@ -58,10 +58,10 @@ def context(customer: str) -> RunContextWrapper[Deps]:
     return RunContextWrapper(Deps(sqlite3.connect("shop.db"), customer))
 
 
-async def run(session: str, customer: str, given: Any) -> dict[str, Any]:
+async def run(session: str, customer: str, payload: Any) -> dict[str, Any]:
     history = SQLiteSession(session, "chats.db")
     result = await Runner.run(
-        support, given, context=context(customer).context, session=history
+        support, payload, context=context(customer).context, session=history
     )
     if result.interruptions:
         state = result.to_state().to_string(context_serializer=lambda deps: {})
@@ -70,8 +70,8 @@ async def run(session: str, customer: str, given: Any) -> dict[str, Any]:
                 "insert or replace into runs values (?, ?, ?)",
                 (session, customer, state),
             )
-        asked = [(item.name, item.arguments) for item in result.interruptions]
-        return {"id": session, "approve": asked}
+        approvals = [(item.name, item.arguments) for item in result.interruptions]
+        return {"id": session, "approve": approvals}
     return {"id": session, "output": result.final_output.model_dump()}
 
 
