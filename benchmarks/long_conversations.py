@@ -31,12 +31,12 @@ from typing import Any, NamedTuple, cast
 from benchmarks.long_logs import turn_events
 
 from everturn import App, tool
-from everturn.core.call_index import dump_page, make_page
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.events import Event, MessageAdded, TurnCompleted, TurnFinishing, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import SummaryPart, Usage
+from everturn.core.projections.call_index import dump_page, make_page
 from everturn.core.requests import ModelRequest
 from everturn.core.state import Phase, TurnState, fold
 from everturn.core.store_ports import SessionClaim

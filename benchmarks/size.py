@@ -28,8 +28,8 @@ import msgspec
 from size_load import fill
 from size_questions import Asking, Row, measure
 
-from everturn.core.accounts import LOCAL
-from everturn.core.sharing import Reader
+from everturn.core.tenants.accounts import LOCAL
+from everturn.core.tenants.sharing import Reader
 from everturn.stores.sql import search, usage
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.group_commit import single_row_sql

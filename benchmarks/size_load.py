@@ -13,10 +13,10 @@ from typing import Any
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from everturn.core.accounts import LOCAL, Tenant, User
 from everturn.core.events import Event
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Usage
+from everturn.core.tenants.accounts import LOCAL, Tenant, User
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import (
     NOON,

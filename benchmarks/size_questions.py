@@ -21,8 +21,8 @@ from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.cluster.ps import list_open_store
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import LOCAL
 from everturn.core.options import TurnOptions
+from everturn.core.tenants.accounts import LOCAL
 from everturn.models.scripted import ScriptedModel
 from everturn.server.app import make_app
 from everturn.server.streams.open import StreamEndpoints

@@ -121,9 +121,9 @@ async def serve(http: str, merge: float) -> None:
     from everturn.access.context.server_context import ServerContext
     from everturn.app import App
     from everturn.config.server_options import ServerOptions
-    from everturn.core.accounts import Principal
     from everturn.core.events import LeafSelected
     from everturn.core.options import TurnOptions
+    from everturn.core.tenants.accounts import Principal
     from everturn.server.streams.open import StreamEndpoints
     from everturn.stores.accounts import MemoryAccounts
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import ROLES, Role
+from everturn.core.tenants.accounts import ROLES, Role
 from everturn.server.app import make_app
 from everturn.server.errors import ERROR_TABLE, REQUEST_ERRORS
 from everturn.server.route import Route

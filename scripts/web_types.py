@@ -15,12 +15,12 @@ import msgspec
 
 from everturn import api
 from everturn.core import messages
-from everturn.core.accounts import Role
-from everturn.core.context_report import ContextKind, ContextReport
+from everturn.core.context.context_report import ContextKind, ContextReport
 from everturn.core.events import LogEvent, Terminal
 from everturn.core.gates import GateKind
 from everturn.core.parts import CallState, Finish, Part, StreamedPart
 from everturn.core.state import TRANSITIONS
+from everturn.core.tenants.accounts import Role
 from everturn.tools.browser import BROWSER_JS_EVAL, DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS
 
 TO: Final = Path(__file__).parent.parent / "web" / "client" / "src" / "types.gen.ts"

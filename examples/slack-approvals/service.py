@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from everturn import App, Chat, EverturnError, Gate
-from everturn.core.accounts import Tenant, User
+from everturn.core.tenants.accounts import Tenant, User
 from everturn.errors import HookRefused
 from everturn.inbound_hooks import InboundHook, verify_delivery
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # for those who read code and do not run it; `_HOMES` says th
     )
     from everturn.chat.run import Run
     from everturn.chat.tool_client import ToolClient
-    from everturn.core.compaction import last_turns
+    from everturn.core.context.compaction import last_turns
     from everturn.core.gates import (
         Gate,
         GateResolution,
@@ -114,7 +114,7 @@ _HOMES = {
     "get_model": "everturn.models.registry",
     "handoff": "everturn.agents.handoff",
     "input_guardrail": "everturn.plugins.guardrails",
-    "last_turns": "everturn.core.compaction",
+    "last_turns": "everturn.core.context.compaction",
     "manual": "everturn.tools.manual",
     "output_guardrail": "everturn.plugins.guardrails",
     "tool": "everturn.tools.function",

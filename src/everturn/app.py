@@ -12,9 +12,9 @@ from everturn.chat import Chat, Turn
 from everturn.chat.result import RunResult
 from everturn.chat.run import Run
 from everturn.chat.validation import MessageInput
-from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import hash_values
 from everturn.core.options import TurnOptions
+from everturn.core.tenants.accounts import LOCAL
 from everturn.errors import ConfigError
 from everturn.schedules.schedules import Schedules
 from everturn.webhooks.webhooks import Webhooks

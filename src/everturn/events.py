@@ -6,7 +6,7 @@ from everturn.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:  # `_HOMES` says the same
     from everturn.core.calls import CallRecord
-    from everturn.core.context_report import ContextReport, ContextUsage
+    from everturn.core.context.context_report import ContextReport, ContextUsage
     from everturn.core.deltas import (
         CallDelta,
         CallProgress,
@@ -92,11 +92,11 @@ if TYPE_CHECKING:  # `_HOMES` says the same
         ToolPart,
         Usage,
     )
+    from everturn.core.projections.stats import TurnStats
     from everturn.core.state import (
         Phase,
         TurnState,
     )
-    from everturn.core.stats import TurnStats
     from everturn.core.tree import MessageTree
 
 # Imported when they are first asked for.
@@ -120,8 +120,8 @@ _HOMES = {
     "CompactionFailed": "everturn.core.events",
     "CompactionFinished": "everturn.core.events",
     "CompactionStarted": "everturn.core.events",
-    "ContextReport": "everturn.core.context_report",
-    "ContextUsage": "everturn.core.context_report",
+    "ContextReport": "everturn.core.context.context_report",
+    "ContextUsage": "everturn.core.context.context_report",
     "Cursor": "everturn.core.deltas",
     "Delta": "everturn.core.deltas",
     "Entry": "everturn.core.events",
@@ -180,7 +180,7 @@ _HOMES = {
     "TurnItem": "everturn.core.deltas",
     "TurnStarted": "everturn.core.events",
     "TurnState": "everturn.core.state",
-    "TurnStats": "everturn.core.stats",
+    "TurnStats": "everturn.core.projections.stats",
     "TurnSuspended": "everturn.core.events",
     "Usage": "everturn.core.parts",
     "WaitFinished": "everturn.core.events",

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
-from everturn.core.encryption import is_sealed
 from everturn.core.events import Entry, Event, Gate, GateResolution, LogEvent
 from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
+from everturn.core.tenants.encryption import is_sealed
 from everturn.errors import ConfigError, UnreadableLog
 
 T = TypeVar("T")

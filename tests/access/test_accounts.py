@@ -8,7 +8,7 @@ import pytest
 
 from everturn import api
 from everturn.access.auth.authentication import Authenticator
-from everturn.core.accounts import User
+from everturn.core.tenants.accounts import User
 from everturn.errors import ConfigError, EverturnError, Forbidden, NotRecognised, UnknownKey
 from everturn.testing import FakeClock
 from tests.helpers.tenants import a_house, access_of

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from everturn.access.administration.accounts import hash_secret, new_secret
 from everturn.access.auth.authentication import CREDENTIAL_HINT, Authenticator
-from everturn.core.accounts import (
+from everturn.core.tenants.accounts import (
     ROLES,
     Credential,
     CredentialKind,

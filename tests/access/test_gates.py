@@ -15,13 +15,13 @@ from everturn.access import Access
 from everturn.access.context.agents import AgentSpec
 from everturn.access.context.role_redaction import redact_event, redact_gate, redact_message
 from everturn.access.context.server_context import ServerContext
-from everturn.core.accounts import Role
 from everturn.core.events import CallFinished, GateOpened, GateResolved, TurnStarted
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, TextPart, ToolPart
 from everturn.core.rules.policy import Rule
+from everturn.core.tenants.accounts import Role
 from everturn.errors import (
     AnsweredOtherwise,
     AnswerUnfit,

@@ -17,9 +17,9 @@ from everturn.cli.args.operations import SIGNED
 from everturn.config.build import app_factory, signing_keys
 from everturn.config.check import unresolved_references
 from everturn.config.load import load_config
-from everturn.core.accounts import Principal
 from everturn.core.parts import FilePart
-from everturn.core.signing_keys import KEY_NAMES, KeyName, derive_key
+from everturn.core.tenants.accounts import Principal
+from everturn.core.tenants.signing_keys import KEY_NAMES, KeyName, derive_key
 from everturn.core.webhooks import Webhook, sign_payload
 from everturn.errors import ConfigError, NotRecognised
 from everturn.stores.accounts import MemoryAccounts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.core.session_reader import SessionCursor
+from everturn.core.projections.session_reader import SessionCursor
 from tests.helpers.tenants import a_house, gate_in, over, somebody, start_session
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from everturn import api
 from everturn.access import Access
+from everturn.core.memory.user_memory import MAX_MEMORY_FILE_BYTES, MemoryCreate, MemoryMarks, memory_hash
 from everturn.core.store_ports import Store
-from everturn.core.user_memory import MAX_MEMORY_FILE_BYTES, MemoryCreate, MemoryMarks, memory_hash
 from everturn.errors import ConfigError, Forbidden, HashMismatch, UnknownFile
 from tests.helpers.stores import store as store
 from tests.helpers.tenants import a_house, somebody

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from everturn.access.administration.accounts import new_secret
 from everturn.access.auth.authentication import CREDENTIAL_HINT, Authenticator
 from everturn.access.auth.options import OidcOptions
-from everturn.core.accounts import ROLES, AuditRecord, Credential, Tenant, User
+from everturn.core.tenants.accounts import ROLES, AuditRecord, Credential, Tenant, User
 from everturn.errors import ConfigError, NotRecognised
 from everturn.server.app import Application
 from everturn.server.routes.public import OIDC_ATTEMPTS

@@ -17,7 +17,6 @@ from everturn.access.context import presence_board
 from everturn.access.context.presence_board import PresenceBoard
 from everturn.bus.memory import MemoryBus
 from everturn.bus.postgres import PostgresBus
-from everturn.core.accounts import User
 from everturn.core.events import TurnCompleted
 from everturn.core.ports import ANNOUNCEMENT_LIMIT, Bus
 from everturn.core.presence import (
@@ -28,6 +27,7 @@ from everturn.core.presence import (
     Viewing,
     presence_topic,
 )
+from everturn.core.tenants.accounts import User
 from everturn.testing import FakeClock, MemoryStore
 from tests.helpers.stores import POSTGRES, URL
 from tests.helpers.tenants import a_house, access_of, gate_in, somebody, start_session

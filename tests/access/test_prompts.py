@@ -10,8 +10,8 @@ from everturn import api
 from everturn.access import Access
 from everturn.core.events import InstructionsSet, TurnStarted
 from everturn.core.options import Prompt
-from everturn.core.saved_prompts import SavedPrompt, check_prompt
 from everturn.core.store_ports import Store
+from everturn.core.tenants.saved_prompts import SavedPrompt, check_prompt
 from everturn.errors import ConfigError, Forbidden, UnknownFile, UnknownSession
 from everturn.stores.export import export_session, import_session
 from tests.helpers.stores import store as store

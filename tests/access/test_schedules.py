@@ -14,8 +14,8 @@ from everturn.access.context.agents import Agents, AgentSpec
 from everturn.access.context.server_context import ServerContext
 from everturn.agent import Agent
 from everturn.app import App
-from everturn.core.accounts import Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
+from everturn.core.tenants.accounts import Principal, Role, Tenant, User
 from everturn.errors import ConfigError, UnknownAgent, UnknownSchedule, UnknownSession
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, say
 

@@ -14,7 +14,7 @@ import pytest
 from everturn import api
 from everturn.access import Access, needs, role_of
 from everturn.access.context.server_context import ServerContext
-from everturn.core.accounts import ROLES, Role
+from everturn.core.tenants.accounts import ROLES, Role
 from everturn.errors import (
     EverturnError,
     Forbidden,

@@ -21,9 +21,9 @@ from everturn.access.auth.passwords import (
 )
 from everturn.access.context.agents import AgentSpec
 from everturn.access.context.server_context import ServerContext
-from everturn.core.accounts import Principal
 from everturn.core.events import GateOpened
 from everturn.core.options import TurnOptions
+from everturn.core.tenants.accounts import Principal
 from everturn.errors import ConfigError, Forbidden, NotRecognised, TooMuch, UnknownLink, UnknownSession
 from everturn.testing import FakeClock
 from tests.helpers.tenants import a_house, access_of, over, start_session

@@ -14,9 +14,9 @@ from everturn.cells.connection import connected
 from everturn.cells.move import TenantMover
 from everturn.cells.routes import CellMap
 from everturn.cells.tables import LARGE, NOT_MOVED, SEPARATE, moved_tables
-from everturn.core.accounts import Tenant, User
 from everturn.core.events import CallFinished, Event, SessionUpdated, TurnCompleted
 from everturn.core.schedules import Schedule
+from everturn.core.tenants.accounts import Tenant, User
 from everturn.errors import ConfigError, Stale, TenantMoving, UnreadableLog
 from everturn.stores.backup.tables import copied_tables
 from everturn.stores.sql.migrate import HEAD

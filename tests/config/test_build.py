@@ -34,9 +34,9 @@ from everturn.config.load import LoadedConfig, load_config
 from everturn.config.models import default_model
 from everturn.config.reload import ConfigReloader
 from everturn.config.tools import create_tools
-from everturn.core.accounts import Tenant, User
 from everturn.core.events import CallFinished, GateOpened
 from everturn.core.options import Budget
+from everturn.core.tenants.accounts import Tenant, User
 from everturn.errors import ConfigError
 from everturn.models.scripted import ScriptedModel, call, calls, say
 from everturn.stores.memory import MemoryStore

@@ -14,7 +14,7 @@ from everturn.access.access import Access
 from everturn.config.build import CommandLineOverrides, open_server
 from everturn.config.discovery import EXAMPLES, LOCAL_SERVERS, LocalModelServer, discover_models, server_setup
 from everturn.config.load import load_config
-from everturn.core.accounts import Principal
+from everturn.core.tenants.accounts import Principal
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model
 from everturn.models.vendors import VENDORS

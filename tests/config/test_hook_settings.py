@@ -13,7 +13,7 @@ from tests.helpers.server_app import Answer, ask, make
 
 from everturn import api
 from everturn.config.reload import ConfigReloader
-from everturn.core.accounts import Tenant, User
+from everturn.core.tenants.accounts import Tenant, User
 from everturn.errors import ConfigError, Forbidden, HashMismatch, UnknownSetting
 from everturn.inbound_hooks.signatures import Scheme, sign_delivery
 

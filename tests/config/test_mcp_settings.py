@@ -16,7 +16,7 @@ from tests.helpers.waiting import wait_until
 
 from everturn import api
 from everturn.config.reload import ConfigReloader
-from everturn.core.accounts import Tenant
+from everturn.core.tenants.accounts import Tenant
 from everturn.errors import ConfigError, Forbidden, HashMismatch, UnknownServer, UnknownSetting
 from tools.servers.process import free_port
 

@@ -19,11 +19,11 @@ from everturn.access.context.server_context import ServerContext
 from everturn.config.load import load_config
 from everturn.config.reload import ConfigReloader
 from everturn.config.stored_settings import add_settings
-from everturn.core.accounts import Principal, Tenant
 from everturn.core.events import PermissionDecided
 from everturn.core.parts import ToolPart
 from everturn.core.rules.policy import Rule
-from everturn.core.settings import RULES, RuleSettings, Setting, StoredRule, encode_body
+from everturn.core.tenants.accounts import Principal, Tenant
+from everturn.core.tenants.settings import RULES, RuleSettings, Setting, StoredRule, encode_body
 from everturn.errors import ConfigError, Forbidden, HashMismatch, UnknownSetting, UnknownTool
 from everturn.models.offline import OFFLINE
 from everturn.testing import MemoryStore

@@ -16,8 +16,8 @@ from everturn.config.load import load_config
 from everturn.config.reload import ConfigReloader
 from everturn.config.secret_box import SecretBox
 from everturn.config.stored_settings import add_settings
-from everturn.core.accounts import LOCAL, Principal, Role, Tenant
-from everturn.core.settings import AgentSettings, ModelSettings, Setting, encode_body
+from everturn.core.tenants.accounts import LOCAL, Principal, Role, Tenant
+from everturn.core.tenants.settings import AgentSettings, ModelSettings, Setting, encode_body
 from everturn.errors import ConfigError, Forbidden, HashMismatch, ModelError, UnknownSetting
 from everturn.models.offline import OFFLINE
 from everturn.transport import HttpRequest

@@ -9,7 +9,7 @@ from tests.helpers.waiting import wait_until
 from everturn import api
 from everturn.access.access import Access
 from everturn.config.retention_job import erase_expired
-from everturn.core.sharing import TEMPORARY_SECONDS
+from everturn.core.tenants.sharing import TEMPORARY_SECONDS
 from everturn.errors import UnknownSession
 from everturn.testing import FakeClock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from everturn.core.accounts import AuditRecord, append_to_chain, check_chain
+from everturn.core.tenants.accounts import AuditRecord, append_to_chain, check_chain
 
 
 def test_a_record_that_was_written_anew_with_its_hash_is_seen_by_the_one_behind_it() -> None:

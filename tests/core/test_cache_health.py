@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from everturn.core import events as e
-from everturn.core.cache_health import CacheRead, read_cache_health
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Usage
+from everturn.core.projections.cache_health import CacheRead, read_cache_health
 
 PLAIN = TurnOptions(system="Be brief.", tools=("look",))
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from everturn.core.compaction import compact_path, select_turns, summary_text
-from everturn.core.compaction_plan import choose_cleared, choose_cut, list_artifacts, quote_person, split_segments
-from everturn.core.context_size import ContextLimits
+from everturn.core.context.compaction import compact_path, select_turns, summary_text
+from everturn.core.context.compaction_plan import (
+    choose_cleared,
+    choose_cut,
+    list_artifacts,
+    quote_person,
+    split_segments,
+)
+from everturn.core.context.context_size import ContextLimits
+from everturn.core.context.token_estimate import estimate_summary
 from everturn.core.history import render_compacted, render_history
 from everturn.core.messages import Message
 from everturn.core.parts import (
@@ -23,7 +30,6 @@ from everturn.core.parts import (
     TextPart,
     ToolPart,
 )
-from everturn.core.token_estimate import estimate_summary
 
 LIMITS = ContextLimits(4_000, 4_000)
 

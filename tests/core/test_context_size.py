@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from everturn.core.context_size import ContextLimits, learn_weight, measure
+from everturn.core.context.context_size import ContextLimits, learn_weight, measure
+from everturn.core.context.token_estimate import estimate_tokens
 from everturn.core.messages import Message
 from everturn.core.parts import ClearedPart, Output, StepPart, SummaryPart, TextPart, ToolPart, Usage
-from everturn.core.token_estimate import estimate_tokens
 
 ENGLISH = "The quick brown fox jumps over the lazy dog while the engineers discuss release planning and risk. "
 CODE = "def fold(events: Iterable[Event]) -> State:\n    for event in events:\n        state.apply(event)  # in order\n"

@@ -9,7 +9,7 @@ import pytest
 from everturn.core.deltas import CURSOR_LIMIT, PARTS_LIMIT, Cursor, TextDelta, TurnReader
 from everturn.core.events import Entry, StepFinished, StepStarted
 from everturn.core.parts import TextPart, Usage
-from everturn.core.session_reader import TEXT_LIMIT, SessionCursor, SessionReader
+from everturn.core.projections.session_reader import TEXT_LIMIT, SessionCursor, SessionReader
 
 
 def begun() -> Entry:

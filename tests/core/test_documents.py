@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.core.documents import (
+from everturn.core.context.documents import (
     DocumentRange,
     SectionText,
     StoredDocument,

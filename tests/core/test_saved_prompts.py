@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.core.saved_prompts import (
+from everturn.core.tenants.saved_prompts import (
     MAX_PROMPT_CHARS,
     PromptArgument,
     SavedPrompt,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.core.search_terms import (
+from everturn.core.memory.search_terms import (
     QUERY_TERMS_LIMIT,
     TERM_LENGTH_LIMIT,
     TERMS_LIMIT,

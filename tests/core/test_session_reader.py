@@ -22,7 +22,7 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.parts import StreamedPart
-from everturn.core.session_reader import SessionCursor, SessionReader, merge_deltas
+from everturn.core.projections.session_reader import SessionCursor, SessionReader, merge_deltas
 
 Happening = Entry | Delta
 branches = st.lists(st.lists(streams(ANY), min_size=1, max_size=3), min_size=1, max_size=3)

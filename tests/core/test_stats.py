@@ -13,8 +13,8 @@ from everturn import App, Chat, tool
 from everturn.core.chunks import FinishChunk, RetryChunk
 from everturn.core.events import Event, LateResultReceived, TurnEvent
 from everturn.core.parts import Output
+from everturn.core.projections.stats import TurnStats, stats_of
 from everturn.core.requests import ModelRequest
-from everturn.core.stats import TurnStats, stats_of
 from everturn.events import GateOpened
 from everturn.testing import FakeClock, ScriptedModel, call, calls, say
 

@@ -14,8 +14,8 @@ from tests.helpers.simulated_driver import Play, plays
 from everturn import App, Chat, ToolContext, tool, wire
 from everturn.core.chunks import Chunk, FinishChunk, RetryChunk
 from everturn.core.events import Entry, Event, TurnEvent
+from everturn.core.projections.turn_trace import TraceSpan, trace_spans
 from everturn.core.requests import ModelRequest
-from everturn.core.turn_trace import TraceSpan, trace_spans
 from everturn.events import GateOpened
 from everturn.telemetry.spans import spans_of
 from everturn.testing import FakeClock, ScriptedModel, call, calls, say

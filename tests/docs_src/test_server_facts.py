@@ -56,9 +56,9 @@ from everturn.config.schema import (
 from everturn.config.secrets import TextWithRefs
 from everturn.config.server_options import ServerOptions
 from everturn.config.tools import load_tools
-from everturn.core.accounts import ROLES
 from everturn.core.options import TurnOptions
-from everturn.core.saved_prompts import expand_prompt, parse_arguments
+from everturn.core.tenants.accounts import ROLES
+from everturn.core.tenants.saved_prompts import expand_prompt, parse_arguments
 from everturn.errors import ConfigError
 from everturn.events import CallFinished
 from everturn.server.protocols.openai.headers import DEFAULT_GATE_WAIT

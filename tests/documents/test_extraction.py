@@ -22,7 +22,7 @@ from tests.helpers.document_files import (
     make_xlsx,
 )
 
-from everturn.core.documents import StoredDocument
+from everturn.core.context.documents import StoredDocument
 from everturn.documents import extraction
 from everturn.documents.extraction import ExtractionLimits, extract_text
 from everturn.sandbox.seccomp import interpreter_filter

@@ -32,7 +32,7 @@ from tests.helpers.document_files import (
     text_stream,
 )
 
-from everturn.core.documents import StoredDocument
+from everturn.core.context.documents import StoredDocument
 from everturn.documents.extraction import MIB, ExtractionLimits, extract_text
 
 LIMITS = ExtractionLimits(seconds=1.5, grace=0.5, memory=400 * MIB, text=50_000, xml=2 * MIB)

@@ -16,11 +16,11 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from msgspec.structs import replace
 
 from everturn import wire
-from everturn.core.accounts import AuditRecord, ConversationFingerprint, Credential, Tenant, User
 from everturn.core.events import FilesReverted, MessageDeleted
 from everturn.core.options import Budget, Lineage, TurnOptions
 from everturn.core.parts import Usage
 from everturn.core.store_ports import Store
+from everturn.core.tenants.accounts import AuditRecord, ConversationFingerprint, Credential, Tenant, User
 from everturn.stores.sql.migrate import HEAD, upgrade_script
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.store import SqlStore

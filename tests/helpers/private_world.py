@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.core.accounts import Principal, Role, User
-from everturn.core.sharing import SessionLevel
+from everturn.core.tenants.accounts import Principal, Role, User
+from everturn.core.tenants.sharing import SessionLevel
 from everturn.server.protocols.openai.turns import ResponseId
 from everturn.server.route import Route
 from tests.helpers.route_matrix import Things, World, a_world, absent, may

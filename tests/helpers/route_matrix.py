@@ -21,10 +21,10 @@ from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.clock import SystemClock
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import ROLES, Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart
 from everturn.core.requests import ModelRequest
+from everturn.core.tenants.accounts import ROLES, Principal, Role, Tenant, User
 from everturn.core.webhooks import PushTarget, Webhook
 from everturn.server.app import Application, make_app
 from everturn.server.protocols.openai.turns import ResponseId

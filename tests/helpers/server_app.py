@@ -14,8 +14,8 @@ from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
+from everturn.core.tenants.accounts import Principal, Role, Tenant, User
 from everturn.errors import NotRecognised
 from everturn.models.scripted import ScriptedModel
 from everturn.server.app import Application, make_app

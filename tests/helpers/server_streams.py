@@ -18,13 +18,13 @@ from everturn.access.context.server_context import ServerContext
 from everturn.api import StreamItem
 from everturn.app import App
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import Principal, Role
 from everturn.core.chunks import FinishChunk, TextChunk
 from everturn.core.deltas import Delta
 from everturn.core.events import Event, RequestRetried, StepFinished, StepInterrupted, StepRestarted, StepStarted
 from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart, ToolPart
 from everturn.core.requests import ModelRequest
+from everturn.core.tenants.accounts import Principal, Role
 from everturn.errors import EverturnError
 from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.accounts import MemoryAccounts

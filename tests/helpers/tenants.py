@@ -14,14 +14,14 @@ from everturn.access.access import Access
 from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.context.server_context import ServerContext
 from everturn.app import App
-from everturn.core.accounts import ROLES, Accounts, Principal, Role, Tenant, User
 from everturn.core.options import ClientTool, TurnOptions
 from everturn.core.parts import TextPart
 from everturn.core.ports import Bus, Clock
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
-from everturn.core.sharing import Share, role_subject
 from everturn.core.store_ports import Store
+from everturn.core.tenants.accounts import ROLES, Accounts, Principal, Role, Tenant, User
+from everturn.core.tenants.sharing import Share, role_subject
 from everturn.core.tool import Question, ToolContext
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.tools.function import tool

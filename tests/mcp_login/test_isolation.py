@@ -10,7 +10,7 @@ import pytest
 
 from everturn import api
 from everturn.access.access import Access
-from everturn.core.accounts import LOCAL, Principal
+from everturn.core.tenants.accounts import LOCAL, Principal
 from everturn.errors import Forbidden, NeedsLogin
 from tests.helpers.protected_mcp_server import Drive, drive
 from tests.helpers.waiting import wait_until

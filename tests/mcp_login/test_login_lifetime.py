@@ -11,8 +11,8 @@ import pytest
 
 from everturn import api
 from everturn.config.secret_box import SecretBox
-from everturn.core.accounts import LOCAL
 from everturn.core.store_ports import Store
+from everturn.core.tenants.accounts import LOCAL
 from everturn.errors import ConfigError, Forbidden
 from everturn.mcp.login_store import DeferredLogins, FileLogins, LoginStore, Person, StoredLogins
 from everturn.mcp.token_storage import PersonTokens
@@ -141,7 +141,7 @@ async def test_a_stored_login_opens_for_its_person_its_server_and_its_key_alone(
     file = await store.user_memory.file(LOCAL, "mcp:ada", info.path)
     assert file is not None
     assert not [secret for secret in served.giver.secrets if secret in file.text]
-    from everturn.core.user_memory import MemoryPut
+    from everturn.core.memory.user_memory import MemoryPut
 
     await store.user_memory.change(LOCAL, "mcp:bob", MemoryPut(info.path, file.text), at=1.0)
     assert (await PersonTokens(spec, logins, Person(LOCAL, "bob")).load()).tokens is None, "copied to another person"
@@ -229,7 +229,7 @@ async def test_a_login_that_a_removed_user_began_cannot_be_completed(served: Dri
 
 
 async def test_an_erased_owner_of_a_database_leaves_no_token_and_no_prompt(tmp_path: Path):
-    from everturn.core.user_memory import MemoryPut
+    from everturn.core.memory.user_memory import MemoryPut
 
     store = get_store(str(tmp_path / "a.db"))
     for owner in ("ada", "mcp:ada", "prompts:ada", "mcp:bob", "adam"):

@@ -14,12 +14,12 @@ from everturn.access.access import Access
 from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.context.server_context import ServerContext
 from everturn.app import App
-from everturn.core.accounts import LOCAL, Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart, ToolPart
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
-from everturn.core.sharing import Share, user_subject
+from everturn.core.tenants.accounts import LOCAL, Principal, Role, Tenant, User
+from everturn.core.tenants.sharing import Share, user_subject
 from everturn.mcp.login_store import LoginStore
 from everturn.mcp.servers import McpServers
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say

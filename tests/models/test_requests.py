@@ -14,7 +14,7 @@ from tests.helpers.messages import assistant_message, tool_message
 
 from everturn import Chat
 from everturn.core.canonical_json import JsonObject, encode_canonical
-from everturn.core.documents import SectionText, dump_document
+from everturn.core.context.documents import SectionText, dump_document
 from everturn.core.history import NO_RESULT
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec

@@ -32,7 +32,7 @@ LONG_TURN_MUTANTS = [
     ),
     Mutant(
         "a bounded branch forgets the untrusted mark of what is above it",
-        "core/compaction_plan.py",
+        "core/context/compaction_plan.py",
         'untrusted |= cast("SummaryPart", part).untrusted',
         "untrusted |= False",
         f"{BRANCH}test_marks_of_what_is_not_read_any_more_still_hold[1]",
@@ -60,7 +60,7 @@ LONG_TURN_MUTANTS = [
     ),
     Mutant(
         "what was learned about sizes above a summary is read from the branch",
-        "core/context_size.py",
+        "core/context/context_size.py",
         "weight = next((size.weight for size in compaction.learned if size.model == model), 1.0)",
         "pass",
         f"{BRANCH}test_in_every_schedule_a_turn_does_the_same_as_with_the_whole_branch[0]",

@@ -71,7 +71,7 @@ MEMORY_MUTANTS = [
     ),
     Mutant(
         "a recalled message has no marks",
-        "core/recall.py",
+        "core/memory/recall.py",
         "RecalledMessage(message.id, message.role, text, session, untrusted, sensitive)",
         "RecalledMessage(message.id, message.role, text, session)",
         f"{RECALL}test_marks_survive_and_a_private_value_never_comes_back",
@@ -92,7 +92,7 @@ MEMORY_MUTANTS = [
     ),
     Mutant(
         "a sibling of the root is the root",
-        "core/user_memory.py",
+        "core/memory/user_memory.py",
         'text != MEMORY_ROOT and not text.startswith(f"{MEMORY_ROOT}/"):',
         "not text.startswith(MEMORY_ROOT):",
         f"{PATHS}test_a_hostile_path_is_refused",

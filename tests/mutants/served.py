@@ -101,14 +101,14 @@ ACCESS_MUTANTS = [
     ),
     Mutant(
         "a key does all that its user may",
-        "core/accounts.py",
+        "core/tenants/accounts.py",
         "lower_role(credential.role, user.role),",
         "user.role,",
         f"{DOOR}test_a_role_is_capped_by_the_credential_whatever_carries_it",
     ),
     Mutant(
         "a key that was revoked opens the door",
-        "core/accounts.py",
+        "core/tenants/accounts.py",
         "is_over = bool(credential.revoked) or (",
         "is_over = (",
         f"{DOOR}test_what_holds_no_more_is_refused_two_seconds_later_at_the_latest",
@@ -143,7 +143,7 @@ ACCESS_MUTANTS = [
     ),
     Mutant(
         "a record of what was done does not cover the one before",
-        "core/accounts.py",
+        "core/tenants/accounts.py",
         "(before.n + 1, before.hash)",
         '(before.n + 1, "")',
         "tests/core/test_accounts_mutants.py::"
@@ -238,14 +238,14 @@ SERVER_MUTANTS = [
     ),
     Mutant(
         "a cursor knows its steps from one position too late",
-        "core/session_reader.py",
+        "core/projections/session_reader.py",
         "min((start - 1 for start in self._named)",
         "min((start for start in self._named)",
         f"{FOLLOWING}test_however_the_line_breaks_every_character_of_every_branch_is_shown_once",
     ),
     Mutant(
         "pieces of two parts are merged into one",
-        "core/session_reader.py",
+        "core/projections/session_reader.py",
         "key = (item.turn, item.seq, item.part)",
         "key = (item.turn, item.seq, 0)",
         f"{FOLLOWING}test_pieces_of_two_branches_are_merged_each_for_itself",

@@ -15,9 +15,9 @@ from everturn.access.context.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import Tenant
 from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
+from everturn.core.tenants.accounts import Tenant
 from everturn.models.scripted import ScriptedModel, think
 from everturn.server.app import make_app
 from everturn.server.streams.open import StreamEndpoints

@@ -10,8 +10,8 @@ import openai
 import pytest
 
 from everturn.access.access import Access
-from everturn.core.accounts import Role
 from everturn.core.parts import FilePart
+from everturn.core.tenants.accounts import Role
 from everturn.errors import ModelError
 from everturn.models.scripted import ScriptedFailure
 from everturn.testing import say
@@ -320,7 +320,7 @@ async def test_a_call_for_the_client_ends_the_answer_though_people_are_asked_bes
 
 def _principal(role: Role = "approver") -> Any:
     """The author of the conversations, who has the name of the role: nobody else sees them in a list."""
-    from everturn.core.accounts import Principal
+    from everturn.core.tenants.accounts import Principal
 
     return Principal("ours", role, role)
 

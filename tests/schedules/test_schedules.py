@@ -11,9 +11,9 @@ import pytest
 from everturn import failpoints
 from everturn.agent import Agent
 from everturn.app import App
-from everturn.core.accounts import Tenant, User
 from everturn.core.events import TurnStarted
 from everturn.core.schedules import Overlap, Schedule, run_session
+from everturn.core.tenants.accounts import Tenant, User
 from everturn.errors import ConfigError, KeyConflict, UnknownSchedule
 from everturn.testing import FakeClock, MemoryStore, ScriptedHang, ScriptedModel, say
 from tests.helpers.waiting import wait_until

@@ -20,8 +20,8 @@ from everturn.calls.arguments import try_repair_arguments
 from everturn.core.chunks import CallChunk, Chunk, ReasoningChunk, TextChunk
 from everturn.core.deltas import Cursor, TextDelta, TurnReader
 from everturn.core.events import Entry, StepStarted
+from everturn.core.projections.session_reader import SessionCursor
 from everturn.core.requests import ToolSpec
-from everturn.core.session_reader import SessionCursor
 from everturn.errors import ConfigError, ModelError, ToolError, UnreadableLog
 from everturn.models.formats.chat_stream import ChatDecoder
 from everturn.models.formats.gemini_stream import GeminiDecoder

@@ -26,13 +26,13 @@ from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.clock import SystemClock
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import ROLES, Principal, Tenant, User
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk
 from everturn.core.options import TurnOptions
 from everturn.core.ports import Bus, Engine
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
+from everturn.core.tenants.accounts import ROLES, Principal, Tenant, User
 from everturn.server.app import make_app
 from everturn.server.route import Route
 from everturn.server.serve import serve

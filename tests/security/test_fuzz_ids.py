@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from everturn.core.accounts import Role
+from everturn.core.tenants.accounts import Role
 from everturn.server.protocols import ag_ui
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
 from everturn.server.protocols.openai import routes as openai_routes

@@ -17,8 +17,8 @@ from jwt import algorithms
 
 from everturn.access.auth.options import OidcOptions
 from everturn.access.context.agents import TenantLimits
-from everturn.core.accounts import User
 from everturn.core.events import TurnSuspended
+from everturn.core.tenants.accounts import User
 from tests.security.peer_server import Peer, a_peer
 from tests.stores.test_postgres import Place
 

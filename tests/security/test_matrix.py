@@ -10,7 +10,7 @@ import pytest
 
 from everturn import api
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import ROLES
+from everturn.core.tenants.accounts import ROLES
 from everturn.server.protocols import ag_ui
 from everturn.server.protocols.a2a import a2a_routes
 from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes

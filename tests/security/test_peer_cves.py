@@ -48,7 +48,7 @@ from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk
 from everturn.core.parts import FilePart
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
-from everturn.core.sharing import Reader
+from everturn.core.tenants.sharing import Reader
 from everturn.egress import EgressPolicy
 from everturn.errors import AddressRefused, ConfigError, EverturnError, UnknownFile
 from everturn.mcp.config import ServerSpec

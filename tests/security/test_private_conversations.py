@@ -17,7 +17,7 @@ from everturn.access.conversations.prompts import PromptAccess
 from everturn.access.conversations.sessions import SessionAccess
 from everturn.access.conversations.sharing import SharingAccess
 from everturn.access.gates import GateAccess
-from everturn.core.sharing import Reader, reader_of
+from everturn.core.tenants.sharing import Reader, reader_of
 from everturn.errors import UnknownSession
 from everturn.server.protocols.a2a import TaskId
 from tests.helpers.private_world import (

@@ -10,7 +10,7 @@ import pytest
 from everturn.access.administration.accounts import KEY_PREFIX, new_secret
 from everturn.access.auth.authentication import Authenticator
 from everturn.access.context.server_context import ServerContext
-from everturn.core.accounts import Credential, Role
+from everturn.core.tenants.accounts import Credential, Role
 from everturn.errors import NotRecognised, TooMuch
 from everturn.server import rate_limit
 from everturn.server.app import Application

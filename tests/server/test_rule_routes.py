@@ -9,7 +9,7 @@ from everturn.access.context.server_context import ServerContext
 from everturn.app import App
 from everturn.config.load import load_config
 from everturn.config.reload import ConfigReloader
-from everturn.core.accounts import Tenant
+from everturn.core.tenants.accounts import Tenant
 from everturn.models.offline import OFFLINE
 from everturn.models.scripted import ScriptedModel, call, calls
 from everturn.stores.memory import MemoryStore

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.helpers.stores import SQL, opened_sql
 from tests.stores.test_postgres import Place
 
-from everturn.core.accounts import Accounts, ConversationFingerprint, check_chain
+from everturn.core.tenants.accounts import Accounts, ConversationFingerprint, check_chain
 from everturn.errors import StoreUnavailable
 from everturn.stores.accounts import MemoryAccounts
 from everturn.stores.memory import MemoryStore

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.accounts import (
+from everturn.core.commands import AnyCommand, Send
+from everturn.core.events import Event
+from everturn.core.gate_rows import GateRow
+from everturn.core.options import Spent
+from everturn.core.store_ports import ANY_SESSION, Receipt, SessionFilter, SessionInfo, Store
+from everturn.core.tenants.accounts import (
     Accounts,
     AuditRecord,
     ConversationFingerprint,
@@ -16,12 +21,7 @@ from everturn.core.accounts import (
     KnownCredential,
     append_to_chain,
 )
-from everturn.core.commands import AnyCommand, Send
-from everturn.core.events import Event
-from everturn.core.gate_rows import GateRow
-from everturn.core.options import Spent
-from everturn.core.sharing import Reader
-from everturn.core.store_ports import ANY_SESSION, Receipt, SessionFilter, SessionInfo, Store
+from everturn.core.tenants.sharing import Reader
 from everturn.errors import EverturnError
 from everturn.stores.accounts import MemoryAccounts
 from everturn.stores.memory import MemoryStore

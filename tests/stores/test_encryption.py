@@ -21,13 +21,13 @@ from tests.stores.test_backup import Stores
 from tests.stores.test_owner_erasure import dump
 
 from everturn import App, tool
-from everturn.core.accounts import ConversationFingerprint, Principal
-from everturn.core.encryption import blobs_of_tenant
+from everturn.core.memory.user_memory import MemoryPut, MemoryRename
 from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart
 from everturn.core.schedules import Schedule
-from everturn.core.sharing import Share, reader_of, user_subject
-from everturn.core.user_memory import MemoryPut, MemoryRename
+from everturn.core.tenants.accounts import ConversationFingerprint, Principal
+from everturn.core.tenants.encryption import blobs_of_tenant
+from everturn.core.tenants.sharing import Share, reader_of, user_subject
 from everturn.core.webhooks import Webhook
 from everturn.errors import ConfigError, TenantKeyDestroyed, UnknownMessage, UnreadableLog
 from everturn.stores import SqlStore, create_backup, get_store, restore_backup, verify_backup

@@ -18,10 +18,10 @@ from alembic.migration import MigrationContext
 from tests.golden.make_database import BYTES, FOLDER, fill, furnish, go_on, read, read_accounts
 from tests.stores.test_postgres import URL, Place
 
-from everturn.core.accounts import check_chain
-from everturn.core.event_index import index_key
 from everturn.core.events import CommandDropped
+from everturn.core.projections.event_index import index_key
 from everturn.core.store_ports import Store
+from everturn.core.tenants.accounts import check_chain
 from everturn.errors import ConfigError
 from everturn.stores.memory import MemoryStore
 from everturn.stores.migration import schema_status

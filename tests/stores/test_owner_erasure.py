@@ -18,10 +18,10 @@ from tests.helpers.waiting import wait_until
 from tests.stores.test_backup import Stores, cli, files_below
 
 from everturn import App, tool
-from everturn.core.accounts import Credential, Tenant, User
+from everturn.core.memory.user_memory import MemoryPut
 from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, TextPart
-from everturn.core.user_memory import MemoryPut
+from everturn.core.tenants.accounts import Credential, Tenant, User
 from everturn.errors import SessionQuarantined, UnknownSession
 from everturn.stores import SqlStore, get_store
 from everturn.testing import ScriptedModel, call, calls, say

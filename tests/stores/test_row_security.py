@@ -12,16 +12,16 @@ import pytest
 from msgspec.structs import replace
 from tests.stores.test_postgres import URL, Place
 
-from everturn.core.accounts import AuditRecord, ConversationFingerprint, Credential, Tenant, User
 from everturn.core.events import FilesChanged
+from everturn.core.memory.user_memory import MemoryCreate, MemoryOrigin
 from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, Usage
 from everturn.core.schedules import Schedule
-from everturn.core.settings import Setting
-from everturn.core.sharing import Share
 from everturn.core.store_ports import TurnSnapshot
-from everturn.core.user_memory import MemoryCreate, MemoryOrigin
-from everturn.core.user_records import Invitation
+from everturn.core.tenants.accounts import AuditRecord, ConversationFingerprint, Credential, Tenant, User
+from everturn.core.tenants.settings import Setting
+from everturn.core.tenants.sharing import Share
+from everturn.core.tenants.user_records import Invitation
 from everturn.core.webhooks import Webhook
 from everturn.errors import UnknownSession
 from everturn.stores.memory import MemoryStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from everturn.core.sharing import Reader
+from everturn.core.tenants.sharing import Reader
 from everturn.stores.sql.row_security import ReadScope, set_scope_sql
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.stores.test_postgres import Place
 from tests.stores.test_row_security import everything
 
-from everturn.core.sharing import reader_of
 from everturn.core.store_ports import Store
+from everturn.core.tenants.sharing import reader_of
 from everturn.errors import UnknownSession
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.store import SqlStore

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.stores.test_postgres import Place
 
+from everturn.core.memory.user_memory import MemoryCreate, MemoryInsert, MemoryOrigin, UserMemory
 from everturn.core.store_ports import Store
-from everturn.core.user_memory import MemoryCreate, MemoryInsert, MemoryOrigin, UserMemory
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.store import SqlStore
 from everturn.stores.user_memory import DictUserMemory

@@ -26,7 +26,7 @@ from everturn.core.events import (
 )
 from everturn.core.options import Lineage, TurnOptions
 from everturn.core.parts import CacheCollapse, CompactionReason, Output
-from everturn.core.turn_trace import trace_spans
+from everturn.core.projections.turn_trace import trace_spans
 from everturn.telemetry.ids import SpanKey, is_sampled, read_traceparent, span_id, span_of_turn, trace_id
 from everturn.telemetry.otel_names import provider_and_model
 from everturn.telemetry.span_types import Span

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from everturn.core.user_memory import MemoryCreate, MemoryMarks
+from everturn.core.memory.user_memory import MemoryCreate, MemoryMarks
 from everturn.errors import ConfigError, HashMismatch, ToolError
 from everturn.stores.user_memory import DictUserMemory
 from everturn.terminal.lines.memory import run_memory_command

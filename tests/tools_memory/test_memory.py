@@ -8,9 +8,9 @@ import pytest
 
 from everturn import Chat, Gate, Output, Turn, TurnOptions, tool
 from everturn.app import App
+from everturn.core.memory.user_memory import MemoryCreate, MemoryMarks, MemoryPut
 from everturn.core.parts import ToolPart
 from everturn.core.rules.policy import Rule
-from everturn.core.user_memory import MemoryCreate, MemoryMarks, MemoryPut
 from everturn.errors import ConfigError
 from everturn.events import GateOpened
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everturn.core.user_memory import (
+from everturn.core.memory.user_memory import (
     MAX_MEMORY_FILE_BYTES,
     MEMORY_ROOT,
     MemoryCreate,

@@ -9,8 +9,8 @@ import msgspec
 from everturn import Chat, Gate, Output, Turn, TurnOptions, tool
 from everturn.app import App
 from everturn.core.chunks import CallChunk, Chunk, TextChunk
+from everturn.core.memory.recall import EXCERPT_LENGTH, RecalledMessage, search_recalled
 from everturn.core.parts import SummaryPart, ToolPart
-from everturn.core.recall import EXCERPT_LENGTH, RecalledMessage, search_recalled
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store

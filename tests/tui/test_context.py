@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.core.context_report import ContextReport, build_report
-from everturn.core.context_size import ContextLimits
+from everturn.core.context.context_report import ContextReport, build_report
+from everturn.core.context.context_size import ContextLimits
 from everturn.core.parts import SummaryPart
 from everturn.terminal.text.context import divide_bar, find_warning, format_gauge
 from everturn.terminal.tui.context import ContextScreen, draw_bar, draw_facts, draw_legend, warning_text

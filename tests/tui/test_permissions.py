@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input
 
-from everturn.core.accounts import Role
+from everturn.core.tenants.accounts import Role
 from everturn.terminal.tui.gates.scroll import ScrolledRows
 from everturn.terminal.tui.gates.table import RowTable
 from everturn.terminal.tui.permissions import PermissionsScreen

@@ -9,12 +9,12 @@ import pytest
 
 from everturn import Chat, ContextPart, FilePart, Gate, TextPart, Turn, tool
 from everturn.chat.validation import message_parts
-from everturn.core.compaction_plan import quote_person, split_segments, taint_of_parts
+from everturn.core.context.compaction_plan import quote_person, split_segments, taint_of_parts
+from everturn.core.context.token_estimate import estimate_message
 from everturn.core.events import GateOpened, TitleSet, TurnStarted
 from everturn.core.history import render_history
 from everturn.core.messages import Message
 from everturn.core.parts import NoticePart
-from everturn.core.token_estimate import estimate_message
 from everturn.errors import ConfigError
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.turn.summarizer import segment_text

@@ -9,9 +9,9 @@ import pytest
 
 from everturn import App, Chat, tool
 from everturn.core.chunks import CallChunk, Chunk, TextChunk
-from everturn.core.compaction import compact_path, select_turns
-from everturn.core.compaction_plan import choose_cut
-from everturn.core.context_size import ContextLimits, learn_sizes, learned_limit
+from everturn.core.context.compaction import compact_path, select_turns
+from everturn.core.context.compaction_plan import choose_cut
+from everturn.core.context.context_size import ContextLimits, learn_sizes, learned_limit
 from everturn.core.events import MessageAdded, TurnFailed
 from everturn.core.history import render_compacted, without_refused
 from everturn.core.hooks import RequestContext

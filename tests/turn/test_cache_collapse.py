@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from everturn import App, Chat, TurnOptions, tool
-from everturn.core.cache_health import read_cache_health
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.events import StepFinished
 from everturn.core.parts import CacheCollapse, Usage
+from everturn.core.projections.cache_health import read_cache_health
 from everturn.core.requests import ModelRequest
 from everturn.errors import StoreUnavailable
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel

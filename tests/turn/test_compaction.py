@@ -9,7 +9,7 @@ import pytest
 
 from everturn import Agent, App, Chat, TurnError, TurnOptions, last_turns, tool
 from everturn.core.chunks import CallChunk, Chunk, TextChunk
-from everturn.core.compaction import SUMMARY_NOTICE
+from everturn.core.context.compaction import SUMMARY_NOTICE
 from everturn.core.events import CompactionFailed, CompactionFinished, CompactionStarted, MessageAdded
 from everturn.core.hooks import CompactContext, Plugin
 from everturn.core.parts import ClearedPart, NoticePart, SummaryPart

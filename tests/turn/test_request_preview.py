@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from everturn import Agent, App, Chat, TurnError, TurnOptions, last_turns, tool
 from everturn.chat.context import PREVIEW
 from everturn.core.chunks import Chunk, TextChunk
-from everturn.core.context_report import ContextKind, ContextReport, scale_parts
+from everturn.core.context.context_report import ContextKind, ContextReport, scale_parts
 from everturn.core.events import TurnStarted
 from everturn.core.hooks import Plugin, RequestContext
 from everturn.core.messages import Message

@@ -21,8 +21,8 @@ from everturn import App, api, tool
 from everturn.access.access import Access
 from everturn.access.context.agents import Agents, AgentSpec
 from everturn.access.context.server_context import ServerContext
-from everturn.core.accounts import Credential, Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
+from everturn.core.tenants.accounts import Credential, Principal, Role, Tenant, User
 from everturn.core.webhooks import PushTarget, Webhook
 from everturn.errors import ConfigError, Forbidden, UnknownWebhook
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say

@@ -32,7 +32,7 @@ from typing import Any
 
 import aiohttp
 
-from everturn.core.context_size import SUMMARIZE_AT, ContextLimits
+from everturn.core.context.context_size import SUMMARIZE_AT, ContextLimits
 from everturn.core.events import CompactionFailed, CompactionStarted, TurnCompleted, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.parts import SummaryPart, TextPart

@@ -103,7 +103,7 @@ events = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),  # as `wire` writes it
 )
 
-# Where the few events are that are looked for by a name: see core/event_index.py. The reader compares the whole name.
+# Where the few events are that are looked for by a name: see core/projections/event_index.py. The reader compares the whole name.
 event_keys = sa.Table(
     "event_keys",
     meta,
@@ -279,7 +279,7 @@ mentions = sa.Table(
 )
 sa.Index("mentions_session", mentions.c.session)
 
-# A row per searchable message; `words` are the terms of its text (core/search_terms.py, search.py). The index over
+# A row per searchable message; `words` are the terms of its text (core/memory/search_terms.py, search.py). The index over
 # them differs between the databases, and SQLAlchemy cannot model it: the steps create it.
 lookup = sa.Table(
     "lookup",
@@ -329,7 +329,7 @@ schedules = sa.Table(
 _is_waiting = schedules.c.wake_at.is_not(None)
 sa.Index("schedules_wake", schedules.c.wake_at, sqlite_where=_is_waiting, postgresql_where=_is_waiting)
 
-# Settings that administrators change at run time (core/settings.py): a row per version.
+# Settings that administrators change at run time (core/tenants/settings.py): a row per version.
 settings = sa.Table(
     "settings",
     meta,
@@ -479,7 +479,7 @@ marks = sa.Table(
 sa.Index("marks_age", marks.c.tenant, marks.c.at)
 sa.Index("marks_session", marks.c.session)
 
-# Text files of a user, which outlive sessions (core/user_memory.py).
+# Text files of a user, which outlive sessions (core/memory/user_memory.py).
 memory_files = sa.Table(
     "memory_files",
     meta,
@@ -514,7 +514,7 @@ rate_limits = sa.Table(
     sa.Column("state", sa.LargeBinary, nullable=False),
 )
 
-# Who may see a private conversation beside its author (core/sharing.py).
+# Who may see a private conversation beside its author (core/tenants/sharing.py).
 session_shares = sa.Table(
     "session_shares",
     meta,

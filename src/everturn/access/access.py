@@ -41,8 +41,8 @@ from everturn.access.schedules import ScheduleAccess
 from everturn.access.settings import SettingsAccess
 from everturn.access.webhooks import WebhookAccess
 from everturn.agents.description import describe_agent
-from everturn.core.accounts import Principal
 from everturn.core.ports import Tool
+from everturn.core.tenants.accounts import Principal
 from everturn.errors import ConfigError
 from everturn.models.prices import NO_FACTS, ModelFacts
 from everturn.version import __version__

@@ -8,11 +8,11 @@ from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.chat.replies import GateReply
-from everturn.core.accounts import Role, is_at_least
 from everturn.core.canonical_json import hash_values
 from everturn.core.events import GateOpened
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import GATE_KINDS_FOR_MEMBERS, Gate, Grant, GrantLimit
+from everturn.core.tenants.accounts import Role, is_at_least
 from everturn.errors import AnswerUnfit, ConfigError, HashMismatch, UnknownGate, UnknownGrant, UnknownSession
 
 

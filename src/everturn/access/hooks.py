@@ -15,7 +15,7 @@ from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.access.context.setting_writer import NOT_HERE, SettingWriter
 from everturn.access.context.settings_backend import SettingsBackend
-from everturn.core.settings import HookSettings, Setting, decode_body
+from everturn.core.tenants.settings import HookSettings, Setting, decode_body
 from everturn.core.webhooks import SECRET_PREFIX
 from everturn.errors import ConfigError, Forbidden, UnknownSetting
 from everturn.inbound_hooks.hook import InboundHook

@@ -9,7 +9,7 @@ from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, check_user_id
 from everturn.access.mcp.logins import erase_logins
-from everturn.core.user_memory import (
+from everturn.core.memory.user_memory import (
     MAX_MEMORY_BYTES,
     MAX_MEMORY_FILE_BYTES,
     PROMPT_OWNER_PREFIX,

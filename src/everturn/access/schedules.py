@@ -12,8 +12,8 @@ from msgspec.structs import replace as replace_fields
 from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
-from everturn.core.accounts import is_at_least
 from everturn.core.schedules import Schedule, ScheduleRun
+from everturn.core.tenants.accounts import is_at_least
 from everturn.errors import ConfigError, UnknownSchedule
 from everturn.schedules.schedules import Schedules
 

@@ -16,7 +16,7 @@ from everturn.access.context.scope import ScopedAccess
 from everturn.access.context.setting_writer import NOT_HERE, SettingWriter
 from everturn.access.context.settings_backend import SettingsBackend
 from everturn.access.mcp.settings import NO_MCP, mcp_view
-from everturn.core.settings import (
+from everturn.core.tenants.settings import (
     AgentSettings,
     KeySettings,
     ModelSettings,

@@ -17,7 +17,7 @@ from everturn.acp.session import EditorSession
 from everturn.acp.texts import AcpTexts
 from everturn.client import Server
 from everturn.core.options import PermissionMode
-from everturn.core.saved_prompts import PromptArgument, SavedPrompt, expand_prompt, parse_arguments
+from everturn.core.tenants.saved_prompts import PromptArgument, SavedPrompt, expand_prompt, parse_arguments
 from everturn.errors import ConfigError, EverturnError
 
 JsonObject = dict[str, Any]

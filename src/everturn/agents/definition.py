@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from everturn.agents.denied_tools import check_tools_allowed
 from everturn.agents.dependencies import DependencyFactory, check_factory
 from everturn.agents.output_type import OutputType, OutputValidator
-from everturn.core.compaction import check_context
+from everturn.core.context.compaction import check_context
 from everturn.core.options import REVIEWS, Budget, LatePolicy, Review, ToolHistory, TurnOptions, smallest_limit
 from everturn.core.ports import Model, RunContext, Tool, ToolSource, TurnInfo
 from everturn.core.rules.policy import Policy, Rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from everturn.api.base import Body, Name, View
-from everturn.core.accounts import AuditRecord
+from everturn.core.tenants.accounts import AuditRecord
 
 
 class PutTenant(Body, frozen=True, kw_only=True):

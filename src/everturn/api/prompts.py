@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from everturn.api.base import MAX_INSTRUCTIONS, Body, View
-from everturn.core.saved_prompts import MAX_PROMPT_ARGUMENTS, MAX_PROMPT_CHARS, PROMPT_NAME_PATTERN
+from everturn.core.tenants.saved_prompts import MAX_PROMPT_ARGUMENTS, MAX_PROMPT_CHARS, PROMPT_NAME_PATTERN
 
 
 class PromptArgumentView(Body, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from msgspec import Meta
 from everturn.api.base import Body, Id, Name, View
 from everturn.api.permissions import RuleView
 from everturn.core.rules.policy import RuleAction
-from everturn.core.settings import StoredRule
+from everturn.core.tenants.settings import StoredRule
 
 DraftRules = Annotated[tuple[StoredRule, ...], Meta(max_length=500)]
 

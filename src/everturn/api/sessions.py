@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from everturn.api.base import Body, Busy, Id, Name, Text, View
-from everturn.core.compaction import CONTEXT_PATTERN
+from everturn.core.context.compaction import CONTEXT_PATTERN
 from everturn.core.events import FilesReverted, LogEvent
 from everturn.core.messages import Message
 from everturn.core.options import ClientTool, LatePolicy, PermissionMode, StepLimitPolicy, ToolHistory

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from everturn.api.base import Body, View
 from everturn.api.mcp import McpView
-from everturn.core.settings import AgentSettings, ModelSettings, SettingKind
+from everturn.core.tenants.settings import AgentSettings, ModelSettings, SettingKind
 
 
 class FixedSettingView(View, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from everturn.api.base import Body, Name, View
-from everturn.core.accounts import Role
-from everturn.core.sharing import SessionLevel, ShareKind, ShareLevel
+from everturn.core.tenants.accounts import Role
+from everturn.core.tenants.sharing import SessionLevel, ShareKind, ShareLevel
 
 
 class NewShare(Body, frozen=True, kw_only=True):

@@ -9,9 +9,9 @@ from everturn.core.events import Problem
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.parts import Usage
+from everturn.core.projections.stats import TurnStats
+from everturn.core.projections.turn_trace import TraceSpan
 from everturn.core.state import Phase
-from everturn.core.stats import TurnStats
-from everturn.core.turn_trace import TraceSpan
 
 
 class CancelTurn(Body, frozen=True, kw_only=True):

@@ -7,9 +7,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from everturn.api.base import Body, Name, View
-from everturn.core.accounts import CredentialKind, Role
 from everturn.core.options import Spent
-from everturn.core.user_records import InvitationKind, PasswordSupport
+from everturn.core.tenants.accounts import CredentialKind, Role
+from everturn.core.tenants.user_records import InvitationKind, PasswordSupport
 
 
 class NewKey(Body, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everturn.core.documents import documents_of
+from everturn.core.context.documents import documents_of
 from everturn.core.parts import FilePart
 from everturn.running.active_turn import ActiveTurn
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from everturn.calls.recall import owner_of
 from everturn.calls.suspend import ToolWait
-from everturn.core.user_memory import (
+from everturn.core.memory.user_memory import (
     MemoryChange,
     MemoryFile,
     MemoryFileInfo,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everturn.calls.results import load_results
-from everturn.core.accounts import LOCAL
-from everturn.core.recall import RecalledMessage, excerpt_of, messages_around, recall_messages
-from everturn.core.search_terms import query_terms
+from everturn.core.memory.recall import RecalledMessage, excerpt_of, messages_around, recall_messages
+from everturn.core.memory.search_terms import query_terms
+from everturn.core.tenants.accounts import LOCAL
 from everturn.errors import ToolError, UnknownMessage, UnknownSession
 from everturn.running.active_turn import ActiveTurn
 

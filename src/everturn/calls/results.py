@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from everturn.core.canonical_json import encode_canonical
-from everturn.core.compaction import compact_path
+from everturn.core.context.compaction import compact_path
 from everturn.core.messages import Message
 from everturn.core.parts import LATE_NOTICE_PREFIX, NoticePart, Output, SummaryPart, ToolPart
 from everturn.errors import BadArguments, UnknownMessage

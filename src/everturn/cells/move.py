@@ -31,7 +31,7 @@ from everturn.cells.table_copy import (
     delete_sessions,
 )
 from everturn.cells.tables import MovedTable, moved_tables
-from everturn.core.accounts import LOCAL
+from everturn.core.tenants.accounts import LOCAL
 from everturn.engine.postgres.statements import EngineStatements
 from everturn.errors import ConfigError
 from everturn.failpoints import hit_failpoint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from everturn.agents.session_agent import options_of_agent
 from everturn.base_app import BaseApp
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.core.events import TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions

@@ -37,12 +37,10 @@ from everturn.chat.validation import (
     validate_options,
     validate_params,
 )
-from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.commands import ComparedAnswer, Delete, ImportMessages, Revert, Revoke, Select, Send
-from everturn.core.context_report import ContextReport
-from everturn.core.documents import document_type, page_count
-from everturn.core.encryption import blobs_of_tenant
+from everturn.core.context.context_report import ContextReport
+from everturn.core.context.documents import document_type, page_count
 from everturn.core.events import FilesReverted, TurnStarted
 from everturn.core.gates import CallClaim, Gate, Grant
 from everturn.core.history import render_history
@@ -57,6 +55,8 @@ from everturn.core.ratings import Rating
 from everturn.core.rules.policy import Rule
 from everturn.core.state import Phase, fold
 from everturn.core.store_ports import TurnStore
+from everturn.core.tenants.accounts import LOCAL
+from everturn.core.tenants.encryption import blobs_of_tenant
 from everturn.core.tree import MessageTree
 from everturn.errors import CommandRefused, ConfigError, MissingInput, UnknownMessage, UnknownSession, UnknownTurn
 from everturn.message_formats import MessageFormat, read_messages, write_messages

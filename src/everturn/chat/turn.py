@@ -11,7 +11,6 @@ from everturn.base_app import BaseApp
 from everturn.chat.replies import GateReply, answer_gate
 from everturn.chat.result import PendingGate, PendingWait, RunResult, RunStatus
 from everturn.chat.unanswered_gates import UnansweredWarning
-from everturn.core.accounts import LOCAL
 from everturn.core.calls import CallRecord
 from everturn.core.commands import Cancel, FinishWait, Send
 from everturn.core.deltas import Cursor, TurnItem, TurnReader
@@ -27,6 +26,7 @@ from everturn.core.events import (
 )
 from everturn.core.gates import Gate
 from everturn.core.state import Phase, TurnState, fold
+from everturn.core.tenants.accounts import LOCAL
 from everturn.driver.commands import CANCELLED_BEFORE_START
 from everturn.errors import CommandRefused, HookError, StillWaiting, TurnError, UnknownSession, UnknownTurn
 from everturn.running.subagent_index import active_subagent_sessions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everturn.chat.session import Chat
-from everturn.core.accounts import Role, is_at_least
 from everturn.core.options import TurnOptions
+from everturn.core.tenants.accounts import Role, is_at_least
 
 if TYPE_CHECKING:
     from everturn.base_app import BaseApp

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from everturn.core.canonical_json import encode_canonical, parse_object, replace_surrogates, replace_surrogates_in
-from everturn.core.compaction import check_context
+from everturn.core.context.compaction import check_context
 from everturn.core.messages import Message
 from everturn.core.options import (
     ClientTool,

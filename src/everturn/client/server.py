@@ -15,7 +15,7 @@ from everturn.client.event_stream import InboxStream, RemoteEventStream
 from everturn.client.http import NodeClient, decode_body
 from everturn.client.sharing import RemoteSharing
 from everturn.core.canonical_json import JsonObject
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.core.deltas import TurnItem
 from everturn.core.events import TurnCancelled, TurnCompleted, TurnEvent, TurnFailed
 from everturn.core.messages import Message

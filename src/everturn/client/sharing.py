@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from everturn import api
 from everturn.client.http import NodeClient, decode_body
-from everturn.core.accounts import Role
-from everturn.core.sharing import ShareLevel
+from everturn.core.tenants.accounts import Role
+from everturn.core.tenants.sharing import ShareLevel
 
 
 class RemoteSharing:

@@ -39,13 +39,13 @@ from everturn.config.server_options import ServerOptions
 from everturn.config.tools import ConfiguredTools, create_tools, data_folder, stored_servers
 from everturn.config.webhooks import apply_webhooks
 from everturn.config.work_folder import configured_folder, work_folder
-from everturn.core.accounts import LOCAL, Accounts, AuditRecord, Tenant, User
 from everturn.core.canonical_json import encode_canonical
 from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.options import Budget, Prompt
 from everturn.core.rate_limits import BreakerPolicy, LimiterOptions
 from everturn.core.rules.policy import Rule
-from everturn.core.signing_keys import MIN_KEY_LENGTH
+from everturn.core.tenants.accounts import LOCAL, Accounts, AuditRecord, Tenant, User
+from everturn.core.tenants.signing_keys import MIN_KEY_LENGTH
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model

@@ -30,11 +30,11 @@ from everturn.config.schema import (
 from everturn.config.secrets import LITERAL, REFERENCE, TextWithRefs
 from everturn.config.toml_positions import KeyPath
 from everturn.config.webhooks import check_webhooks
-from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.rules.policy import Layer, Rule
 from everturn.core.rules.urls import is_loopback
-from everturn.core.saved_prompts import PromptArgument, SavedPrompt, check_prompt
+from everturn.core.tenants.accounts import LOCAL
+from everturn.core.tenants.saved_prompts import PromptArgument, SavedPrompt, check_prompt
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model as named_model

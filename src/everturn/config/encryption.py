@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everturn.config.modules import load_object
-from everturn.core.encryption import KeyProvider
+from everturn.core.tenants.encryption import KeyProvider
 from everturn.errors import ConfigError
 from everturn.postgres.address import is_postgres_url
 

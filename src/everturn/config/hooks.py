@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest
 from everturn.config.schema import Config, HookTable
-from everturn.core.accounts import LOCAL
-from everturn.core.settings import HookSettings, Setting
+from everturn.core.tenants.accounts import LOCAL
+from everturn.core.tenants.settings import HookSettings, Setting
 from everturn.errors import ConfigError
 from everturn.inbound_hooks.hook import InboundHook, check_hook
 

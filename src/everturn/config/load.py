@@ -18,7 +18,7 @@ from everturn.config.layers import SYSTEM_FILE, ConfigTree, load_layers
 from everturn.config.schema import Config
 from everturn.config.toml_positions import KeyPath
 from everturn.core.rules.policy import Rule
-from everturn.core.saved_prompts import SavedPrompt
+from everturn.core.tenants.saved_prompts import SavedPrompt
 
 
 class LoadedConfig(Struct, frozen=True):

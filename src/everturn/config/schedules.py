@@ -7,8 +7,8 @@ from datetime import datetime
 from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest
 from everturn.config.schema import Config, ScheduleTable
-from everturn.core.accounts import LOCAL
 from everturn.core.schedules import Schedule
+from everturn.core.tenants.accounts import LOCAL
 from everturn.errors import ConfigError
 from everturn.schedules.schedules import Schedules, check_schedule
 

@@ -10,11 +10,11 @@ from everturn.access.auth.options import OidcOptions
 from everturn.access.context.agents import TenantLimits
 from everturn.config.secrets import AddressRef, HeaderRef, SecretRef
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import Role
-from everturn.core.compaction import CONTEXT_PATTERN
+from everturn.core.context.compaction import CONTEXT_PATTERN
 from everturn.core.options import Approval, Budget, LatePolicy, Review, ToolHistory
 from everturn.core.rate_limits import Priority, RateLimit
 from everturn.core.schedules import CatchUp, Overlap
+from everturn.core.tenants.accounts import Role
 from everturn.core.webhooks import WEBHOOK_EVENTS, WebhookEvent
 from everturn.inbound_hooks.hook import MAX_BYTES, MOST_BYTES, Action
 from everturn.inbound_hooks.signatures import Scheme

@@ -24,7 +24,7 @@ import msgspec
 from everturn.config.build import signing_keys
 from everturn.config.load import LoadedConfig
 from everturn.config.secrets import SecretStr
-from everturn.core.settings import INSTALLATION, Setting
+from everturn.core.tenants.settings import INSTALLATION, Setting
 from everturn.errors import ConfigError
 
 MISSING_KEY: Final = (

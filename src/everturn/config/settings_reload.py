@@ -29,7 +29,7 @@ from everturn.core.chunks import Chunk
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
-from everturn.core.settings import HookSettings, McpSettings, McpTrust, Setting, decode_body
+from everturn.core.tenants.settings import HookSettings, McpSettings, McpTrust, Setting, decode_body
 from everturn.egress.client import PORTS
 from everturn.egress.policy import EgressPolicy
 from everturn.errors import ConfigError, ModelError

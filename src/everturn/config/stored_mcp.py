@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from everturn.config.errors import nearest
 from everturn.config.schema import Config
-from everturn.core.settings import McpSettings, Setting
+from everturn.core.tenants.settings import McpSettings, Setting
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError
 

@@ -1,7 +1,7 @@
 """Stored settings as a layer of the configuration: beneath the files, which win.
 
 A model or an agent of a file is fixed: a stored one of the same name is left out. Stored rules are added to those of the
-files, and revoke none of their denials. Each stored setting has a type of its own (core/settings.py), which names no
+files, and revoke none of their denials. Each stored setting has a type of its own (core/tenants/settings.py), which names no
 module, no file and no variable; a secret gets into a table by reference, to a variable that exists in
 `StoredEnvironment` alone and in no process.
 """
@@ -25,7 +25,7 @@ from everturn.config.schema import Config
 from everturn.config.secret_box import SecretBox
 from everturn.config.stored_mcp import stored_server
 from everturn.core.rules.policy import Rule
-from everturn.core.settings import AgentSettings, HookSettings, McpSettings, ModelSettings, Setting, decode_body
+from everturn.core.tenants.settings import AgentSettings, HookSettings, McpSettings, ModelSettings, Setting, decode_body
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError
 from everturn.models.vendors import VENDORS

@@ -8,7 +8,7 @@ from typing import Final
 from everturn.config.decode import ConfigDecoder
 from everturn.config.errors import nearest
 from everturn.config.schema import Config, WebhookEndpointTable
-from everturn.core.accounts import LOCAL
+from everturn.core.tenants.accounts import LOCAL
 from everturn.core.webhooks import Webhook
 from everturn.webhooks.webhooks import CONFIGURED, Webhooks
 

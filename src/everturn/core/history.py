@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from everturn.core.canonical_json import encode_canonical, parse_object, replace_surrogates
-from everturn.core.compaction import compact_path
+from everturn.core.context.compaction import compact_path
 from everturn.core.continuation import is_continued
 from everturn.core.events import OutputRejected
 from everturn.core.messages import Message

@@ -161,7 +161,7 @@ class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True):
     media_type: str
     size: int
     name: str = ""
-    text: str = ""  # of a document: the blob with its text, as `core.documents` stores it; "": it was not read
+    text: str = ""  # of a document: the blob with its text, as `core.context.documents` stores it; "": it was not read
     pages: int = 0  # of a document: its pages, slides or sheets
 
 

@@ -14,9 +14,9 @@ from typing import Final, Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import hash_values
 from everturn.core.rate_limits import Priority
+from everturn.core.tenants.accounts import LOCAL
 
 CatchUp = Literal["skip", "once", "all"]
 """What becomes of planned times that passed while no process ran: nothing, one turn for all of them, one turn each."""

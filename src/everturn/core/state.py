@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from everturn.core.calls import CallRecord
 from everturn.core.canonical_json import parse_object
-from everturn.core.context_size import SUMMARIZE_AT, compaction_of
+from everturn.core.context.context_size import SUMMARIZE_AT, compaction_of
 from everturn.core.events import (
     AgentSwitched,
     AnswerStarted,

@@ -1,6 +1,6 @@
 """Store ports: the Protocols of the event log, the command inbox, the session directory and the blobs, and what they return.
 
-`Accounts` is in `core.accounts`. Each port has a contract suite of its own in `everturn.testing.contracts`.
+`Accounts` is in `core.tenants.accounts`. Each port has a contract suite of its own in `everturn.testing.contracts`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import Protocol, cast
 
 from msgspec import Struct
 
-from everturn.core.accounts import Accounts
 from everturn.core.commands import AnyCommand
-from everturn.core.event_index import EventIndex
 from everturn.core.events import (
     AgentSelected,
     AgentSwitched,
@@ -32,14 +30,16 @@ from everturn.core.events import (
 )
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import Grant
+from everturn.core.memory.user_memory import UserMemory
 from everturn.core.messages import Message
 from everturn.core.options import Spent
+from everturn.core.projections.event_index import EventIndex
 from everturn.core.schedules import ScheduleStore
-from everturn.core.settings import SettingStore
-from everturn.core.sharing import Reader, SharingStore
 from everturn.core.state import TurnState, fold
+from everturn.core.tenants.accounts import Accounts
+from everturn.core.tenants.settings import SettingStore
+from everturn.core.tenants.sharing import Reader, SharingStore
 from everturn.core.tree import MessageTree
-from everturn.core.user_memory import UserMemory
 from everturn.core.webhooks import WebhookStore
 
 
@@ -218,7 +218,7 @@ class EventLog(Protocol):
     async def indexed_events(
         self, session: str, index: EventIndex, key: str | None = None, limit: int | None = None
     ) -> list[Entry]:
-        """The events that `core.event_index` gives this key, or any key of that index: oldest first, at most `limit`.
+        """The events that `core.projections.event_index` gives this key, or any key of that index: oldest first, at most `limit`.
 
         The cost grows with what is found, not with the log.
         """

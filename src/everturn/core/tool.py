@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject
 from everturn.core.gates import GateResolution
+from everturn.core.memory.recall import ConversationRecall
+from everturn.core.memory.user_memory import MemoryChange, MemoryFile, MemoryFileInfo, MemoryReceipt
 from everturn.core.options import Budget, Spent
 from everturn.core.parts import FileChange, FilePart, Output
-from everturn.core.recall import ConversationRecall
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule, SubjectCase
-from everturn.core.user_memory import MemoryChange, MemoryFile, MemoryFileInfo, MemoryReceipt
 from everturn.errors import ConfigError, ToolError
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class BlobStorage(Protocol):
 
 
 class MemoryStorage(Protocol):
-    """The memory files of the user who started the turn: see `core.user_memory`."""
+    """The memory files of the user who started the turn: see `core.memory.user_memory`."""
 
     async def files(self) -> Sequence[MemoryFileInfo]:
         """All files, by path."""

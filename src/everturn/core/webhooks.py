@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, Protocol, get_args
 
 from msgspec import Struct
 
-from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import encode_canonical, hash_values
 from everturn.core.events import Event, GateOpened, GateResolved, TurnCancelled, TurnCompleted, TurnFailed
+from everturn.core.tenants.accounts import LOCAL
 
 WebhookEvent = Literal["turn.completed", "turn.failed", "turn.cancelled", "gate.opened", "gate.resolved"]
 WEBHOOK_EVENTS: Final[tuple[WebhookEvent, ...]] = get_args(WebhookEvent)

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import Struct
 
-from everturn.core.documents import DOCUMENT_KINDS, SectionText, dump_document
+from everturn.core.context.documents import DOCUMENT_KINDS, SectionText, dump_document
 from everturn.sandbox.seccomp import interpreter_filter
 
 INSTALL: Final = "its text was not read: pip install 'everturn[documents]'"
@@ -61,7 +61,7 @@ _SLOTS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 
 
 async def extract_text(data: bytes, media_type: str, limits: ExtractionLimits | None = None) -> bytes:
-    """Read the text of a document, and return it as `core.documents` stores it."""
+    """Read the text of a document, and return it as `core.context.documents` stores it."""
     limits, kind = limits or ExtractionLimits(), DOCUMENT_KINDS[media_type]
     package = importlib.util.find_spec("pypdf") if kind == "pdf" else None
     if kind == "pdf" and package is None:

@@ -9,10 +9,10 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from everturn import failpoints
-from everturn.core.encryption import blobs_of_tenant
 from everturn.core.ports import SignalListener
 from everturn.core.session_claims import MAX_QUICK_CLAIMS, RETRY_PAUSES
 from everturn.core.store_ports import SessionClaim
+from everturn.core.tenants.encryption import blobs_of_tenant
 from everturn.driver.drive import Drive
 from everturn.errors import DriverLost, SessionQuarantined, Stale, StoreUnavailable, TenantKeyDestroyed, UnknownSession
 from everturn.running.active_turn import DriveSetup

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from everturn.core.audit import AuditRecord
 from everturn.core.canonical_json import encode_canonical
-from everturn.core.user_records import AuditFilter
+from everturn.core.tenants.audit import AuditRecord
+from everturn.core.tenants.user_records import AuditFilter
 from everturn.errors import EverturnError
 from everturn.inbound_hooks.hook import InboundHook
 

@@ -7,8 +7,8 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
-from everturn.core.accounts import LOCAL
 from everturn.core.rate_limits import Priority
+from everturn.core.tenants.accounts import LOCAL
 from everturn.errors import ConfigError
 from everturn.inbound_hooks.payload import paths_in
 from everturn.inbound_hooks.signatures import Scheme, secret_problem

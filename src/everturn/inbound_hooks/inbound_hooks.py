@@ -19,12 +19,12 @@ from msgspec import Struct
 
 from everturn.chat import Chat
 from everturn.chat.unattended import unattended_chat, user_problem
-from everturn.core.accounts import AuditRecord
 from everturn.core.canonical_json import encode_canonical, hash_values
 from everturn.core.events import GateOpened
 from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
 from everturn.core.parts import ContextPart, TextPart
+from everturn.core.tenants.accounts import AuditRecord
 from everturn.errors import (
     ConfigError,
     EverturnError,

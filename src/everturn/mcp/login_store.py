@@ -17,8 +17,14 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from everturn.core.canonical_json import hash_values
-from everturn.core.settings import INSTALLATION
-from everturn.core.user_memory import LOGIN_OWNER_PREFIX, MAX_MEMORY_FILE_BYTES, MemoryDelete, MemoryPut, UserMemory
+from everturn.core.memory.user_memory import (
+    LOGIN_OWNER_PREFIX,
+    MAX_MEMORY_FILE_BYTES,
+    MemoryDelete,
+    MemoryPut,
+    UserMemory,
+)
+from everturn.core.tenants.settings import INSTALLATION
 from everturn.errors import BadArguments, ConfigError, HashMismatch, ToolError
 from everturn.mcp.private_file import lock_file, read_private, write_private
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
-from everturn.core.settings import McpTrust
+from everturn.core.tenants.settings import McpTrust
 from everturn.errors import ConfigError, ToolError
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.connection import ServerConnection, ServerStatus

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject, encode_canonical, hash_values
-from everturn.core.settings import McpTrust, TrustedTool
+from everturn.core.tenants.settings import McpTrust, TrustedTool
 from everturn.errors import ConfigError
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.private_file import lock_file, read_private, write_private

@@ -16,12 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.chunks import Chunk, RetryChunk, UsageChunk, WaitChunk
+from everturn.core.context.token_estimate import BYTES_PER_TOKEN, FILE_TOKENS, estimate_tokens
 from everturn.core.file_uploads import AccountUploads, uploads_of
 from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.rate_limits import Amounts, Bucket, RateLimit, RequestLimiter, Sender, Ticket
 from everturn.core.requests import ModelRequest
-from everturn.core.token_estimate import BYTES_PER_TOKEN, FILE_TOKENS, estimate_tokens
 from everturn.errors import ConfigError, ModelError
 from everturn.models.load import load
 from everturn.models.prices import ModelFacts, facts_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from everturn.core.rules.policy import Rule
-from everturn.core.settings import RuleSettings, StoredRule
+from everturn.core.tenants.settings import RuleSettings, StoredRule
 from everturn.errors import ConfigError
 from everturn.permissions.rules_file import DEFAULT_KINDS, read_rule
 

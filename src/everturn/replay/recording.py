@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.context_size import compaction_of
+from everturn.core.context.context_size import compaction_of
 from everturn.core.events import (
     CompactionStarted,
     Entry,

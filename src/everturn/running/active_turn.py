@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from everturn import failpoints
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.commands import AnyCommand, Cancel, Send
-from everturn.core.compaction import has_compaction, needed_messages
-from everturn.core.compaction_plan import taint_of_parts
-from everturn.core.context_size import ContextLimits
+from everturn.core.context.compaction import has_compaction, needed_messages
+from everturn.core.context.compaction_plan import taint_of_parts
+from everturn.core.context.context_size import ContextLimits
+from everturn.core.context.documents import has_documents
 from everturn.core.deltas import CallProgress
-from everturn.core.documents import has_documents
 from everturn.core.events import DeferredMessage, Event, LateResultReceived, MessageAdded, Problem, ProblemPhase
 from everturn.core.file_uploads import UploadRegister
 from everturn.core.history import unanswered_turns, without_refused

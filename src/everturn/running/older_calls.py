@@ -1,6 +1,6 @@
 """Older calls: the calls of a branch above its last summary, which turns do not read.
 
-A call is found through the index that the summaries wrote (`core.call_index`). Without one, the messages above the
+A call is found through the index that the summaries wrote (`core.projections.call_index`). Without one, the messages above the
 summary are read once.
 """
 
@@ -10,10 +10,10 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
-from everturn.core.call_index import CallIndexPage, IndexedCall, load_page, make_page
 from everturn.core.history import without_refused
 from everturn.core.messages import Message
 from everturn.core.parts import ToolPart
+from everturn.core.projections.call_index import CallIndexPage, IndexedCall, load_page, make_page
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, UnknownMessage
 

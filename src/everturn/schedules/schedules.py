@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from msgspec.structs import replace
 
 from everturn.chat.validation import timestamp, validate_params
-from everturn.core.accounts import LOCAL
 from everturn.core.rate_limits import Priority
 from everturn.core.schedules import (
     MAX_CATCH_UP,
@@ -23,6 +22,7 @@ from everturn.core.schedules import (
     Schedule,
     ScheduleRun,
 )
+from everturn.core.tenants.accounts import LOCAL
 from everturn.errors import ConfigError, KeyConflict, UnknownSchedule
 from everturn.schedules.planned_times import check_cron, next_planned, time_zone
 from everturn.schedules.scheduler import LEASE, Scheduler

@@ -16,7 +16,7 @@ from everturn.access.access import Access
 from everturn.access.auth.authentication import Authenticator
 from everturn.access.context.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import Principal, is_at_least
+from everturn.core.tenants.accounts import Principal, is_at_least
 from everturn.errors import Forbidden, NotRecognised, TooMuch
 from everturn.server.body_limits import (
     MIN_BYTES_PER_SECOND,

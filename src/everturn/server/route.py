@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from everturn.access.access import Access
 from everturn.access.context.server_context import ServerContext
-from everturn.core.accounts import Role
+from everturn.core.tenants.accounts import Role
 
 if TYPE_CHECKING:
     from everturn.server.streams.open import StreamEndpoints

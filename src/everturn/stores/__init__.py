@@ -29,8 +29,6 @@ from typing import TYPE_CHECKING
 from everturn.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:  # `_HOMES` says the same
-    from everturn.core.accounts import Accounts
-    from everturn.core.encryption import KeyProvider
     from everturn.core.store_ports import (
         BlobStore,
         CommandInbox,
@@ -42,6 +40,8 @@ if TYPE_CHECKING:  # `_HOMES` says the same
         Store,
         TurnStore,
     )
+    from everturn.core.tenants.accounts import Accounts
+    from everturn.core.tenants.encryption import KeyProvider
     from everturn.stores.backup.commands import create_backup, restore_backup, verify_backup
     from everturn.stores.encryption.keyring import open_keyring
     from everturn.stores.export import (
@@ -53,8 +53,8 @@ if TYPE_CHECKING:  # `_HOMES` says the same
 
 # Imported when they are first asked for.
 _HOMES = {
-    "Accounts": "everturn.core.accounts",
-    "KeyProvider": "everturn.core.encryption",
+    "Accounts": "everturn.core.tenants.accounts",
+    "KeyProvider": "everturn.core.tenants.encryption",
     "BlobStore": "everturn.core.store_ports",
     "CommandInbox": "everturn.core.store_ports",
     "EventLog": "everturn.core.store_ports",

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from everturn.core.accounts import (
+from everturn.core.tenants.accounts import (
     AuditRecord,
     ConversationFingerprint,
     Credential,

@@ -24,9 +24,9 @@ import msgspec
 from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
-from everturn.core.encryption import blobs_of_tenant
 from everturn.core.events import Entry, Event, FilesChanged, FilesReverted, RevertStarted
 from everturn.core.store_ports import Store
+from everturn.core.tenants.encryption import blobs_of_tenant
 from everturn.errors import EverturnError, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
 from everturn.stores.blob_refs import referenced_blobs
 from everturn.stores.import_check import check_log

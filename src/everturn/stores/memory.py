@@ -29,7 +29,6 @@ from everturn.core.commands import (
     SetInstructions,
     UpdateSession,
 )
-from everturn.core.event_index import EventIndex, index_key
 from everturn.core.events import (
     AgentSelected,
     AnswerRated,
@@ -70,9 +69,10 @@ from everturn.core.events import (
 )
 from everturn.core.gate_rows import GateRow, apply_to_gates, check_answer, check_claim
 from everturn.core.gates import CallClaim, Grant
+from everturn.core.memory.search_terms import matches, query_terms
 from everturn.core.messages import Message
 from everturn.core.options import Spent
-from everturn.core.search_terms import matches, query_terms
+from everturn.core.projections.event_index import EventIndex, index_key
 from everturn.core.session_claims import (
     MAX_QUICK_CLAIMS,
     PAUSED_TEXT,
@@ -81,7 +81,6 @@ from everturn.core.session_claims import (
     is_quarantined,
     retry_pause,
 )
-from everturn.core.sharing import Reader
 from everturn.core.state import TurnState
 from everturn.core.store_ports import (
     ANY_SESSION,
@@ -93,6 +92,7 @@ from everturn.core.store_ports import (
     TurnSnapshot,
     changes_session_list,
 )
+from everturn.core.tenants.sharing import Reader
 from everturn.core.tree import MessageTree
 from everturn.core.waits import OpenWaits, apply_to_waits, next_wait
 from everturn.errors import (

@@ -7,8 +7,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn, cast
 
-from everturn.core.sharing import Reader
 from everturn.core.store_ports import BlobStore, CommandInbox, EventLog, SessionDirectory, Store, TurnStore
+from everturn.core.tenants.sharing import Reader
 from everturn.errors import ConfigError
 
 

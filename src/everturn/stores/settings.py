@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from everturn.core.settings import INSTALLATION, Setting, SettingKind
+from everturn.core.tenants.settings import INSTALLATION, Setting, SettingKind
 
 
 class DictSettings:

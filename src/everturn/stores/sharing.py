@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from everturn.core.sharing import Reader, Share, level_of
+from everturn.core.tenants.sharing import Reader, Share, level_of
 
 
 class DictSharing:

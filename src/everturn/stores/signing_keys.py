@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol
 
-from everturn.core.signing_keys import KeyName, SigningKey, derive_key
+from everturn.core.tenants.signing_keys import KeyName, SigningKey, derive_key
 
 CACHE_SECONDS: Final = 10.0
 RECHECK_SECONDS: Final = 1.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from everturn.core.user_memory import (
+from everturn.core.memory.user_memory import (
     NO_MARKS,
     MemoryChange,
     MemoryFile,

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from everturn.core.accounts import AuditRecord, Credential
-from everturn.core.user_records import AuditFilter, Invitation, UserBudget, UserRecord
+from everturn.core.tenants.accounts import AuditRecord, Credential
+from everturn.core.tenants.user_records import AuditFilter, Invitation, UserBudget, UserRecord
 
 
 class MemoryUserRecords:

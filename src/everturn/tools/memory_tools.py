@@ -2,7 +2,7 @@
 
 The names, parameters and paths (`/memories/…`) are those of the commands of Anthropic's memory tool, so that a provider's
 native memory tool is another rendering of the same calls. Reading needs no approval; a person approves each change by its
-diff, unless a rule or a grant allows it. The files themselves are in the store: see `core.user_memory`.
+diff, unless a rule or a grant allows it. The files themselves are in the store: see `core.memory.user_memory`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from everturn.core.canonical_json import JsonObject
-from everturn.core.options import Approval
-from everturn.core.parts import Output
-from everturn.core.ports import Preview, Tool, ToolContext
-from everturn.core.requests import ToolSpec
-from everturn.core.tool import MemoryStorage
-from everturn.core.user_memory import (
+from everturn.core.memory.user_memory import (
     MAX_MEMORY_FILE_BYTES,
     MEMORY_ROOT,
     MemoryChange,
@@ -38,6 +33,11 @@ from everturn.core.user_memory import (
     quote_memory_path,
     shown_memory_path,
 )
+from everturn.core.options import Approval
+from everturn.core.parts import Output
+from everturn.core.ports import Preview, Tool, ToolContext
+from everturn.core.requests import ToolSpec
+from everturn.core.tool import MemoryStorage
 from everturn.errors import BadArguments, ConfigError, HashMismatch, ToolError
 from everturn.tools.files.diffs import make_unified_diff
 from everturn.tools.files.text_pages import MAX_PAGE_LENGTH, count_text_lines, read_text_page

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from everturn.core.canonical_json import JsonObject
-from everturn.core.documents import (
+from everturn.core.context.documents import (
     DocumentRange,
     StoredDocument,
     name_documents,

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from everturn.core.canonical_json import JsonObject
+from everturn.core.memory.recall import ConversationRecall, RecalledMessage, messages_around, search_recalled
 from everturn.core.options import Approval
 from everturn.core.parts import Output
 from everturn.core.ports import Tool, ToolContext
-from everturn.core.recall import ConversationRecall, RecalledMessage, messages_around, search_recalled
 from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, ConfigError, ToolError
 from everturn.tools.groups import ToolGroup

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from everturn.core.memory.search_terms import text_terms
 from everturn.core.requests import ToolSpec
-from everturn.core.search_terms import text_terms
 
 # The usual constants of BM25: how fast repetition saturates, and how much the length of a text matters.
 _K1, _B = 1.2, 0.5

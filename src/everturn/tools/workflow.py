@@ -13,16 +13,16 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import encode_canonical, hash_values
 from everturn.core.commands import AnyCommand, Cancel, Send
 from everturn.core.deltas import TurnItem, TurnReader
-from everturn.core.encryption import blobs_of_tenant
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, TextPart
 from everturn.core.ports import Clock, IdSource
 from everturn.core.state import fold
 from everturn.core.store_ports import Receipt, Store
+from everturn.core.tenants.accounts import LOCAL
+from everturn.core.tenants.encryption import blobs_of_tenant
 from everturn.errors import ConfigError, TurnError
 from everturn.tools.function import FunctionTool
 

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from everturn.core.cache_health import find_collapse, is_collapse
-from everturn.core.context_size import compaction_of
+from everturn.core.context.context_size import compaction_of
 from everturn.core.events import Entry, StepFinished
 from everturn.core.messages import Message
 from everturn.core.parts import CacheCollapse, StepPart
+from everturn.core.projections.cache_health import find_collapse, is_collapse
 from everturn.errors import EverturnError
 from everturn.running.active_turn import ActiveTurn
 

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from everturn.core.call_index import dump_page, make_page
 from everturn.core.canonical_json import replace_surrogates
-from everturn.core.compaction import compact_path, last_summary
-from everturn.core.compaction_plan import (
+from everturn.core.context.compaction import compact_path, last_summary
+from everturn.core.context.compaction_plan import (
     BranchCut,
     Clearing,
     choose_cleared,
@@ -27,7 +26,7 @@ from everturn.core.compaction_plan import (
     quote_person,
     taint_of_parts,
 )
-from everturn.core.context_size import (
+from everturn.core.context.context_size import (
     CLEAR_AT,
     CLEAR_TO,
     MAX_WEIGHT,
@@ -38,13 +37,14 @@ from everturn.core.context_size import (
     learned_limit,
     measure,
 )
+from everturn.core.context.token_estimate import estimate_summary
 from everturn.core.events import CompactionFailed, CompactionFinished, CompactionStarted, Event, MessageAdded, Problem
 from everturn.core.messages import Message
 from everturn.core.modality import modality_of
 from everturn.core.parts import ClearedPart, CompactionPart, CompactionReason, SummaryPart
+from everturn.core.projections.call_index import dump_page, make_page
 from everturn.core.requests import ModelRequest
 from everturn.core.state import RequestModel, StartAnswer, TurnAction
-from everturn.core.token_estimate import estimate_summary
 from everturn.errors import ConfigError, ModelError
 from everturn.running import budget
 from everturn.running.active_turn import ActiveTurn

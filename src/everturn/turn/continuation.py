@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from everturn.core.context.token_estimate import estimate_tokens
 from everturn.core.continuation import MAX_CONTINUATIONS, continued_text
 from everturn.core.modality import modality_of
 from everturn.core.parts import Finish, StreamedPart, TextPart, ToolPart
 from everturn.core.requests import ModelRequest
-from everturn.core.token_estimate import estimate_tokens
 from everturn.running.active_turn import ActiveTurn
 
 # What names an output limit in the parameters of a request, in whatever format.

@@ -12,7 +12,7 @@ from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from everturn.core.canonical_json import hash_values, replace_surrogates
-from everturn.core.compaction import compact_path, count_last_turns, select_turns
+from everturn.core.context.compaction import compact_path, count_last_turns, select_turns
 from everturn.core.continuation import CONTINUE_REQUEST, is_continued
 from everturn.core.events import LimitReached
 from everturn.core.history import render_compacted, render_history, render_own_message

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from everturn.core.compaction import count_last_turns, is_compaction
-from everturn.core.context_report import ContextKind, ContextReport, build_report
-from everturn.core.context_size import measure
+from everturn.core.context.compaction import count_last_turns, is_compaction
+from everturn.core.context.context_report import ContextKind, ContextReport, build_report
+from everturn.core.context.context_size import measure
 from everturn.core.modality import modality_of
 from everturn.core.requests import ModelRequest
 from everturn.core.state import Phase, TurnState

@@ -15,8 +15,9 @@ from msgspec import Struct
 from everturn import failpoints
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, RetryChunk, TextChunk, UsageChunk, WaitChunk
-from everturn.core.compaction_plan import Segment
-from everturn.core.context_size import SMALL_WINDOW, ContextLimits
+from everturn.core.context.compaction_plan import Segment
+from everturn.core.context.context_size import SMALL_WINDOW, ContextLimits
+from everturn.core.context.token_estimate import estimate_tokens
 from everturn.core.options import NO_PROMPT
 from everturn.core.parts import (
     ContextPart,
@@ -32,7 +33,6 @@ from everturn.core.parts import (
 )
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestMessage
-from everturn.core.token_estimate import estimate_tokens
 from everturn.errors import ModelError
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import RequestHookContext

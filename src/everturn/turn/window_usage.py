@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from everturn.core.compaction import SUMMARY_NOTICE
-from everturn.core.context_report import ContextKind
+from everturn.core.context.compaction import SUMMARY_NOTICE
+from everturn.core.context.context_report import ContextKind
+from everturn.core.context.token_estimate import FILE_TOKENS, MESSAGE_TOKENS, estimate_tokens
 from everturn.core.parts import FilePart, NoticePart, ProviderToolPart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult
-from everturn.core.token_estimate import FILE_TOKENS, MESSAGE_TOKENS, estimate_tokens
 
 LARGEST: Final = 3  # parts that an error names
 LOAD_SKILL: Final = "load_skill"  # its results are instructions that the model loads when it needs them

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from everturn.core.accounts import Principal, is_at_least, principal_of
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import GATE_KINDS_FOR_MEMBERS
-from everturn.core.sharing import SessionLevel, is_level, level_of, reader_of
 from everturn.core.store_ports import SessionInfo
+from everturn.core.tenants.accounts import Principal, is_at_least, principal_of
+from everturn.core.tenants.sharing import SessionLevel, is_level, level_of, reader_of
 from everturn.core.webhooks import Delivery, PushTarget, Webhook
 from everturn.errors import UnknownSession
 from everturn.localization import format_text, load_group

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from everturn.core.accounts import LOCAL
+from everturn.core.tenants.accounts import LOCAL
 from everturn.core.webhooks import WEBHOOK_EVENTS, Delivery, DeliveryState, Webhook, WebhookEvent
 from everturn.errors import ConfigError, UnknownWebhook
 from everturn.webhooks.sender import DeliveryTest, WebhookSender

@@ -1,4 +1,4 @@
-"""Shares of private conversations, temporary chats, and row-level security for readers (core/sharing.py); and how people
+"""Shares of private conversations, temporary chats, and row-level security for readers (core/tenants/sharing.py); and how people
 organize sessions: renamed, pinned, archived, labels.
 """
 

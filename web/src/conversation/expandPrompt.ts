@@ -1,4 +1,4 @@
-/** Expansion of a saved prompt: `{{argument}}` is replaced by its value, as `everturn.core.saved_prompts` does. */
+/** Expansion of a saved prompt: `{{argument}}` is replaced by its value, as `everturn.core.tenants.saved_prompts` does. */
 import type { PromptView } from "@everturn/client";
 
 export type Values = Readonly<Record<string, string>>;

@@ -18,9 +18,9 @@ from everturn.access.administration.cache_usage import read_cache_usage
 from everturn.access.context.quotas import budget_start
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, check_user_id
-from everturn.core.accounts import LOCAL, Credential, Principal, Role, Tenant, User, is_at_least, is_last_owner
 from everturn.core.options import Spent
-from everturn.core.user_records import UserBudget, UserRecord
+from everturn.core.tenants.accounts import LOCAL, Credential, Principal, Role, Tenant, User, is_at_least, is_last_owner
+from everturn.core.tenants.user_records import UserBudget, UserRecord
 from everturn.errors import ConfigError, Forbidden, UnknownKey
 from everturn.stores.accounts import LAST_OWNER
 

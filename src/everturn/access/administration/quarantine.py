@@ -12,8 +12,8 @@ from typing import Final
 from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
-from everturn.core.sharing import TEMPORARY_SECONDS
 from everturn.core.store_ports import SessionInfo
+from everturn.core.tenants.sharing import TEMPORARY_SECONDS
 from everturn.errors import UnknownSession
 
 PAGE: Final = 500  # sessions that are read at once

@@ -13,9 +13,9 @@ from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, check_user_id
 from everturn.access.mcp.logins import erase_logins
 from everturn.access.push import remove_pushes
-from everturn.core.accounts import User
 from everturn.core.options import Budget
-from everturn.core.user_records import INVITATION_PREFIX, AuditFilter, Invitation, InvitationKind, UserBudget
+from everturn.core.tenants.accounts import User
+from everturn.core.tenants.user_records import INVITATION_PREFIX, AuditFilter, Invitation, InvitationKind, UserBudget
 from everturn.errors import ConfigError, Forbidden, UnknownLink
 
 RESET_HOURS: Final = 24.0  # after which a link that resets a password expires

@@ -21,7 +21,9 @@ from everturn.access.auth.oidc_claims import MAX_TOKEN_ROLE, is_user_of_issuer, 
 from everturn.access.auth.oidc_login import LoginFlow, begin_flow, finish_flow
 from everturn.access.auth.options import OidcOptions
 from everturn.access.auth.token_file import load_or_create_token
-from everturn.core.accounts import (
+from everturn.core.canonical_json import hash_values
+from everturn.core.ports import Clock
+from everturn.core.tenants.accounts import (
     LOCAL,
     Accounts,
     AuditRecord,
@@ -36,8 +38,6 @@ from everturn.core.accounts import (
     lower_role,
     principal_of,
 )
-from everturn.core.canonical_json import hash_values
-from everturn.core.ports import Clock
 from everturn.errors import ConfigError, KeyConflict, NotRecognised
 
 CACHE_SECONDS: Final = 2.0  # seconds for which a cached credential is used

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hmac
 from hashlib import sha256
 
-from everturn.core.accounts import Principal
 from everturn.core.canonical_json import encode_canonical
+from everturn.core.tenants.accounts import Principal
 
 
 def csrf_of(secret: bytes, principal: Principal) -> str:

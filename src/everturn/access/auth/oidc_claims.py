@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from everturn.access.auth.options import OidcOptions
 from everturn.access.context.scope import check_user_id
-from everturn.core.accounts import ROLES, Accounts, AuditRecord, Principal, Role, User, is_at_least, lower_role
 from everturn.core.canonical_json import encode_canonical, hash_values
+from everturn.core.tenants.accounts import ROLES, Accounts, AuditRecord, Principal, Role, User, is_at_least, lower_role
 from everturn.errors import ConfigError
 
 ROLE_CHANGES: Final = ("user.create", "user.change", "user.deactivate")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from everturn.core.accounts import Role
+from everturn.core.tenants.accounts import Role
 
 
 class OidcOptions(Struct, frozen=True):

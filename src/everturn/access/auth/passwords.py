@@ -22,10 +22,10 @@ from typing import Any, Final
 
 from everturn.access.administration.accounts import hash_secret
 from everturn.access.auth.authentication import LOGIN_SECONDS, Authenticator
-from everturn.core.accounts import Accounts, AuditRecord, Principal, User
 from everturn.core.canonical_json import encode_canonical, hash_values
 from everturn.core.ports import Clock
-from everturn.core.user_records import Invitation, PasswordSupport
+from everturn.core.tenants.accounts import Accounts, AuditRecord, Principal, User
+from everturn.core.tenants.user_records import Invitation, PasswordSupport
 from everturn.errors import ConfigError, Forbidden, NotRecognised, TooMuch, UnknownLink
 
 MIN_LENGTH: Final = 12  # characters of a password

@@ -12,11 +12,11 @@ from typing import Final
 from msgspec import Struct
 
 from everturn.access.context.agents import Agents, TenantLimits
-from everturn.core.accounts import Accounts
 from everturn.core.options import Budget, Spent
 from everturn.core.ports import Clock
 from everturn.core.store_ports import Store
-from everturn.core.user_records import UserBudget
+from everturn.core.tenants.accounts import Accounts
+from everturn.core.tenants.user_records import UserBudget
 from everturn.errors import TooMuch
 
 READING_SECONDS: Final = 1.0  # seconds for which a reading of the store is used

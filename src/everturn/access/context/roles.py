@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
-from everturn.core.accounts import Principal, Role, is_at_least
+from everturn.core.tenants.accounts import Principal, Role, is_at_least
 from everturn.errors import (
     EverturnError,
     Forbidden,

@@ -18,15 +18,15 @@ from everturn.access.context.roles import require_role
 from everturn.access.context.server_context import ServerContext
 from everturn.access.context.subagent_visibility import is_visible_to_all
 from everturn.chat import Chat
-from everturn.core.accounts import AuditRecord, Principal, is_at_least
 from everturn.core.canonical_json import encode_canonical, hash_values
 from everturn.core.events import Entry, Event, SubagentStarted
 from everturn.core.gates import Gate
+from everturn.core.memory.user_memory import OWNER_PREFIXES
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
-from everturn.core.sharing import Reader, SessionLevel, is_level, level_of, reader_of
 from everturn.core.store_ports import SessionInfo, Store
-from everturn.core.user_memory import OWNER_PREFIXES
+from everturn.core.tenants.accounts import AuditRecord, Principal, is_at_least
+from everturn.core.tenants.sharing import Reader, SessionLevel, is_level, level_of, reader_of
 from everturn.errors import ConfigError, Forbidden, KeyConflict, UnknownSession
 from everturn.stores.import_sanitize import IMPORTED_USER_PREFIX
 

@@ -16,9 +16,9 @@ from everturn.access.context.quotas import TenantMeter
 from everturn.access.context.settings_backend import SettingsBackend
 from everturn.app import App
 from everturn.base_app import BaseApp
-from everturn.core.accounts import Accounts
-from everturn.core.saved_prompts import SavedPrompt
-from everturn.core.user_records import PasswordSupport
+from everturn.core.tenants.accounts import Accounts
+from everturn.core.tenants.saved_prompts import SavedPrompt
+from everturn.core.tenants.user_records import PasswordSupport
 from everturn.inbound_hooks.inbound_hooks import InboundHooks
 from everturn.schedules.schedules import Schedules
 from everturn.webhooks.webhooks import Webhooks

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from everturn.access.context.scope import ScopedAccess
 from everturn.access.context.settings_backend import SettingsBackend
-from everturn.core.settings import (
+from everturn.core.tenants.settings import (
     Setting,
     SettingBody,
     SettingKind,

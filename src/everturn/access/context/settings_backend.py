@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from everturn.core.rules.policy import Rule
-from everturn.core.settings import Setting, SettingKind
+from everturn.core.tenants.settings import Setting, SettingKind
 
 if TYPE_CHECKING:
     from everturn.mcp.servers import McpServers

@@ -9,10 +9,10 @@ from everturn.access.context.role_redaction import redact_event
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.access.conversations.upload_handles import encode_handle, sanitize_file_name, sanitize_media_type
-from everturn.core.documents import StoredDocument
-from everturn.core.encryption import blobs_of_tenant
+from everturn.core.context.documents import StoredDocument
 from everturn.core.events import FilesChanged, FilesReverted, SubagentStarted
 from everturn.core.parts import FilesPart
+from everturn.core.tenants.encryption import blobs_of_tenant
 from everturn.errors import ConfigError, UnknownFile, UnknownMessage
 from everturn.stores.blob_refs import referenced_blobs
 

@@ -12,7 +12,7 @@ from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.core.presence import Viewing
-from everturn.core.sharing import level_of
+from everturn.core.tenants.sharing import level_of
 from everturn.errors import UnknownSession
 
 NAME_SECONDS: Final = 60.0  # for which the name of a user is remembered

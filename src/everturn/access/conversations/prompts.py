@@ -16,9 +16,9 @@ from everturn.access.context.roles import needs, require_role
 from everturn.access.context.scope import ScopedAccess
 from everturn.chat.session_instructions import read_session_instructions, set_session_instructions
 from everturn.core.canonical_json import replace_surrogates
+from everturn.core.memory.user_memory import PROMPT_OWNER_PREFIX, MemoryDelete, MemoryPut, check_memory_text
 from everturn.core.options import NO_PROMPT, Prompt, TurnOptions
-from everturn.core.saved_prompts import PromptArgument, SavedPrompt, check_prompt, dump_prompt, load_prompt
-from everturn.core.user_memory import PROMPT_OWNER_PREFIX, MemoryDelete, MemoryPut, check_memory_text
+from everturn.core.tenants.saved_prompts import PromptArgument, SavedPrompt, check_prompt, dump_prompt, load_prompt
 from everturn.errors import ConfigError, Forbidden, ToolError, UnknownFile
 from everturn.running.prompt_layers import with_prompt
 from everturn.turn.request import instruction_layers

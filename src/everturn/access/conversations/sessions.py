@@ -39,16 +39,16 @@ from everturn.chat.session_update import build_update, update_session
 from everturn.chat.validation import InputPart
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.commands import Send
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import PermissionMode, StepLimitPolicy, TurnOptions
 from everturn.core.parts import ContextPart, FilePart, TextPart
+from everturn.core.projections.stats import stats_of
 from everturn.core.session_parameters import NO_PARAMETERS, SessionParameters, check_parameters
-from everturn.core.sharing import TEMPORARY_SECONDS
 from everturn.core.state import Phase, TurnState, fold
-from everturn.core.stats import stats_of
 from everturn.core.store_ports import SessionFilter, SessionInfo
+from everturn.core.tenants.sharing import TEMPORARY_SECONDS
 from everturn.errors import (
     ConfigError,
     EverturnError,

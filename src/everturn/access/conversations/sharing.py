@@ -17,9 +17,9 @@ from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import DEEPEST, ScopedAccess, is_id
 from everturn.access.context.server_context import ServerContext
-from everturn.core.accounts import Principal
-from everturn.core.sharing import ADMIN_SECONDS, Share, level_of, reader_of, role_subject, user_subject
 from everturn.core.store_ports import SessionInfo, Store
+from everturn.core.tenants.accounts import Principal
+from everturn.core.tenants.sharing import ADMIN_SECONDS, Share, level_of, reader_of, role_subject, user_subject
 from everturn.errors import ConfigError, UnknownLink, UnknownShare
 
 MOST_SHARES: Final = 200  # of a session, that count

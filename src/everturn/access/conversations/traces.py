@@ -11,10 +11,10 @@ from everturn.access.context.scope import ScopedAccess, is_id
 from everturn.chat.sent_request import rebuild_request
 from everturn.core.events import Entry, Terminal, TurnStarted
 from everturn.core.parts import FilePart, NoticePart, ProviderToolPart, ReasoningPart, TextPart
+from everturn.core.projections.stats import stats_of
+from everturn.core.projections.turn_trace import trace_spans
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
 from everturn.core.state import TurnState, fold
-from everturn.core.stats import stats_of
-from everturn.core.turn_trace import trace_spans
 from everturn.errors import UnknownTurn
 from everturn.telemetry.spans import trace_of
 

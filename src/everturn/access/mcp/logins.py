@@ -16,7 +16,7 @@ from everturn.access.context.scope import ScopedAccess, check_user_id
 from everturn.access.context.setting_writer import SettingWriter
 from everturn.access.gates import GateAccess
 from everturn.access.mcp.views import caller_of
-from everturn.core.user_memory import LOGIN_OWNER_PREFIX
+from everturn.core.memory.user_memory import LOGIN_OWNER_PREFIX
 from everturn.errors import AnswerUnfit, ConfigError, EverturnError, Forbidden, UnknownGate, UnknownServer
 
 if TYPE_CHECKING:

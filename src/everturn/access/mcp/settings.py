@@ -18,7 +18,7 @@ from everturn.access.context.scope import ScopedAccess
 from everturn.access.context.setting_writer import SettingWriter
 from everturn.access.context.settings_backend import SettingsBackend
 from everturn.access.mcp.views import caller_of, login_state, server_hash, server_view
-from everturn.core.settings import McpSettings, McpTrust, Setting, decode_body
+from everturn.core.tenants.settings import McpSettings, McpTrust, Setting, decode_body
 from everturn.errors import ConfigError, HashMismatch, UnknownServer
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from everturn import api
 from everturn.access.context.scope import ScopedAccess
 from everturn.access.rules.explain import agent_warnings, explain_call
-from everturn.core.accounts import is_at_least
 from everturn.core.canonical_json import encode_canonical, replace_surrogates_in
 from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.options import REVIEWS
 from everturn.core.rules.policy import Policy, PolicyDecision, Rule
+from everturn.core.tenants.accounts import is_at_least
 from everturn.errors import BadArguments, ConfigError, UnknownTool
 from everturn.running.permissions import Permissions, is_manual
 

@@ -20,7 +20,7 @@ from everturn.access.rules.explain_view import explain_view, is_idle, rule_view
 from everturn.core.rules.loosened_rules import compare_rules
 from everturn.core.rules.policy import Rule
 from everturn.core.rules.shadowed_rules import find_shadowed_rules
-from everturn.core.settings import RULES, RuleSettings, Setting, StoredRule, decode_body
+from everturn.core.tenants.settings import RULES, RuleSettings, Setting, StoredRule, decode_body
 from everturn.errors import ConfigError, UnknownSetting
 from everturn.permissions import command_readers
 from everturn.permissions.stored_rules import UNREADABLE_RULE, read_stored_rule, read_stored_rules

@@ -8,7 +8,9 @@ from everturn.cli.args.cells import add_tenant
 from everturn.cli.args.parser import add_command
 from everturn.cli.args.server import FILE
 
-SIGNED: Final = "callbacks, csrf, files, oidc, push, webhooks"  # core.signing_keys, which a parser does not import
+SIGNED: Final = (
+    "callbacks, csrf, files, oidc, push, webhooks"  # core.tenants.signing_keys, which a parser does not import
+)
 WHERE: Final = "store: a file such as talks.db, or a database URL (default: the configured store)"
 BACKUP: Final = """\
 Back up a store while it is in use, check a backup, or restore one. A backup is a folder with all data of the store:

@@ -25,7 +25,7 @@ from everturn.cli.store.server import find_server, sidecar_path
 from everturn.clock import SystemClock
 from everturn.config.build import CommandLineOverrides, server_options, token_file
 from everturn.config.load import load_config
-from everturn.core.accounts import LOCAL, Accounts, AuditRecord, Credential, Role, Tenant, User
+from everturn.core.tenants.accounts import LOCAL, Accounts, AuditRecord, Credential, Role, Tenant, User
 from everturn.errors import ConfigError
 from everturn.stores.registry import get_store
 

@@ -16,8 +16,8 @@ from everturn.cli.config_options import OPERATOR, open_store, require_existing_s
 from everturn.cli.output import confirm, count_nouns, show_slow_operation
 from everturn.cli.store.server import find_server, sidecar_path
 from everturn.client import Server
-from everturn.core.accounts import AuditRecord
 from everturn.core.commands import Cancel
+from everturn.core.tenants.accounts import AuditRecord
 from everturn.errors import ConfigError, StoreBusy, UnknownSession, UnknownTurn
 from everturn.postgres.address import is_postgres_url
 from everturn.stores.export import export_session

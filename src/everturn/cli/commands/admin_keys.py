@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from everturn.cli.config_options import OPERATOR, resolve_signing_keys
 from everturn.cli.output import count_nouns
-from everturn.core.accounts import LOCAL, AuditRecord
-from everturn.core.signing_keys import KEY_NAMES, KeyName, SigningKeys
+from everturn.core.tenants.accounts import LOCAL, AuditRecord
+from everturn.core.tenants.signing_keys import KEY_NAMES, KeyName, SigningKeys
 from everturn.errors import ConfigError
 from everturn.stores.signing_keys import CACHE_SECONDS
 from everturn.stores.sql.store import SqlStore

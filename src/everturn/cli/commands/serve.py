@@ -71,7 +71,7 @@ async def _serve(options: argparse.Namespace, loaded: LoadedConfig) -> None:
     from everturn.cli.store.connection import StoreOwnerAuth
     from everturn.cli.store.handover import take_store
     from everturn.cli.store.server import sidecar_path
-    from everturn.core.accounts import LOCAL
+    from everturn.core.tenants.accounts import LOCAL
     from everturn.server import serve
     from everturn.server.file_descriptors import fit_connections
     from everturn.server.route import Route

@@ -23,7 +23,6 @@ import msgspec
 
 from everturn.cli.output import confirm, is_terminal, show_slow_operation
 from everturn.cli.store.backends import SessionChange, SessionRow, StoreBackend, open_backend
-from everturn.core.cache_health import CacheRead, read_cache_health
 from everturn.core.events import TurnStarted
 from everturn.core.messages import Message
 from everturn.core.parts import (
@@ -37,6 +36,7 @@ from everturn.core.parts import (
     ToolPart,
     provider_tool_note,
 )
+from everturn.core.projections.cache_health import CacheRead, read_cache_health
 from everturn.errors import ConfigError, KeyConflict, UnknownTurn, UnreadableLog
 from everturn.terminal.text.compaction import format_sizes
 from everturn.terminal.text.screen import escape_prose, escape_unprintable

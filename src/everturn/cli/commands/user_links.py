@@ -13,8 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from everturn.cli.config_options import OPERATOR
-from everturn.core.accounts import LOCAL, Accounts, AuditRecord, User
-from everturn.core.user_records import INVITATION_PREFIX, Invitation
+from everturn.core.tenants.accounts import LOCAL, Accounts, AuditRecord, User
+from everturn.core.tenants.user_records import INVITATION_PREFIX, Invitation
 from everturn.errors import ConfigError
 
 RESET_HOURS = 24.0

@@ -16,7 +16,7 @@ from everturn.client import Server
 from everturn.client.server import RemoteTurn
 from everturn.clock import SystemClock
 from everturn.core.canonical_json import replace_surrogates
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.core.requests import ToolSpec
 from everturn.errors import ConfigError, EverturnError, NotRecognised, StoreBusy, UnknownGate, UnknownSession
 from everturn.terminal.text.paths import check_paths, check_sendable

@@ -21,9 +21,9 @@ from everturn.cli.store.backends import StoreBackend
 from everturn.client import Server
 from everturn.config.build import configured_store
 from everturn.config.load import load_config
-from everturn.core.accounts import LOCAL
 from everturn.core.ports import Tool
 from everturn.core.store_ports import SessionInfo
+from everturn.core.tenants.accounts import LOCAL
 from everturn.errors import ConfigError, EverturnError, UnknownSession
 from everturn.stores.export import export_session
 from everturn.stores.registry import get_store, without_password

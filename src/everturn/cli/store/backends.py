@@ -22,10 +22,10 @@ from everturn.chat.session_update import build_update
 from everturn.cli.config_options import OPERATOR, open_store, require_existing_store, resolve_store
 from everturn.cli.connect_token import load_connect_token
 from everturn.client import Server
-from everturn.core.accounts import LOCAL, AuditRecord
 from everturn.core.events import SessionUpdated, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.store_ports import SessionFilter, SessionInfo, Store
+from everturn.core.tenants.accounts import LOCAL, AuditRecord
 from everturn.errors import ConfigError, StoreBusy, UnknownSession, UnreadableLog
 from everturn.postgres.address import is_postgres_url
 from everturn.stores.export import export_session, import_session, private_file

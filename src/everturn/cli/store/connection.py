@@ -42,7 +42,7 @@ from everturn.cli.store.server import (
 )
 from everturn.client import Server
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import LOCAL, Principal, User
+from everturn.core.tenants.accounts import LOCAL, Principal, User
 from everturn.errors import ConfigError, ServerUnavailable, StoreBusy
 from everturn.stores.sql.file_lock import FileLock
 

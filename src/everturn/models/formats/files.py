@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from everturn.core.canonical_json import replace_surrogates
-from everturn.core.documents import one_line, opening_text, plain_name
+from everturn.core.context.documents import one_line, opening_text, plain_name
 from everturn.core.parts import FilePart, TextPart
 from everturn.core.requests import ModelRequest, RequestMessage, RequestPart, RequestResult
 from everturn.models.profile import Profile

@@ -20,9 +20,9 @@ from everturn.access.conversations.prompts import PromptAccess
 from everturn.access.conversations.sessions import SessionAccess
 from everturn.access.gates import GateAccess
 from everturn.access.memory import MemoryAccess
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.core.deltas import SEQ_LIMIT
-from everturn.core.session_reader import TEXT_LIMIT
+from everturn.core.projections.session_reader import TEXT_LIMIT
 from everturn.core.titles import MAX_LABEL
 from everturn.errors import UnreadableLog
 from everturn.server.decode import clean_text

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from everturn import api
 from everturn.access.auth.passwords import MIN_LENGTH, PasswordLogins
-from everturn.core.accounts import Principal
+from everturn.core.tenants.accounts import Principal
 from everturn.server.middleware import cookie_name, find_cookies
 from everturn.server.rate_limit import client_address
 from everturn.server.route import HttpRequestContext, Route

@@ -17,7 +17,7 @@ from everturn.access.auth.authentication import Authenticator
 from everturn.access.context.server_context import ServerContext
 from everturn.access.push import remove_pushes
 from everturn.config.server_options import ServerOptions
-from everturn.core.accounts import Principal
+from everturn.core.tenants.accounts import Principal
 from everturn.errors import NotRecognised
 from everturn.localization import Language, load_group
 from everturn.server.brand import Branding

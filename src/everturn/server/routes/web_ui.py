@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 from starlette.responses import Response
 
-from everturn.core.user_records import PasswordSupport
+from everturn.core.tenants.user_records import PasswordSupport
 from everturn.server.brand import Branding
 from everturn.server.errors import RequestError
 from everturn.server.route import HttpRequestContext

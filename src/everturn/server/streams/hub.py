@@ -14,7 +14,7 @@ from collections.abc import Callable
 from everturn.core.deltas import TurnReader
 from everturn.core.events import Entry
 from everturn.core.ports import Bus
-from everturn.core.session_reader import SessionReader
+from everturn.core.projections.session_reader import SessionReader
 from everturn.core.store_ports import Store
 from everturn.errors import EverturnError, UnknownSession
 from everturn.running.follow import is_turn_over

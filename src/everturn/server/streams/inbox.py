@@ -16,8 +16,8 @@ from everturn.access.conversations.sessions import session_view
 from everturn.access.conversations.sharing import Audience, outside_view, read_audience
 from everturn.access.conversations.titles import with_title, with_titles
 from everturn.api import GateView, InboxItem, SessionView
-from everturn.core.accounts import Principal
 from everturn.core.store_ports import SessionFilter
+from everturn.core.tenants.accounts import Principal
 from everturn.errors import UnknownSession
 from everturn.server.streams.response import EventStreamResponse
 from everturn.server.streams.sse import encode_message

@@ -14,7 +14,7 @@ from everturn.access.conversations.sharing import find_lost_access
 from everturn.api import InboxItem
 from everturn.config.server_options import ServerOptions
 from everturn.core.deltas import Cursor, TurnReader
-from everturn.core.session_reader import SessionCursor, SessionReader
+from everturn.core.projections.session_reader import SessionCursor, SessionReader
 from everturn.errors import UnknownTurn
 from everturn.protocols import Encoder
 from everturn.running.follow import is_turn_over

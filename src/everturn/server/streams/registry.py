@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
-from everturn.core.accounts import Accounts, Principal, is_at_least, lower_role
 from everturn.core.ports import Clock
+from everturn.core.tenants.accounts import Accounts, Principal, is_at_least, lower_role
 from everturn.errors import TooMuch
 from everturn.server.streams.response import EventStreamResponse
 from everturn.server.streams.sse import KEEP_ALIVE

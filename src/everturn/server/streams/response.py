@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from everturn.core.accounts import Principal
+from everturn.core.tenants.accounts import Principal
 from everturn.server.streams.sse import HEADERS, KEEP_ALIVE, EndReason
 from everturn.telemetry import metrics
 

@@ -30,7 +30,7 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.ports import Bus, LiveTail
-from everturn.core.session_reader import SessionCursor, SessionReader, merge_deltas
+from everturn.core.projections.session_reader import SessionCursor, SessionReader, merge_deltas
 from everturn.core.store_ports import Store
 from everturn.errors import UnknownSession
 from everturn.running.follow import is_turn_over

@@ -10,7 +10,7 @@ import msgspec
 from everturn.api import InboxItem, StreamDelta, StreamItem
 from everturn.core.deltas import CallProgress, Cursor, Delta, TurnItem, TurnReader
 from everturn.core.events import Entry, Event, LogEvent, Terminal
-from everturn.core.session_reader import SessionCursor, SessionReader
+from everturn.core.projections.session_reader import SessionCursor, SessionReader
 from everturn.protocols import Encoder
 
 EndReason = Literal["", "over", "drain", "slow", "revoked", "unshared", "erased", "lost"]

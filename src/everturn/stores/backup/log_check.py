@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from everturn.core.encryption import is_sealed
 from everturn.core.events import Event
 from everturn.core.state import fold
+from everturn.core.tenants.encryption import is_sealed
 from everturn.errors import EverturnError
 from everturn.stores.sql.event_packs import PACK_EVENTS, unpack_body
 from everturn.wire import load_event

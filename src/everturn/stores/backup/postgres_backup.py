@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from everturn.core.encryption import is_sealed
+from everturn.core.tenants.encryption import is_sealed
 from everturn.errors import ConfigError, EverturnError, UnreadableLog
 from everturn.postgres.address import parse_address
 from everturn.stores.backup.copy_format import read_int, read_rows, read_text

@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from everturn.core.encryption import is_sealed
+from everturn.core.tenants.encryption import is_sealed
 from everturn.errors import ConfigError, StoreUnavailable
 from everturn.stores.backup.log_check import check_logs
 from everturn.stores.backup.manifest import BackupFile, BackupManifest, StoreContents, copy_file, describe_file, sync

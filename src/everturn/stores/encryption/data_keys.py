@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from everturn.core.encryption import DATA_KEY_BYTES, KeyProvider
+from everturn.core.tenants.encryption import DATA_KEY_BYTES, KeyProvider
 from everturn.errors import ConfigError, TenantKeyDestroyed
 from everturn.stores.encryption.tenant_cipher import TenantCipher
 

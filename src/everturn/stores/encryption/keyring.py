@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from everturn.core.encryption import DATA_KEY_BYTES
+from everturn.core.tenants.encryption import DATA_KEY_BYTES
 from everturn.errors import ConfigError, TenantKeyDestroyed
 from everturn.stores.encryption.data_keys import key_destroyed
 from everturn.stores.encryption.key_rows import KeyringStorage, KeyRow

@@ -16,7 +16,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from everturn.core.encryption import DATA_KEY_BYTES
+from everturn.core.tenants.encryption import DATA_KEY_BYTES
 from everturn.errors import ConfigError
 
 SETTING: Final = "[store.encryption] master_keys"

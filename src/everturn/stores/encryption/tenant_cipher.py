@@ -21,7 +21,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from everturn.core.encryption import SEALED_PREFIX, is_sealed
+from everturn.core.tenants.encryption import SEALED_PREFIX, is_sealed
 from everturn.errors import UnreadableLog
 
 TEXT_PREFIX: Final = "enc1."

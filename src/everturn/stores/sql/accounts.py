@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from everturn.core.accounts import (
+from everturn.core.tenants.accounts import (
     AuditRecord,
     ConversationFingerprint,
     Credential,
@@ -19,7 +19,7 @@ from everturn.core.accounts import (
     append_to_chain,
     is_last_owner,
 )
-from everturn.core.signing_keys import SigningKeys
+from everturn.core.tenants.signing_keys import SigningKeys
 from everturn.errors import ConfigError, Forbidden, KeyConflict
 from everturn.stores.accounts import CREDENTIAL_TAKEN, LAST_OWNER
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement

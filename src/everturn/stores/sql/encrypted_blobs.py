@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from everturn.core.accounts import LOCAL
-from everturn.core.encryption import blob_tenant
+from everturn.core.tenants.accounts import LOCAL
+from everturn.core.tenants.encryption import blob_tenant
 from everturn.stores.encryption.tenant_cipher import SEALED_BYTES, Place, TenantCipher
 from everturn.stores.sql.blobs import THREAD_FROM, SqlBlobs, check_blob_name, damaged_blob, hash_blob
 from everturn.stores.sql.encrypted_database import EncryptedDatabase
@@ -21,7 +21,7 @@ TRIES: Final = 2
 
 
 class EncryptedBlobs:
-    """The blobs of an encrypted database, for the tenant of the current task (`core.encryption.blobs_of_tenant`)."""
+    """The blobs of an encrypted database, for the tenant of the current task (`core.tenants.encryption.blobs_of_tenant`)."""
 
     def __init__(self, database: EncryptedDatabase, blobs: SqlBlobs) -> None:
         self._database, self._blobs = database, blobs

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from everturn.core.encryption import KeyProvider, is_sealed
+from everturn.core.tenants.encryption import KeyProvider, is_sealed
 from everturn.errors import ConfigError, TenantKeyDestroyed, UnreadableLog
 from everturn.stores.encryption.data_keys import DataKeys, KeyNeeded
 from everturn.stores.encryption.tenant_cipher import Place, TenantCipher, is_sealed_text

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 import msgspec
 from msgspec import Struct
 
-from everturn.core.user_memory import OWNER_PREFIXES
+from everturn.core.memory.user_memory import OWNER_PREFIXES
 from everturn.errors import UnknownSession
 from everturn.stores.sql.blobs import SqlBlobs
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement

@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from everturn.core.event_index import index_key
 from everturn.core.events import (
     AgentSelected,
     AnswerRated,
@@ -62,6 +61,7 @@ from everturn.core.gates import Gate, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Lineage
 from everturn.core.parts import ToolPart, Usage
+from everturn.core.projections.event_index import index_key
 from everturn.core.state import TurnState
 from everturn.core.tree import MessageTree
 from everturn.core.waits import OpenWaits, apply_to_waits, next_wait
@@ -136,7 +136,7 @@ class ProjectionRows(Struct):
     """The rows that an append writes, by table, without the session."""
 
     events: list[tuple[int, str, bytes]] = []  # seq, turn, body
-    keys: list[tuple[str, str, int]] = []  # kind, key, seq: see `core.event_index`
+    keys: list[tuple[str, str, int]] = []  # kind, key, seq: see `core.projections.event_index`
     joined: list[tuple[int, str, Message]] = []  # seq, turn, message
     finished: dict[str, Message] = {}
     turns: dict[str, LiveTurn] = {}

@@ -8,13 +8,13 @@ from itertools import groupby, islice
 import msgspec
 
 from everturn.core.commands import AnyCommand
-from everturn.core.event_index import EventIndex, index_key
 from everturn.core.events import Entry
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
-from everturn.core.sharing import Reader
+from everturn.core.projections.event_index import EventIndex, index_key
 from everturn.core.store_ports import SessionFilter, SessionInfo, StoreCounts
+from everturn.core.tenants.sharing import Reader
 from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say

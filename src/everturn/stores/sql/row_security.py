@@ -3,7 +3,7 @@ the conversations that are private to others.
 
 Every query names its tenant or its session already. Should one forget to, the database itself withholds other tenants'
 rows: inside `within(tenant)` reads use a role that does not own the tables, and row-level security shows it the rows of
-the tenant that is set in its connection, and none when none is set. With a reader (core/sharing.py) it shows only the
+the tenant that is set in its connection, and none when none is set. With a reader (core/tenants/sharing.py) it shows only the
 sessions that this reader may see, and what belongs to them. The owner of the tables is not restricted: workers
 drive the sessions of all tenants, and writes were checked at admission.
 
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from everturn.core.sharing import Reader
+from everturn.core.tenants.sharing import Reader
 
 # asyncpg has no types that pyright could use in strict mode.
 Connection: TypeAlias = Any

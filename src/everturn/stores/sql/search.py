@@ -1,6 +1,6 @@
 """Full-text search over messages: stores the terms of each message, and finds messages by the terms of a query.
 
-`core.search_terms` makes the terms; the databases only store them. SQLite has them in an FTS5 index that triggers
+`core.memory.search_terms` makes the terms; the databases only store them. SQLite has them in an FTS5 index that triggers
 feed from `lookup`, PostgreSQL in a `tsvector` with a GIN index. Neither database gets a query as the user wrote it.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from everturn.core.memory.search_terms import query_terms, text_terms
 from everturn.core.messages import Message
-from everturn.core.search_terms import query_terms, text_terms
-from everturn.core.sharing import Reader
+from everturn.core.tenants.sharing import Reader
 from everturn.stores.sql.body_compression import decompress_message
 from everturn.stores.sql.database import Database, Operation, Query, Statement
 from everturn.stores.sql.row_security import current_tenant, restrict_to_tenant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from everturn.core.settings import INSTALLATION, Setting, SettingKind
+from everturn.core.tenants.settings import INSTALLATION, Setting, SettingKind
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 
 _COLUMNS: Final = "tenant, kind, name, version, body, secret, is_deleted, author, at"

@@ -1,6 +1,6 @@
 """SQL `SharingStore`: a row per share, with the columns that queries of sessions compare; the rest is its body.
 
-The conditions here, the function `everturn_is_readable` of the schema and `core.sharing.level_of` say the same.
+The conditions here, the function `everturn_is_readable` of the schema and `core.tenants.sharing.level_of` say the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from everturn.core.sharing import Share
+from everturn.core.tenants.sharing import Share
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 
 _COLUMNS = "id, tenant, session, kind, subject, hash, via, created, expires, revoked, seen, body"

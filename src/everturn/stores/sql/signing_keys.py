@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from everturn.core.signing_keys import SigningKey
+from everturn.core.tenants.signing_keys import SigningKey
 from everturn.stores.sql.accounts import ACCOUNTS_QUEUE, create_secret
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 

@@ -143,7 +143,7 @@ LIST_ORGANIZED = _listed(
     "l.organized > 0 AND l.organized >= p.organized",
 )
 # The same for one reader: their own sessions, by an index of authors, and those that are shared with them. The temporary
-# ones are in no list. `reader` is JSON (core.sharing.Reader). PostgreSQL looks each candidate up (OFFSET 0): a join by its own
+# ones are in no list. `reader` is JSON (core.tenants.sharing.Reader). PostgreSQL looks each candidate up (OFFSET 0): a join by its own
 # choice reads all sessions of the tenant, newest first, because a page is always at the beginning of that index.
 _IS_TEMPORARY = "EXISTS (SELECT 1 FROM temporary_sessions t WHERE t.session = {id})"
 

@@ -19,15 +19,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
-from everturn.core.encryption import KeyProvider
-from everturn.core.event_index import EventIndex
 from everturn.core.events import Entry, Event
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
-from everturn.core.sharing import Reader
+from everturn.core.projections.event_index import EventIndex
 from everturn.core.store_ports import (
     ANY_SESSION,
     Receipt,
@@ -37,6 +35,8 @@ from everturn.core.store_ports import (
     StoreCounts,
     TurnSnapshot,
 )
+from everturn.core.tenants.encryption import KeyProvider
+from everturn.core.tenants.sharing import Reader
 from everturn.core.tree import MessageTree
 from everturn.errors import ConfigError, SessionQuarantined
 from everturn.stores.signing_keys import CachedSigningKeys

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from everturn.core.user_memory import (
+from everturn.core.memory.user_memory import (
     NO_MARKS,
     MemoryChange,
     MemoryFile,

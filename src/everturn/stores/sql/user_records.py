@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from everturn.core.accounts import AuditRecord
-from everturn.core.user_records import AuditFilter, Invitation, UserBudget, UserRecord
+from everturn.core.tenants.accounts import AuditRecord
+from everturn.core.tenants.user_records import AuditFilter, Invitation, UserBudget, UserRecord
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 
 _RECORD = "r.whose, r.password, r.changed, r.budget, r.removed"

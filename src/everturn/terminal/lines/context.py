@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from everturn.core.context_report import ContextKind, ContextReport
+from everturn.core.context.context_report import ContextKind, ContextReport
 from everturn.terminal.lines.messages import MessageWriter
 from everturn.terminal.text.compaction import format_tokens
 from everturn.terminal.text.context import ContextWarning, find_warning, format_gauge, percent

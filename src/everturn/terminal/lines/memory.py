@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from everturn.core.accounts import LOCAL
-from everturn.core.user_memory import (
+from everturn.core.memory.user_memory import (
     MemoryDelete,
     MemoryPut,
     UserMemory,
@@ -14,6 +13,7 @@ from everturn.core.user_memory import (
     normalize_memory_path,
     shown_memory_path,
 )
+from everturn.core.tenants.accounts import LOCAL
 from everturn.errors import ConfigError, ToolError
 from everturn.terminal.lines.editor import edit_text, editor_command
 from everturn.terminal.text.visible_text import escape_invisible

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from everturn import Chat
-from everturn.core.encryption import blobs_of_tenant
 from everturn.core.events import FilesReverted
 from everturn.core.parts import FileChange, FilesPart
+from everturn.core.tenants.encryption import blobs_of_tenant
 from everturn.errors import ConfigError, UnknownSession
 from everturn.terminal.text.file_changes import count_files, describe_change, steps_with_changes, summarize_changes
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from everturn import FilePart
-from everturn.core.context_size import compaction_of
+from everturn.core.context.context_size import compaction_of
 from everturn.core.deltas import TurnItem
 from everturn.core.events import (
     CallResumed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.terminal.text.compaction import format_tokens
 
 WARN_AT: Final = 0.85  # share of the limit from which a person is warned

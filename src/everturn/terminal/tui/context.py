@@ -12,7 +12,7 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.localization import format_text
 from everturn.terminal.text.compaction import format_tokens
 from everturn.terminal.text.context import divide_bar, find_warning, percent

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from everturn import api
 from everturn.config.extensions.extension import one_line
-from everturn.core.accounts import is_at_least
 from everturn.core.parts import ContextPart
+from everturn.core.tenants.accounts import is_at_least
 from everturn.errors import ConfigError, EverturnError
 from everturn.terminal.tui.host import Host
 from everturn.terminal.tui.texts.folder import get_folder_texts

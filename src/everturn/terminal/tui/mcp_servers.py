@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import DataTable, Static
 
 from everturn import api
-from everturn.core.accounts import is_at_least
+from everturn.core.tenants.accounts import is_at_least
 from everturn.errors import EverturnError
 from everturn.terminal.text.visible_text import count_invisible, escape_invisible
 from everturn.terminal.tui.dismiss import ClosingScreen

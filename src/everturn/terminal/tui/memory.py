@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import DataTable, Input, Static
 
 from everturn import api
-from everturn.core.user_memory import NO_FILE
+from everturn.core.memory.user_memory import NO_FILE
 from everturn.errors import EverturnError
 from everturn.terminal.text.visible_text import escape_invisible
 from everturn.terminal.tui.dismiss import ClosingScreen

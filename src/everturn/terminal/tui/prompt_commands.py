@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from everturn import api
-from everturn.core.saved_prompts import PromptArgument, SavedPrompt, expand_prompt, parse_arguments
+from everturn.core.tenants.saved_prompts import PromptArgument, SavedPrompt, expand_prompt, parse_arguments
 from everturn.errors import ConfigError
 from everturn.terminal.tui.host import Language, Severity
 from everturn.terminal.tui.texts.prompts import get_prompt_texts

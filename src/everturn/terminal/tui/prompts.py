@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import DataTable, Input, Static
 
 from everturn import api
-from everturn.core.accounts import is_at_least
+from everturn.core.tenants.accounts import is_at_least
 from everturn.errors import EverturnError
 from everturn.terminal.text.visible_text import escape_invisible
 from everturn.terminal.tui.dismiss import ClosingScreen

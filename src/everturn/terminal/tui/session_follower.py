@@ -12,7 +12,7 @@ import msgspec
 from everturn import api
 from everturn.client import Server
 from everturn.client.event_stream import RemoteEventStream
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.core.events import (
     AgentSelected,
     AgentSwitched,

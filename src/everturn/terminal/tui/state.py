@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from everturn.api import GateView, LogTail, QueuedView, StreamItem
-from everturn.core.context_report import ContextReport
+from everturn.core.context.context_report import ContextReport
 from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta
 from everturn.core.events import (
     CallFinished,

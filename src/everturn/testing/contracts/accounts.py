@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.accounts import (
+from everturn.core.options import Budget
+from everturn.core.tenants.accounts import (
     Accounts,
     AuditRecord,
     ConversationFingerprint,
@@ -20,8 +21,7 @@ from everturn.core.accounts import (
     User,
     check_chain,
 )
-from everturn.core.options import Budget
-from everturn.core.user_records import AuditFilter, Invitation, UserBudget, UserRecord
+from everturn.core.tenants.user_records import AuditFilter, Invitation, UserBudget, UserRecord
 from everturn.errors import ConfigError, Forbidden, KeyConflict
 from everturn.testing.contracts.samples import NOON
 

@@ -13,8 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from everturn.core.commands import AnyCommand, Cancel, Delete, Select
-from everturn.core.compaction import compact_path
-from everturn.core.event_index import EventIndex
+from everturn.core.context.compaction import compact_path
 from everturn.core.events import (
     CallFinished,
     CommandDropped,
@@ -38,6 +37,7 @@ from everturn.core.events import (
 )
 from everturn.core.messages import Message
 from everturn.core.parts import ClearedPart, Output, Quote, StepPart, SummaryPart, TextPart, Usage
+from everturn.core.projections.event_index import EventIndex
 from everturn.core.tree import MessageTree
 from everturn.errors import EverturnError, Stale, UnknownMessage, UnknownSession
 from everturn.testing.contracts.samples import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from everturn.core.settings import INSTALLATION, Setting
 from everturn.core.store_ports import Store
+from everturn.core.tenants.settings import INSTALLATION, Setting
 from everturn.testing.contracts.samples import NOON
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from everturn.core.accounts import Principal
 from everturn.core.options import TurnOptions
-from everturn.core.sharing import Share, reader_of, role_subject, user_subject
 from everturn.core.store_ports import Store
+from everturn.core.tenants.accounts import Principal
+from everturn.core.tenants.sharing import Share, reader_of, role_subject, user_subject
 from everturn.testing.contracts.directory import send_to_agent
 from everturn.testing.contracts.samples import NOON, turn_ended_events, turn_started_events
 

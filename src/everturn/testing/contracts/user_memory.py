@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from everturn.core.user_memory import (
+from everturn.core.memory.user_memory import (
     MAX_MEMORY_BYTES,
     MAX_MEMORY_FILE_BYTES,
     MAX_MEMORY_FILES,

@@ -13,7 +13,7 @@ from typing import Final
 from starlette.responses import Response
 
 from everturn import api
-from everturn.core.accounts import ConversationFingerprint
+from everturn.core.tenants.accounts import ConversationFingerprint
 from everturn.protocols.chat_completions import ChatCompletionsEncoder
 from everturn.protocols.openai_common import openai_error
 from everturn.server.protocols.openai.headers import (

@@ -17,9 +17,9 @@ from textual.screen import ModalScreen
 
 from everturn import api
 from everturn.client.bodies import RemoteGateReply
-from everturn.core.accounts import is_at_least
 from everturn.core.canonical_json import parse_json, parse_object
 from everturn.core.rules.policy import Rule
+from everturn.core.tenants.accounts import is_at_least
 from everturn.errors import EverturnError
 from everturn.localization import format_text
 from everturn.terminal.text.visible_text import escape_invisible

@@ -14,11 +14,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from everturn import api
-from everturn.core.accounts import Role, is_at_least
 from everturn.core.canonical_json import parse_object
 from everturn.core.gates import GATE_KINDS_FOR_MEMBERS, GATE_KINDS_WITHOUT_CALL, Gate
 from everturn.core.parts import FilePart
 from everturn.core.state import limit_of_gate
+from everturn.core.tenants.accounts import Role, is_at_least
 from everturn.localization import format_text, load_group
 from everturn.terminal.text.visible_text import count_invisible, count_invisible_in, escape_invisible, format_arguments
 from everturn.terminal.tui.gates.confusables import find_lookalikes, has_mixed_direction

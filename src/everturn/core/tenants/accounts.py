@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.audit import AuditRecord, Role
-from everturn.core.signing_keys import SigningKeys
-from everturn.core.user_records import UserRecords
+from everturn.core.tenants.audit import AuditRecord, Role
+from everturn.core.tenants.signing_keys import SigningKeys
+from everturn.core.tenants.user_records import UserRecords
 
 ROLES: Final[tuple[Role, ...]] = ("viewer", "member", "approver", "owner", "operator")
 

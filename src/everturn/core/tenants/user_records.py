@@ -10,8 +10,8 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-from everturn.core.audit import AuditRecord, Role
 from everturn.core.options import Budget
+from everturn.core.tenants.audit import AuditRecord, Role
 
 INVITATION_PREFIX: Final = "evi_"
 

@@ -11,9 +11,10 @@ from typing import Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.compaction import SUMMARY_NOTICE, last_summary
-from everturn.core.context_size import ContextLimits
-from everturn.core.documents import DOCUMENT_ARTIFACT, plain_name
+from everturn.core.context.compaction import SUMMARY_NOTICE, last_summary
+from everturn.core.context.context_size import ContextLimits
+from everturn.core.context.documents import DOCUMENT_ARTIFACT, plain_name
+from everturn.core.context.token_estimate import MESSAGE_TOKENS, estimate_output, estimate_parts, estimate_tokens
 from everturn.core.messages import Message
 from everturn.core.parts import (
     ContextPart,
@@ -27,7 +28,6 @@ from everturn.core.parts import (
     SummaryPart,
     ToolPart,
 )
-from everturn.core.token_estimate import MESSAGE_TOKENS, estimate_output, estimate_parts, estimate_tokens
 
 MIN_CLEARED_RESULT: Final = 100  # tokens of a result that is cleared
 STUB_TOKENS: Final = 30  # tokens of the line in its place

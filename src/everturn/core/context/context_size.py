@@ -11,6 +11,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from everturn.core.context.token_estimate import (
+    MESSAGE_TOKENS,
+    estimate_message,
+    estimate_output,
+    estimate_part,
+    estimate_written,
+)
 from everturn.core.messages import Message
 from everturn.core.parts import (
     ClearedPart,
@@ -21,13 +28,6 @@ from everturn.core.parts import (
     StepPart,
     SummaryPart,
     ToolPart,
-)
-from everturn.core.token_estimate import (
-    MESSAGE_TOKENS,
-    estimate_message,
-    estimate_output,
-    estimate_part,
-    estimate_written,
 )
 
 DEFAULT_RESERVE: Final = 20_000  # tokens for an answer, if the turn names no maximum

@@ -13,7 +13,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from everturn.core.accounts import ROLES, Principal, Role, is_at_least
+from everturn.core.tenants.accounts import ROLES, Principal, Role, is_at_least
 
 ShareKind = Literal["user", "role", "link", "admin"]
 """`user`: one user. `role`: all users with at least this role. `link`: the link itself, which is no reader. `admin`: an

@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
-from everturn.core.context_size import CLEAR_AT, SUMMARIZE_AT, ContextLimits
+from everturn.core.context.context_size import CLEAR_AT, SUMMARIZE_AT, ContextLimits
 
 ContextKind = Literal[
     "instructions", "tools", "skills", "summary", "person", "answers", "results", "files", "notices", "other"

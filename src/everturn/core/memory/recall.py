@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from everturn.core.memory.search_terms import query_terms, text_terms
 from everturn.core.messages import Message
 from everturn.core.parts import (
     FilePart,
@@ -23,7 +24,6 @@ from everturn.core.parts import (
     ToolPart,
     provider_tool_note,
 )
-from everturn.core.search_terms import query_terms, text_terms
 
 EXCERPT_LENGTH = 400  # characters around the first term that was found
 RECALL_TOOLS: Final = frozenset(("recall", "recall_sessions"))  # their results repeat what is searched
