@@ -102,7 +102,8 @@ async def solve(folder: Path, store_dir: Path) -> Recording:
             print(result.text)
 
             [changed] = [part for part in parts if isinstance(part, FilesPart)]
-            print("changed:", [f"{change.kind} {change.path}" for change in changed.changes])
+            changes = [f"{change.kind} {change.path}" for change in changed.changes]
+            print("changed:", changes)
             undone = await chat.revert(changed)
             print("reverted:", names(folder))
             await chat.unrevert(undone)

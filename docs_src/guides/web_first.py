@@ -21,9 +21,9 @@ async def main() -> None:
     server = web.Server(answer)
     listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    base_url = f"http://127.0.0.1:{port}"
+    site = f"http://127.0.0.1:{port}"
     model = ScriptedModel(
-        calls(call("fetch_url", url=f"{base_url}/"), call("fetch_url", url=f"{base_url}/old")),
+        calls(call("fetch_url", url=f"{site}/"), call("fetch_url", url=f"{site}/old")),
         say("There is soup."),
     )
     policy = EgressPolicy(allow=[f"127.0.0.1:{port}"])  # and public addresses

@@ -28,6 +28,7 @@ from everturn.config.reload import LIVE, PAUSE
 from everturn.config.schema import (
     AgentTable,
     AssistantTable,
+    AudioTable,
     AuthTable,
     CellTable,
     ClusterTable,
@@ -46,6 +47,7 @@ from everturn.config.schema import (
     SavedPromptTable,
     ScheduleTable,
     SettingsTable,
+    SpeechTable,
     StoreTable,
     TelemetryTable,
     TenantTable,
@@ -91,6 +93,7 @@ TABLES: dict[str, Any] = {
     "tenants": TenantTable,
     "limits": TenantLimits,
     "auth": AuthTable,
+    "audio": AudioTable,
     "telemetry": TelemetryTable,
     "settings": SettingsTable,
 }
@@ -158,9 +161,9 @@ def test_every_key_is_on_the_page_with_its_default(name: str) -> None:
     rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|", sections()[name], re.MULTILINE)
     documented = {key: default.strip() for key, default in rows}
     # Logins are configured under [auth], and are no key of [server].
-    nested = {"auth": OidcTable, "store": EncryptionTable}
+    nested = {"auth": OidcTable, "store": EncryptionTable, "audio": SpeechTable}
     tables = (TABLES[name], nested[name]) if name in nested else (TABLES[name],)
-    hidden = ("oidc", "encryption")
+    hidden = ("oidc", "encryption", "transcription", "speech")
     fields = {
         field.name: field for table in tables for field in msgspec.structs.fields(table) if field.name not in hidden
     }

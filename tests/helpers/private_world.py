@@ -82,7 +82,7 @@ OTHER: Final = set(
     "settings put_model_key delete_model_key test_model_key put_model delete_model put_agent delete_agent "
     "agent_versions restore_agent put_mcp delete_mcp trust_mcp retry_mcp "
     "stored_rules put_rules rule_versions restore_rules dry_run_rules explain_draft "
-    "webhooks create_webhook webhook delete_webhook rotate_webhook_secret webhook_deliveries replay_webhook hooks "
+    "webhooks create_webhook webhook update_webhook delete_webhook rotate_webhook_secret webhook_deliveries replay_webhook hooks "
     "pause_webhook resume_webhook test_webhook hook_calls put_hook rotate_hook_secret delete_hook "
     "openai_models openai_chat ai_sdk_chat ai_sdk_resume ai_sdk_stop ai_sdk_answer ag_ui_run "
     "a2a_default_card a2a_card "

@@ -12,6 +12,7 @@ import pytest
 from everturn import api, errors
 from everturn.access.access import Access
 from everturn.access.context.roles import role_of
+from everturn.access.conversations.audio import AudioAccess
 from everturn.access.conversations.files import FileAccess
 from everturn.access.conversations.sessions import SessionAccess
 from everturn.config.server_options import ServerOptions
@@ -68,7 +69,7 @@ class Recording:
         async def call(*args: Any, **kwargs: Any) -> Any:
             signature.bind(self, *args, **kwargs)
             self._called.append(method)
-            return b"" if method is FileAccess.read else None
+            return {FileAccess.read: b"", AudioAccess.speak: (b"", "audio/wav")}.get(method)
 
         return call
 
@@ -144,6 +145,7 @@ BODIES: dict[Any, Any] = {
     api.FinishMcpLogin: {"state": "x"},
     api.NewRuleSettings: {"rules": []},
     api.OpenLink: {"link": "x"},
+    api.SpeakText: {"text": "x"},
     api.PlanSchedule: {"cron": "0 9 * * *"},
     api.OpenAsAdministrator: {"reason": "x"},
 }

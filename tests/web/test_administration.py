@@ -53,7 +53,7 @@ def test_a_key_a_model_and_an_agent_are_added_on_the_page(link: str, browser: Br
     page.get_by_role("link", name="Models").click()
     page.get_by_role("button", name="Add a key").click()
     page.get_by_label("Provider").select_option("openai")
-    page.get_by_label("API key").fill(KEY)
+    page.get_by_role("textbox", name="API key").fill(KEY)
     look(page, "models-key-form")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("…cdef")).to_be_visible()
