@@ -2,7 +2,7 @@
 import { client, attempt } from "./app";
 import { hrefFor } from "./route";
 import { format } from "./texts";
-import { useFetch, useInterval } from "../pages/api";
+import { useFetch, useInterval } from "./useFetch";
 import { Button, Icon } from "../ui/components";
 import { useTexts } from "../locales/notices.gen";
 

@@ -8,7 +8,12 @@ import { fetchAudio } from "./server";
 import "./audio.css";
 import { useTexts } from "../locales/audio.gen";
 
-export function DictateButton({ session = "", onText }: { session?: string; onText: (text: string) => void }) {
+export interface DictateProps {
+  readonly session?: string;
+  readonly onText: (text: string) => void;
+}
+
+export function DictateButton({ session = "", onText }: DictateProps) {
   const t = useTexts();
   const [audio, setAudio] = useState<AudioView | null>(null);
   const [state, setState] = useState<"idle" | "recording" | "transcribing">("idle");

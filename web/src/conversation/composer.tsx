@@ -12,6 +12,8 @@ import { AttachmentList } from "./attachmentList";
 import { saveDraft, readDraft, type Draft } from "./drafts";
 import { usePageDrop } from "./dropZone";
 import { ParametersButton } from "./parametersButton";
+import type { DictateProps } from "../audio/dictateButton";
+import { fetchAudio } from "../audio/server";
 import { Queue } from "./queue";
 import { COMPACT, compactFocus, useSend } from "./send";
 import { useUploads } from "./uploads";
@@ -20,7 +22,12 @@ import { useTexts } from "../locales/composer.gen";
 
 export const ContextGauge = lazy(async () => (await import("./contextGauge")).ContextGauge, true);
 
-const DictateButton = lazy(async () => (await import("../audio/dictateButton")).DictateButton, true);
+/** It is fetched only from a server that transcribes; without an answer of the server, the next composer asks again. */
+const DictateButton = lazy<DictateProps>(async () => {
+  const audio = await fetchAudio();
+  if (!audio) throw new Error("audio");
+  return audio.transcription ? (await import("../audio/dictateButton")).DictateButton : () => null;
+}, true);
 
 const PromptPicker = lazy(async () => (await import("./promptPicker")).PromptPicker, true);
 

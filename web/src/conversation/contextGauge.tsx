@@ -4,7 +4,7 @@ import { isOver, type ContextReport, type SessionFollower } from "@everturn/clie
 import { client, contextPanel, conversationCosts } from "../app/app";
 import { useTopics } from "../app/store";
 import { format } from "../app/texts";
-import { useFetch, type Fetched } from "../pages/api";
+import { useFetch, type Fetched } from "../app/useFetch";
 import { currentChoice, useCurrentChoice } from "../pages/pickers";
 import { nextStep, urgency } from "./contextReport";
 import "./contextGauge.css";

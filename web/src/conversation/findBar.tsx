@@ -4,7 +4,7 @@ import type { SessionFollower } from "@everturn/client";
 import { client } from "../app/app";
 import { navigate } from "../app/route";
 import { useTopics } from "../app/store";
-import { useFetch } from "../pages/api";
+import { useFetch } from "../app/useFetch";
 import { useDebounced } from "../pages/useDebounced";
 import { Button } from "../ui/components";
 import { findMessages, findRanges } from "./findText";

@@ -1,7 +1,8 @@
 /** Prompt picker: the saved prompts that match what was typed after `/`, and a form for the arguments of one of them. */
 import { useState } from "preact/hooks";
 import type { PromptView } from "@everturn/client";
-import { fetchPrompts, useFetch } from "../pages/api";
+import { useFetch } from "../app/useFetch";
+import { fetchPrompts } from "../pages/api";
 import { Button, ErrorLine, Field } from "../ui/components";
 import { expandPrompt, matchPrompts, missingArguments, type Values } from "./expandPrompt";
 import { showControls } from "./textEscapes";

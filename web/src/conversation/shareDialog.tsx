@@ -4,7 +4,7 @@ import type { NewShare, ShareView, SharingView } from "@everturn/client";
 import { attempt, client, me } from "../app/app";
 import { hrefFor } from "../app/route";
 import { format } from "../app/texts";
-import { useFetch } from "../pages/api";
+import { useFetch } from "../app/useFetch";
 import { Button, CopyButton, Dialog, ErrorLine, Field, Icon, type IconName } from "../ui/components";
 import "./shareDialog.css";
 import { useTexts } from "../locales/shareDialog.gen";

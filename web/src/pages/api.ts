@@ -1,10 +1,9 @@
-/** API requests of the settings pages, and hooks to fetch and refresh. */
-import { useCallback, useEffect, useState } from "preact/hooks";
+/** API requests of the settings pages. */
 import type {
   ExplainCall, ExplainView, FinishMcpLogin, GrantList, InstructionsView, LoginView, McpList, McpLoginEnd, McpLogins, McpView, MemoryFileView, MemoryList, PromptList, PromptView, PutMemory, PutPrompt, RulesView,
   SetupView, TrustServer,
 } from "@everturn/client";
-import { client, errorMessage } from "../app/app";
+import { client } from "../app/app";
 
 const id = encodeURIComponent;
 
@@ -35,33 +34,3 @@ export const fetchInstructions = (session: string) => client.get<InstructionsVie
 export const writeInstructions = (layer: Writable, text: string, session: string) =>
   client.send<InstructionsView>("PUT", instructionsPath(layer === "session" ? session : ""), layer === "session" ? { text } : { text, shared: layer === "shared" });
 export const fetchSetup = () => client.get<SetupView>("/api/setup");
-
-export interface Fetched<T> {
-  readonly value?: T;
-  readonly problem?: string;
-  readonly reload: () => void;
-}
-
-/** Fetch something from the server; the old value stays while it is fetched again. */
-export function useFetch<T>(load: () => Promise<T>, ...dependencies: readonly unknown[]): Fetched<T> {
-  const [state, setState] = useState<{ value?: T; problem?: string }>({});
-  const [tries, setTries] = useState(0);
-  useEffect(() => {
-    let isCurrent = true;
-    load().then(
-      (value) => isCurrent && setState({ value }),
-      (error: Error) => isCurrent && setState((before) => ({ ...before, problem: errorMessage(error) })),
-    );
-    return () => void (isCurrent = false);
-  }, [tries, ...dependencies]);
-  return { ...state, reload: useCallback(() => setTries((count) => count + 1), []) };
-}
-
-/** Call a function at an interval, while the tab is visible. */
-export function useInterval(seconds: number, run: () => void): void {
-  useEffect(() => {
-    if (!seconds) return;
-    const timer = setInterval(() => document.hidden || run(), seconds * 1000);
-    return () => clearInterval(timer);
-  }, [seconds, run]);
-}

@@ -6,7 +6,8 @@ import { hrefFor } from "../app/route";
 import { format } from "../app/texts";
 import { showInvisible } from "../conversation/textEscapes";
 import { Badge, Button, ErrorLine, Icon } from "../ui/components";
-import { revokeGrant, type Fetched } from "./api";
+import { type Fetched } from "../app/useFetch";
+import { revokeGrant } from "./api";
 import { RuleMatch } from "./ruleRow";
 import { useTexts } from "../locales/grants.gen";
 

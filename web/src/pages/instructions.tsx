@@ -4,7 +4,8 @@ import type { InstructionLayer, InstructionsView } from "@everturn/client";
 import { attempt, hasRole } from "../app/app";
 import { VisibleText } from "../gates/visibleText";
 import { Button, ErrorLine, Field, Spinner } from "../ui/components";
-import { fetchInstructions, useFetch, writeInstructions, type Writable } from "./api";
+import { useFetch } from "../app/useFetch";
+import { fetchInstructions, writeInstructions, type Writable } from "./api";
 import "./instructions.css";
 import { useTexts } from "../locales/instructions.gen";
 

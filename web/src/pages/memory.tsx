@@ -5,7 +5,8 @@ import { attempt, hasRole } from "../app/app";
 import { format } from "../app/texts";
 import { VisibleText } from "../gates/visibleText";
 import { Badge, Button, Dialog, ErrorLine, Field, Spinner } from "../ui/components";
-import { deleteMemory, fetchMemory, fetchMemoryFile, useFetch, writeMemory } from "./api";
+import { useFetch } from "../app/useFetch";
+import { deleteMemory, fetchMemory, fetchMemoryFile, writeMemory } from "./api";
 import "./memory.css";
 import { useTexts } from "../locales/memory.gen";
 

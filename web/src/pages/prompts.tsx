@@ -4,7 +4,8 @@ import type { PromptView } from "@everturn/client";
 import { attempt, hasRole } from "../app/app";
 import { VisibleText } from "../gates/visibleText";
 import { Badge, Button, Dialog, ErrorLine, Field, Spinner } from "../ui/components";
-import { deletePrompt, fetchPrompts, useFetch, writePrompt } from "./api";
+import { useFetch } from "../app/useFetch";
+import { deletePrompt, fetchPrompts, writePrompt } from "./api";
 import { Instructions } from "./instructions";
 import { useTexts } from "../locales/prompts.gen";
 

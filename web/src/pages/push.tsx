@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { attempt } from "../app/app";
 import { format } from "../app/texts";
 import { Button, ErrorLine } from "../ui/components";
-import { useFetch } from "./api";
+import { useFetch } from "../app/useFetch";
 import { currentSubscription, fetchPush, isSupported, removeSubscription, subscribe, unsubscribe } from "./pushWorker";
 import { useTexts } from "../locales/push.gen";
 

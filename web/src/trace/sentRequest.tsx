@@ -3,7 +3,7 @@ import type { SentMessage, SentPart } from "@everturn/client";
 import { client } from "../app/app";
 import { format } from "../app/texts";
 import { showControls } from "../conversation/textEscapes";
-import { useFetch } from "../pages/api";
+import { useFetch } from "../app/useFetch";
 import { Dialog, Disclosure, ErrorLine, Spinner } from "../ui/components";
 import "./trace.css";
 import { useTexts } from "../locales/sentRequest.gen";

@@ -7,7 +7,7 @@ import { useTopics } from "../app/store";
 import { format } from "../app/texts";
 import { sessionTitle } from "../app/titles";
 import { showControls } from "../conversation/textEscapes";
-import { useFetch, useInterval } from "../pages/api";
+import { useFetch, useInterval } from "../app/useFetch";
 import { CopyButton, ErrorLine, Field, Icon, Spinner } from "../ui/components";
 import { MEASURES, measuresOf, type Measure } from "./timeline";
 import { Timeline } from "./traceView";

@@ -5,7 +5,7 @@ import { hrefFor, navigate } from "../app/route";
 import { useTopics } from "../app/store";
 import { sessionTitle } from "../app/titles";
 import { showControls } from "../conversation/textEscapes";
-import { useFetch } from "../pages/api";
+import { useFetch } from "../app/useFetch";
 import { Badge, Button, ErrorLine, Icon, Spinner } from "../ui/components";
 import { buildOutline, summarize, type OutlineRow } from "./outline";
 import "./treePage.css";

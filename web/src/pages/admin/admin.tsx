@@ -3,7 +3,7 @@ import type { ComponentChildren, ComponentType } from "preact";
 import { hasRole } from "../../app/app";
 import { lazy } from "../../app/lazy";
 import { hrefFor, navigate } from "../../app/route";
-import type { Fetched } from "../api";
+import type { Fetched } from "../../app/useFetch";
 import { Button, CopyButton, Dialog, ErrorLine, Field, Spinner } from "../../ui/components";
 import "./admin.css";
 import { useTexts } from "../../locales/admin.gen";

@@ -5,7 +5,7 @@ import { attempt } from "../../app/app";
 import { format } from "../../app/texts";
 import { diff } from "../../tree/diff";
 import { Badge, Button, Dialog, ErrorLine, Field, Spinner } from "../../ui/components";
-import { useFetch } from "../api";
+import { useFetch } from "../../app/useFetch";
 import { deleteAgent, fetchVersions, putAgent, restoreAgent } from "./api";
 import { SettingsSection, DeleteButton, Fixed } from "./page";
 import { useTexts } from "../../locales/adminAgents.gen";

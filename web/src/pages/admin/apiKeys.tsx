@@ -4,7 +4,7 @@ import type { KeyView, NewKeyView } from "@everturn/client";
 import { attempt, me } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Field } from "../../ui/components";
-import { useFetch } from "../api";
+import { useFetch } from "../../app/useFetch";
 import { DataTable, Loaded, RolePicker, SecretDialog, useRoles, type RoleName } from "./admin";
 import { createKey, fetchKeys, fetchUsers, revokeKey } from "./peopleApi";
 import { useTexts } from "../../locales/adminKeys.gen";

@@ -6,7 +6,7 @@ import { hrefFor } from "../../app/route";
 import { useStore } from "../../app/store";
 import { format } from "../../app/texts";
 import { Badge, Button, CopyButton, Dialog, Disclosure, Field } from "../../ui/components";
-import { useFetch, useInterval } from "../api";
+import { useFetch, useInterval } from "../../app/useFetch";
 import { Loaded } from "./admin";
 import { deleteHook, fetchCalls, fetchHooks, putHook, rotateHook } from "./hooksApi";
 import { DeleteButton } from "./page";

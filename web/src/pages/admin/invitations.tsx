@@ -4,7 +4,7 @@ import type { InvitationView, NewInvitationView } from "@everturn/client";
 import { attempt } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Field, type Tone } from "../../ui/components";
-import { useFetch } from "../api";
+import { useFetch } from "../../app/useFetch";
 import { DataTable, Loaded, RolePicker, SecretDialog, useRoles, type RoleName } from "./admin";
 import { fetchInvitations, invite, inviteLink, revokeInvitation } from "./peopleApi";
 import { useTexts } from "../../locales/adminInvitations.gen";

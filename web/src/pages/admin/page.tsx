@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { FixedSettingView, SettingsView } from "@everturn/client";
 import { attempt } from "../../app/app";
 import { Badge, Button, Dialog, ErrorLine, Spinner } from "../../ui/components";
-import { useFetch, type Fetched } from "../api";
+import { useFetch, type Fetched } from "../../app/useFetch";
 import { fetchSettings } from "./api";
 import "./admin.css";
 import { useTexts } from "../../locales/adminPage.gen";

@@ -4,7 +4,7 @@ import type { QuarantinedSession } from "@everturn/client";
 import { attempt, toast } from "../../app/app";
 import { format } from "../../app/texts";
 import { Button, Dialog } from "../../ui/components";
-import { useFetch } from "../api";
+import { useFetch } from "../../app/useFetch";
 import { DataTable, Loaded } from "./admin";
 import { cancelSession, eraseSession, fetchQuarantine, retrySession } from "./peopleApi";
 import { useTexts } from "../../locales/adminQuarantine.gen";

@@ -5,7 +5,7 @@ import { attempt } from "../../app/app";
 import { hrefFor } from "../../app/route";
 import { format } from "../../app/texts";
 import { Badge, Button, Dialog, Disclosure, ErrorLine, Icon, Spinner } from "../../ui/components";
-import { useFetch } from "../api";
+import { useFetch } from "../../app/useFetch";
 import { ActionBadge, RuleSource } from "../ruleRow";
 import { dryRunRules, putRules } from "./api";
 import { cleanRule, type Draft } from "./ruleDraft";

@@ -4,7 +4,8 @@ import type { AllRulesView, ExplainCall, ExplainView, RuleSettingsView, StoredRu
 import { format } from "../../app/texts";
 import { diff } from "../../tree/diff";
 import { Badge, Button, Dialog, ErrorLine, Spinner } from "../../ui/components";
-import { fetchRules, useFetch } from "../api";
+import { useFetch } from "../../app/useFetch";
+import { fetchRules } from "../api";
 import { ExplainForm } from "../explainForm";
 import { RuleRow } from "../ruleRow";
 import { Loaded } from "./admin";

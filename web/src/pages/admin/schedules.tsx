@@ -1,7 +1,7 @@
 /** Schedules section: all schedules of the tenant, by user. Messages of other people are private to them. */
 import { useState } from "preact/hooks";
 import type { ScheduleView } from "@everturn/client";
-import { useFetch, useInterval } from "../api";
+import { useFetch, useInterval } from "../../app/useFetch";
 import { fetchSchedules } from "../schedules/api";
 import { ScheduleRows } from "../schedules/schedules";
 import { DataTable, Loaded } from "./admin";

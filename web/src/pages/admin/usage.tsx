@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { UserUsage } from "@everturn/client";
 import { format } from "../../app/texts";
 import { Button } from "../../ui/components";
-import { useFetch } from "../api";
+import { useFetch } from "../../app/useFetch";
 import { DataTable, Loaded } from "./admin";
 import { fetchUserUsage } from "./peopleApi";
 import { useTexts } from "../../locales/adminUsage.gen";

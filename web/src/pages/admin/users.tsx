@@ -5,7 +5,7 @@ import { attempt, hasRole, me } from "../../app/app";
 import { hrefFor } from "../../app/route";
 import { format } from "../../app/texts";
 import { Badge, Button, Dialog, Field, Menu } from "../../ui/components";
-import { useFetch } from "../api";
+import { useFetch } from "../../app/useFetch";
 import { DataTable, Loaded, RolePicker, SecretDialog } from "./admin";
 import { fetchUsers, inviteLink, putBudget, putUser, removeUser, resetPassword } from "./peopleApi";
 import { useTexts } from "../../locales/adminUsers.gen";

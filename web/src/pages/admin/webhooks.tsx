@@ -4,7 +4,7 @@ import type { DeliveryView, PatchWebhook, WebhookTestView, WebhookView, WebhookW
 import { attempt, toast } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Disclosure, Field } from "../../ui/components";
-import { useFetch, useInterval } from "../api";
+import { useFetch, useInterval } from "../../app/useFetch";
 import { Loaded, SecretDialog } from "./admin";
 import { createWebhook, deleteWebhook, fetchDeliveries, fetchWebhooks, pauseWebhook, replayDeliveries, resumeWebhook, rotateWebhook, testWebhook, updateWebhook } from "./hooksApi";
 import { DeleteButton } from "./page";

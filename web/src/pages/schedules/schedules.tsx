@@ -5,7 +5,7 @@ import { hasRole, me } from "../../app/app";
 import { hrefFor } from "../../app/route";
 import { useStore } from "../../app/store";
 import { Button, ErrorLine, Spinner } from "../../ui/components";
-import { useFetch, useInterval } from "../api";
+import { useFetch, useInterval } from "../../app/useFetch";
 import { fetchSchedules } from "./api";
 import { isOwn, ScheduleCard } from "./card";
 import { ScheduleForm } from "./form";
