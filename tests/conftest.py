@@ -55,6 +55,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT))
 
 
+def pytest_sessionfinish() -> None:
+    if pool := sys.modules.get("tests.helpers.schema_pool"):
+        pool.drop_borrowed_schemas()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
     """Let a lone surrogate in what a test logs or fails with not end the worker: it goes to its parent as UTF-8."""

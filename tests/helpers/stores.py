@@ -1,13 +1,10 @@
 """The stores there are, each empty and on its own, for tests that hold for all of them."""
 
-import os
-import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from everturn.core.store_ports import Store
@@ -15,8 +12,7 @@ from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.sqlite import Sqlite
 from everturn.stores.sql.store import SqlStore
-
-URL = os.environ.get("EVERTURN_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
+from tests.helpers.schema_pool import URL, borrowed_schema, new_schema
 
 POSTGRES: Any = pytest.param("postgres", marks=pytest.mark.live)
 SQL = ["sqlite", "sqlite without a folder", POSTGRES]
@@ -24,8 +20,8 @@ ALL = ["memory", "sqlite", POSTGRES]
 
 
 @asynccontextmanager
-async def opened_sql(kind: str, folder: Path) -> AsyncGenerator[SqlStore]:
-    """A store in a SQL database of its own."""
+async def opened_sql(kind: str, folder: Path, may_be_used: bool = True) -> AsyncGenerator[SqlStore]:
+    """A store in a SQL database of its own. `may_be_used`: its tables on PostgreSQL may have had rows, which plans depend on."""
     if kind != "postgres":
         path = folder / "store.db"
         store = SqlStore.sqlite(path) if kind == "sqlite" else SqlStore(Sqlite(path))
@@ -34,15 +30,12 @@ async def opened_sql(kind: str, folder: Path) -> AsyncGenerator[SqlStore]:
         finally:
             await store.aclose()
         return
-    schema = f"everturn_{uuid.uuid4().hex[:16]}"
-    store = SqlStore(Postgres(URL, schema))
-    try:
-        yield store
-    finally:
-        await store.aclose()
-        connection: Any = await asyncpg.connect(URL)
-        await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-        await connection.close()
+    async with borrowed_schema() if may_be_used else new_schema() as schema:
+        store = SqlStore(Postgres(URL, schema))
+        try:
+            yield store
+        finally:
+            await store.aclose()
 
 
 @asynccontextmanager

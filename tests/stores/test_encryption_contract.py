@@ -3,10 +3,11 @@
 import base64
 import os
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.stores.test_postgres import Place
+from tests.stores.test_postgres import borrowed_store
 
 from everturn.core.store_ports import Store
 from everturn.stores.encryption.keyring import Keyring, open_keyring
@@ -33,12 +34,10 @@ class TestEncryptedSqlite(StoreContract):
 
 class TestEncryptedPostgres(StoreContract):
     @pytest.fixture(autouse=True)
-    async def _places(self, tmp_path: Path) -> AsyncIterator[None]:
-        self.keys, self.places = make_keyring(tmp_path), list[Place]()
-        yield
-        for place in self.places:
-            await place.aclose()
+    async def _schemas(self, tmp_path: Path) -> AsyncIterator[None]:
+        self.keys = make_keyring(tmp_path)
+        async with AsyncExitStack() as self.stack:
+            yield
 
     async def make(self) -> Store:
-        self.places.append(Place())
-        return self.places[-1].store().encrypt(self.keys)
+        return (await borrowed_store(self.stack)).encrypt(self.keys)

@@ -6,12 +6,14 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
+from tests.helpers.schema_pool import borrowed_schema
 
 from everturn import failpoints
 from everturn.core.events import LeafSelected, TitleSet
@@ -95,19 +97,23 @@ def commits() -> Iterator[list[str]]:
     failpoints.install_plan(None)
 
 
+async def borrowed_store(stack: AsyncExitStack) -> SqlStore:
+    """An empty store in a schema that other tests have used, or will."""
+    postgres = Postgres(URL, await stack.enter_async_context(borrowed_schema()), writers=2, timeout=30.0)
+    stack.push_async_callback(postgres.aclose)
+    return SqlStore(postgres)
+
+
 class TestPostgresStore(StoreContract):
-    places: list[Place]
+    stack: AsyncExitStack
 
     @pytest.fixture(autouse=True)
-    async def in_places_of_their_own(self) -> AsyncIterator[None]:
-        self.places = []
-        yield
-        for place in self.places:
-            await place.aclose()
+    async def in_schemas_of_their_own(self) -> AsyncIterator[None]:
+        async with AsyncExitStack() as self.stack:
+            yield
 
     async def make(self) -> Store:
-        self.places.append(Place())
-        return self.places[-1].store()
+        return await borrowed_store(self.stack)
 
 
 # Two processes, seen from here: two stores that share nothing but the database -------------------------------------------

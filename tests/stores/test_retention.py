@@ -37,7 +37,7 @@ SMALL, LARGE = b"small " * 10, b"large " * ROW_LIMIT
 
 @pytest.fixture(params=SQL)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlStore]:
-    async with opened_sql(request.param, tmp_path) as store:
+    async with opened_sql(request.param, tmp_path, may_be_used=False) as store:
         yield store
 
 

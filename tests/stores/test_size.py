@@ -33,7 +33,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(params=SQL)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlStore]:
-    async with opened_sql(request.param, tmp_path) as store:
+    async with opened_sql(request.param, tmp_path, may_be_used=False) as store:
         yield store
 
 
@@ -142,7 +142,7 @@ async def test_totals_by_day_are_what_all_turns_add_up_to_however_they_move(stor
 
 @pytest.mark.live
 async def test_writers_at_once_lose_nothing_of_a_tenants_total(tmp_path: Path) -> None:
-    async with opened_sql("postgres", tmp_path) as store:
+    async with opened_sql("postgres", tmp_path, may_be_used=False) as store:
 
         async def work(n: int) -> None:
             await store.admit(send_to_agent(f"s{n}", f"t{n}"))
