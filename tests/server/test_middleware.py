@@ -73,7 +73,7 @@ async def test_configured_names_are_ours_as_well() -> None:
 async def test_a_page_that_is_none_of_ours_is_refused_whatever_it_carries(origin: str, carrier: str) -> None:
     credential = word("owner")
     more: dict[str, Any] = (
-        {"cookie": credential} if carrier == "cookie" else {"who": credential} if carrier == "bearer" else {}
+        {"cookie": credential} if carrier == "cookie" else {"bearer": credential} if carrier == "bearer" else {}
     )
     for method in ("GET", "POST", "OPTIONS"):
         answer = await ask(await app(), method, "/api/sessions", headers={"origin": origin}, **more)
@@ -86,7 +86,7 @@ async def test_our_own_page_is_let_in() -> None:
     answer = await ask(site, "GET", "/api/me", cookie=word("viewer"), headers={"origin": f"http://{HOST}"})
     assert (answer.status, answer.header("access-control-allow-origin")) == (200, "")
     site = await app(public_url="https://chat.example")
-    options: dict[str, Any] = {"who": word("viewer"), "host": "chat.example"}
+    options: dict[str, Any] = {"bearer": word("viewer"), "host": "chat.example"}
     assert (await ask(site, "GET", "/api/me", headers={"origin": "https://chat.example"}, **options)).status == 200
     assert (await ask(site, "GET", "/api/me", headers={"origin": "http://chat.example"}, **options)).status == 403
 
