@@ -17,6 +17,12 @@ from tests.helpers.schema_pool import URL, borrowed_schema, new_schema
 POSTGRES: Any = pytest.param("postgres", marks=pytest.mark.live)
 SQL = ["sqlite", "sqlite without a folder", POSTGRES]
 ALL = ["memory", "sqlite", POSTGRES]
+CRASHES = [
+    *((kind, before_next) for kind in ("memory", "sqlite") for before_next in (False, True)),
+    pytest.param("postgres", True, marks=pytest.mark.live),
+    pytest.param("postgres", False, marks=[pytest.mark.live, pytest.mark.long]),
+]
+"""Kinds of stores, and whether a process is stopped before the next event or after the last one."""
 
 
 @asynccontextmanager

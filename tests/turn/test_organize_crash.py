@@ -12,7 +12,7 @@ from everturn.core.events import SessionUpdated, StepRestarted
 from everturn.testing import call, calls, say
 from tests.helpers.crash_harness import Process, Story, World, check, entries_in, plain
 from tests.helpers.crash_scenarios import model
-from tests.helpers.stores import ALL, opened
+from tests.helpers.stores import CRASHES, opened
 
 
 async def organize(chat: Chat, world: World) -> None:
@@ -49,8 +49,7 @@ def updates(log: list[Any]) -> list[str]:
     return [entry.event.command for entry in log if isinstance(entry.event, SessionUpdated)]
 
 
-@pytest.mark.parametrize("kind", ALL)
-@pytest.mark.parametrize("before_next", [False, True])
+@pytest.mark.parametrize(("kind", "before_next"), CRASHES)
 async def test_stopped_anywhere_each_change_is_made_once(before_next: bool, kind: str, tmp_path: Path) -> None:
     whole, listed = await tell(kind, _made(tmp_path / "whole"))
     assert listed == ("Mine", True, True, True, ("work",))

@@ -16,7 +16,7 @@ from everturn.stores.export import export_session, import_session
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from tests.helpers.crash_harness import Process, Story, World, check, entries_in, plain
 from tests.helpers.crash_scenarios import model
-from tests.helpers.stores import ALL, opened
+from tests.helpers.stores import CRASHES, opened
 
 
 async def test_the_last_rating_of_each_person_counts_and_a_key_makes_one() -> None:
@@ -117,8 +117,7 @@ def ratings(log: list[Any]) -> list[tuple[str, str]]:
     return [(entry.event.command, entry.event.rating) for entry in log if isinstance(entry.event, AnswerRated)]
 
 
-@pytest.mark.parametrize("kind", ALL)
-@pytest.mark.parametrize("before_next", [False, True])
+@pytest.mark.parametrize(("kind", "before_next"), CRASHES)
 async def test_stopped_anywhere_each_rating_is_made_once(before_next: bool, kind: str, tmp_path: Path) -> None:
     whole = await tell(kind, tmp_path / "whole")
     assert ratings(whole) == [("down", "down"), ("up", "up")]

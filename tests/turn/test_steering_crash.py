@@ -18,7 +18,7 @@ from everturn.testing import ScriptedModel, call, calls, say
 from tests.helpers import call_records
 from tests.helpers.crash_harness import Process, Story, World, check, entries_in, plain
 from tests.helpers.crash_scenarios import model
-from tests.helpers.stores import ALL, opened
+from tests.helpers.stores import CRASHES, opened
 from tests.helpers.tools import pay_with_approval
 from tests.turn.killed_steering_process import SESSION
 
@@ -93,8 +93,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("kind", ALL)
-@pytest.mark.parametrize("before_next", [False, True])
+@pytest.mark.parametrize(("kind", "before_next"), CRASHES)
 @pytest.mark.parametrize("story", STORIES, ids=names)
 async def test_stopped_anywhere_it_is_there_once(story: Story, before_next: bool, kind: str, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()

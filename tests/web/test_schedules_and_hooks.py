@@ -53,6 +53,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": PHONE,
     "phone-dark-zh": {**PHONE, "locale": "zh-CN", "color_scheme": "dark"},
 }
+SHORT = ("desk", "phone-dark-zh")
 
 
 class Receiver:
@@ -291,7 +292,9 @@ def test_a_hook_is_created_and_its_calls_are_shown(rig: Rig, visit: Visit) -> No
     assert rotated not in "".join(texts)
 
 
-@pytest.mark.parametrize("how", LOOKS)
+@pytest.mark.parametrize(
+    "how", [*SHORT, *(pytest.param(how, marks=pytest.mark.long) for how in LOOKS if how not in SHORT)]
+)
 def test_every_screen_in_every_look(how: str, rig: Rig, visit: Visit) -> None:
     schedule = {"id": "looked-at", "text": "Write the report.\nNo more than a page.", "cron": "30 8 * * 1-5"}
     rig.api("POST", "/api/schedules", {**schedule, "timezone": "Europe/Berlin"})
