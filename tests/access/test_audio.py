@@ -111,7 +111,7 @@ async def test_a_text_that_is_too_long_or_blank_is_refused() -> None:
     async with an_audio_house(AudioLimits(max_characters=100)) as (house, provider):
         member = access_of(house, "member")
         session = (await start_session(member, "hello")).session
-        for text, why in (("x" * 101, "audio.max_characters"), (" \n", "no text")):
+        for text, why in (("x" * 101, "audio.max_characters"), (" \n", "the text is empty")):
             with pytest.raises(ConfigError, match=why):
                 await member.audio.speak(session, api.SpeakText(text=text))
         assert provider.seen == []

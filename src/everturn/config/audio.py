@@ -59,7 +59,7 @@ def make_audio(config: Config, environ: Mapping[str, str]) -> AudioService:
     """Return the audio service of a configuration.
 
     Raises:
-        ConfigError: a key cannot be resolved, or there is no such program; the message names the setting.
+        ConfigError: a key cannot be resolved, or the program does not exist; the message names the setting.
     """
     table = config.audio
     made: dict[str, AudioModel | None] = {}

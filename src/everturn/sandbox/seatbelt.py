@@ -210,7 +210,9 @@ class Seatbelt(ShellSandbox):
         except OSError:
             is_same = False
         if not is_same or Path(os.path.realpath(self.folder)) != self.folder:
-            raise ToolError(f"the shell was not run: {self.folder} is no longer the folder that it was")
+            raise ToolError(
+                f"the command did not run: {self.folder} was moved or replaced; start again in the folder you mean"
+            )
 
     def _readable_settings(self, kept: HiddenPaths) -> HiddenPaths:
         """Open the settings of the repository that hold no secret: git does not work if it may not read them.

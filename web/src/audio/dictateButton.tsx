@@ -3,7 +3,7 @@ import type { AudioView } from "@everturn/client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { client, hasRole, toast } from "../app/app";
 import { Button, Spinner } from "../ui/components";
-import { canRecord, startRecording, type Recording } from "./recording";
+import { canRecord, startRecording, type Recording } from "./wavRecorder";
 import { fetchAudio } from "./server";
 import "./audio.css";
 import { useTexts } from "../locales/audio.gen";

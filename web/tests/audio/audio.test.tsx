@@ -7,7 +7,7 @@ import { client, me, toasts } from "../../src/app/app";
 import { language } from "../../src/app/texts";
 import { DictateButton } from "../../src/audio/dictateButton";
 import { ReadAloud } from "../../src/audio/readAloud";
-import { encodeWav, RATE } from "../../src/audio/recording";
+import { encodeWav, RATE } from "../../src/audio/wavRecorder";
 import { forgetAudio } from "../../src/audio/server";
 import { splitText, spokenText } from "../../src/audio/spokenText";
 

@@ -62,7 +62,7 @@ class AudioService:
         """Check the format and the duration of a recording.
 
         Raises:
-            ConfigError: it is no WAV file with one channel of 16 bits, or too long.
+            ConfigError: the recording is not a WAV file with one channel of 16 bits, or it is too long.
         """
         try:
             with wave.open(io.BytesIO(data)) as file:
@@ -83,7 +83,7 @@ class AudioService:
             ConfigError: it is too long, or empty.
         """
         if not text.strip():
-            raise ConfigError("there is no text to speak")
+            raise ConfigError("the text is empty: send what to speak in `text`")
         if len(text) > self.limits.max_characters:
             raise ConfigError(
                 f"a text that is spoken has at most {self.limits.max_characters:,} characters (audio.max_characters)"

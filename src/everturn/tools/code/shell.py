@@ -57,8 +57,8 @@ def why_shell_unavailable(allow_degraded: Collection[Guarantee] = ()) -> str:
 
 
 def unproven_guarantees() -> tuple[Guarantee, ...]:
-    """What the sandbox of macOS did not show here although it can run commands; with these as `allow_degraded`, each
-    command asks. () on Linux, where there is no shell without them.
+    """Return the guarantees that the probe of the macOS sandbox did not confirm; with these as `allow_degraded`, each
+    command asks. On Linux it returns (), because the shell requires all of them there.
     """
     report = check_shell()
     is_unproven = report.backend == "seatbelt" and not report.absent
