@@ -444,10 +444,9 @@ async def test_a_turn_without_a_step_is_refused() -> None:
             await chat.send("hi", max_steps=0)
 
 
-def test_a_plain_function_is_no_tool_and_the_error_says_what_to_do() -> None:
-    plain: Any = print
-    with pytest.raises(ConfigError, match="@tool"):
-        Chat(ScriptedModel(), tools=[plain])
+def test_a_function_that_no_model_can_call_is_no_tool_and_the_error_says_why() -> None:
+    with pytest.raises(ConfigError, match="tool 'print': parameter 'args' must be usable as a keyword argument"):
+        Chat(ScriptedModel(), tools=[print])
 
 
 def test_a_plugin_class_or_a_hook_that_does_not_exist_is_refused() -> None:

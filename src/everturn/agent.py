@@ -13,8 +13,10 @@ from everturn.background_loop import BACKGROUND
 from everturn.chat import Chat
 from everturn.chat.result import RunResult
 from everturn.chat.run import Run
+from everturn.chat.send_arguments import SendArguments, check_send_arguments
 from everturn.chat.validation import MessageInput
 from everturn.core.ports import Model
+from everturn.errors import unexpected_argument
 
 T = TypeVar("T")
 
@@ -36,6 +38,10 @@ class Agent(AgentDefinition[OutputT]):
         self: Agent[Any], model: Model | str | None = None, *, output_type: Any, **how: Unpack[AgentOptions]
     ) -> None: ...
     def __init__(self, model: Model | str | None = None, **how: Any) -> None:
+        known = (*AgentOptions.__annotations__, "output_type")
+        for name in how:
+            if name not in known:
+                raise unexpected_argument("Agent", name, known)
         super().__init__(model, **how)
         self._apps: WeakKeyDictionary[asyncio.AbstractEventLoop, App] = WeakKeyDictionary()
 
@@ -56,7 +62,7 @@ class Agent(AgentDefinition[OutputT]):
         metadata: Mapping[str, Any] | None = None,
         deps: Any = None,
         wait: float | None = None,
-        **how: Any,
+        **how: Unpack[SendArguments],
     ) -> RunResult[OutputT]:
         """Run the agent on a message; see `App.run`. Without an `app` nothing outlives the process.
 
@@ -78,13 +84,34 @@ class Agent(AgentDefinition[OutputT]):
             if session is None and not is_waiting:  # nobody can come back to it
                 await app.forget_session(chat.session)
 
-    def run_sync(self, message: MessageInput, *, app: App | None = None, **how: Any) -> RunResult[OutputT]:
+    def run_sync(
+        self,
+        message: MessageInput,
+        *,
+        app: App | None = None,
+        session: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        wait: float | None = None,
+        **how: Unpack[SendArguments],
+    ) -> RunResult[OutputT]:
         """`run` for code without an event loop."""
-        return (app.call_sync if app is not None else BACKGROUND.call)(self.run(message, app=app, **how))
+        check_send_arguments("run_sync", how, ("app", "session", "wait"))
+        call = BACKGROUND.call if app is None else app.call_sync
+        return call(self.run(message, app=app, session=session, metadata=metadata, deps=deps, wait=wait, **how))
 
-    def stream(self, message: MessageInput, *, app: App | None = None, **how: Any) -> Run[OutputT]:
+    def stream(
+        self,
+        message: MessageInput,
+        *,
+        app: App | None = None,
+        session: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        **how: Unpack[SendArguments],
+    ) -> Run[OutputT]:
         """Run the agent, and show its turn as it happens: `async with agent.stream("…") as run`."""
-        return (app or self._app()).stream(self, message, **how)
+        return (app or self._app()).stream(self, message, session=session, metadata=metadata, deps=deps, **how)
 
     def chat(self, session: str | None = None, *, app: App | None = None) -> Chat:
         """A conversation with this agent; without an `app` it lives as long as the event loop."""

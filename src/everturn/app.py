@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from everturn.agents.definition import AgentDefinition
 from everturn.base_app import BaseApp
 from everturn.chat import Chat, Turn
 from everturn.chat.result import RunResult
 from everturn.chat.run import Run
+from everturn.chat.send_arguments import SendArguments, check_send_arguments
 from everturn.chat.validation import MessageInput
 from everturn.core.canonical_json import hash_values
 from everturn.core.options import TurnOptions
@@ -56,9 +57,29 @@ class App(BaseApp):
         return Chat(agent, app=self, session=session, options=options, tenant=tenant)
 
     @overload
-    async def run(self, agent: AgentDefinition[T], message: MessageInput, **how: Any) -> RunResult[T]: ...
+    async def run(
+        self,
+        agent: AgentDefinition[T],
+        message: MessageInput,
+        *,
+        session: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        wait: float | None = None,
+        **how: Unpack[SendArguments],
+    ) -> RunResult[T]: ...
     @overload
-    async def run(self, agent: str, message: MessageInput, **how: Any) -> RunResult[Any]: ...
+    async def run(
+        self,
+        agent: str,
+        message: MessageInput,
+        *,
+        session: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        wait: float | None = None,
+        **how: Unpack[SendArguments],
+    ) -> RunResult[Any]: ...
     async def run(
         self,
         agent: AgentDefinition[Any] | str,
@@ -66,8 +87,9 @@ class App(BaseApp):
         *,
         session: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
         wait: float | None = None,
-        **how: Any,
+        **how: Unpack[SendArguments],
     ) -> RunResult[Any]:
         """Run an agent on a message, in a new conversation or in `session`; `how` is as in `Chat.send`.
 
@@ -77,26 +99,44 @@ class App(BaseApp):
         Raises:
             TurnError: the turn failed.
         """
-        if session is not None:  # whoever has the session: this agent was asked for
-            how["agent"] = agent
-        session = session or session_of_key(agent, how.get("key"))
-        return await self.chat(session, agent=agent).run(message, metadata=metadata, wait=wait, **how)
+        asked = None if session is None else agent  # whoever has the session: this agent was asked for
+        chat = self.chat(session or session_of_key(agent, how.get("key")), agent=agent)
+        return await chat.run(message, agent=asked, metadata=metadata, deps=deps, wait=wait, **how)
 
     def run_sync(
-        self, agent: AgentDefinition[T], message: MessageInput, *, session: str | None = None, **how: Any
+        self,
+        agent: AgentDefinition[T],
+        message: MessageInput,
+        *,
+        session: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        wait: float | None = None,
+        **how: Unpack[SendArguments],
     ) -> RunResult[T]:
         """`run` for code without an event loop: the app then lives in a loop of its own, in the background."""
-        return self.call_sync(self.run(agent, message, session=session, **how))
+        check_send_arguments("run_sync", how, ("session", "wait"))
+        return self.call_sync(self.run(agent, message, session=session, metadata=metadata, deps=deps, wait=wait, **how))
 
     def stream(
-        self, agent: AgentDefinition[T], message: MessageInput, *, session: str | None = None, **how: Any
+        self,
+        agent: AgentDefinition[T],
+        message: MessageInput,
+        *,
+        session: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        **how: Unpack[SendArguments],
     ) -> Run[T]:
         """Run an agent, and show its turn as it happens: `async with app.stream(agent, "…") as run`."""
+        check_send_arguments("stream", how, ("session", "app"))
         chat = self.chat(session or session_of_key(agent, how.get("key")), agent=agent)
         output = agent.current.output
-        if session is not None:
-            how["agent"] = agent
-        return Run(lambda: chat.send(message, **how), None if output is None else output.parse_partial)
+        asked = None if session is None else agent
+        return Run(
+            lambda: chat.send(message, agent=asked, metadata=metadata, deps=deps, **how),
+            None if output is None else output.parse_partial,
+        )
 
     def turn(self, id: str, *, tenant: str = LOCAL) -> Turn:
         """A turn by its id, `result.id` of a run in any process: to follow it, or to wait for its result."""

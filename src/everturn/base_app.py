@@ -23,7 +23,7 @@ from collections.abc import (
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import Struct
 
@@ -81,7 +81,7 @@ from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.stores.registry import get_store
 from everturn.telemetry.instrumentation import open_installed
 from everturn.tools.groups import ToolGroup
-from everturn.tools.registry import ToolRegistry
+from everturn.tools.registry import ToolItem, ToolRegistry, split_sources
 from everturn.tools.subagent import SubagentTool
 from everturn.watchdog import LoopWatchdog
 
@@ -172,19 +172,13 @@ def _settings(settings: TurnSettings | None) -> TurnSettings:
 
 
 def _split_sources(
-    tools: Iterable[Tool | ToolGroup | ToolSource] | ToolRegistry, sources: Iterable[ToolSource]
+    tools: Iterable[ToolItem] | ToolRegistry, sources: Iterable[ToolSource]
 ) -> tuple[list[Tool | ToolGroup] | ToolRegistry, list[ToolSource]]:
     """Split tools into tools and tool sources."""
     if isinstance(tools, ToolRegistry):
         return tools, list(sources)
-    plain_tools: list[Tool | ToolGroup] = []
-    tool_sources = list(sources)
-    for tool in tools:
-        if hasattr(tool, "open") and hasattr(tool, "aclose") and not inspect.isclass(tool):
-            tool_sources.append(cast("ToolSource", tool))
-        else:
-            plain_tools.append(cast("Tool | ToolGroup", tool))
-    return plain_tools, tool_sources
+    plain_tools, tool_sources = split_sources(tools)
+    return plain_tools, [*sources, *tool_sources]
 
 
 def _check_agents(registry: ToolRegistry) -> None:
@@ -217,7 +211,7 @@ class BaseApp:
         model: Model | str | None = None,
         *,
         agents: Iterable[AgentDefinition[Any]] = (),
-        tools: Iterable[Tool | ToolGroup | ToolSource] | ToolRegistry = (),
+        tools: Iterable[ToolItem] | ToolRegistry = (),
         sources: Iterable[ToolSource] = (),
         plugins: Iterable[object] = (),
         store: TurnStore | str | None = None,

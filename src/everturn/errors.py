@@ -52,6 +52,7 @@ EverturnError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
@@ -410,3 +411,13 @@ class HookMisused(EverturnError, AttributeError):
 
 class TurnClosed(EverturnError):
     """A hook used its context after the turn it belongs to had ended."""
+
+
+def unexpected_argument(function: str, name: str, known: Iterable[str]) -> TypeError:
+    """The error of a function that passes its keyword arguments on, for one that does not exist."""
+    from difflib import get_close_matches
+
+    names = tuple(known)
+    close = get_close_matches(name, names, 1, 0.6)
+    near = f"did you mean {close[0]!r}?" if close else f"it takes: {', '.join(names)}"
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {near}")

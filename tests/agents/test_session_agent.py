@@ -139,7 +139,7 @@ async def test_what_was_chosen_for_a_message_and_for_the_session_holds_for_the_a
         "temperature": 0,
         "top_p": 0.5,
     }
-    assert (plain.model, plain.max_steps, plain.tools, plain.metadata) == (billing_model.name, 10, None, None)
+    assert (plain.model, plain.max_steps, plain.tools, plain.metadata) == (billing_model.name, 25, None, None)
     for started in (chosen, plain):
         assert (started.agent, started.by, started.system) == ("billing", "ada", "You bill.")
         assert [(rule.tool, rule.action, rule.layer) for rule in started.rules] == [("refund", "deny", "session")]

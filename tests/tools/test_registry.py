@@ -86,12 +86,12 @@ async def test_a_renamed_tool_is_called_by_its_other_name() -> None:
 
 
 def test_what_is_not_a_tool_is_refused() -> None:
-    def plain() -> None: ...
+    class Plain: ...
 
-    with pytest.raises(ConfigError, match="plain is not a tool; put @tool above"):
-        ToolRegistry([plain])  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ConfigError, match="plain is not a tool; put @tool above"):
-        ToolRegistry([ToolGroup("some", [plain])])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match="Plain is not a tool; pass a function"):
+        ToolRegistry([Plain])
+    with pytest.raises(ConfigError, match="Plain is not a tool; pass a function"):
+        ToolRegistry([ToolGroup("some", [Plain])])
 
 
 def test_two_groups_or_skills_of_one_name_are_refused() -> None:

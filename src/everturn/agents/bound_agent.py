@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -15,12 +14,12 @@ from everturn.agents.handoff import HandoffTool
 from everturn.calls.output import OutputLimits
 from everturn.core.commands import AnyCommand
 from everturn.core.options import TurnOptions
-from everturn.core.ports import Model, RunContext, Tool, ToolSource, TurnInfo
+from everturn.core.ports import Model, RunContext, Tool, TurnInfo
 from everturn.plugins.tool_calling import ToolCalling
 from everturn.running.active_turn import DriveSetup, OutputPort
 from everturn.running.plugin_table import PluginTable
 from everturn.tools.groups import ToolGroup
-from everturn.tools.registry import ToolRegistry
+from everturn.tools.registry import ToolRegistry, split_sources
 from everturn.tools.subagent import SubagentTool
 
 
@@ -73,16 +72,8 @@ class BoundAgent:
     ) -> None:
         self.definition, self.name, self._host, self._make_model = definition, name, host, make_model
         self._model: Model | None = None
-        own: list[Tool | ToolGroup] = []
-        self.sources: list[ToolSource] = []
         selected = tuple(tool for tool in definition.tools if isinstance(tool, str))
-        for tool in definition.tools:
-            if isinstance(tool, str):
-                continue
-            if hasattr(tool, "open") and hasattr(tool, "aclose") and not inspect.isclass(tool):
-                self.sources.append(cast("ToolSource", tool))
-            else:
-                own.append(cast("Tool | ToolGroup", tool))
+        own, self.sources = split_sources(tool for tool in definition.tools if not isinstance(tool, str))
         is_shared = bool(selected) and not own and not self.sources
         self.registry = shared if is_shared else ToolRegistry(own)
         if selected and not is_shared:

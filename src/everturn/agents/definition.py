@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -23,7 +23,9 @@ from everturn.core.rules.policy import Policy, Rule
 from everturn.core.validate import validate_budget, validate_rules
 from everturn.errors import ConfigError
 from everturn.running.plugin_table import invoke_hook
+from everturn.tools.function import ToolLike, ensure_tool
 from everturn.tools.groups import ToolGroup
+from everturn.tools.registry import ToolItem, is_tool_source
 from everturn.tools.subagent import SubagentTool
 from everturn.tools.tool_options import TOOL_NAME
 
@@ -31,7 +33,7 @@ OutputT = TypeVar("OutputT", covariant=True)
 
 Instructions = str | Callable[..., Any]
 """A text, or a function that returns one: plain or async, of a `RunContext` or of nothing."""
-AgentTools = Tool | ToolGroup | ToolSource | str
+AgentTools = ToolItem | str
 
 DEFAULT_NAME = "agent"  # of an agent without a name, which only an app in memory may have
 
@@ -78,7 +80,7 @@ class AgentDefinition(Generic[OutputT]):
         plugins: Iterable[object] = (),
         rules: Iterable[Rule] = (),
         budget: Budget | None = None,
-        max_steps: int = 10,
+        max_steps: int = 25,
         timeout: float = 0.0,
         gate_timeout: float = 0.0,
         timezone: str = "",
@@ -92,8 +94,10 @@ class AgentDefinition(Generic[OutputT]):
     ) -> None:
         self.name = _check_name(name)
         where = f"agent {name!r}" if name else "the agent"
-        if hasattr(tools, "spec") or isinstance(tools, str | ToolGroup):
-            raise ConfigError(f"{where}: tools must be a list: tools=[search]")
+        if not (model is None or isinstance(model, str) or hasattr(model, "stream")):
+            raise ConfigError(
+                f"{where}: {model!r} is not a model; pass a name such as 'openai:gpt-5.2', or get_model(…)"
+            )
         if isinstance(output_retries, bool) or not isinstance(output_retries, int) or output_retries < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
                 f"{where}: output_retries={output_retries!r}: must be a number of further attempts, 0 or more"
@@ -102,7 +106,7 @@ class AgentDefinition(Generic[OutputT]):
             raise ConfigError(f"{where}: max_steps={max_steps!r}: must be a number of steps, at least 1")
         check_factory(deps)
         self.model, self.description, self.deps = model, description, deps
-        self.tools, self.plugins = tuple(_enabled(tool) for tool in tools), tuple(plugins)
+        self.tools, self.plugins = _checked_tools(tools, where), tuple(plugins)
         texts = (instructions,) if isinstance(instructions, str) or callable(instructions) else tuple(instructions)
         self._instructions: list[Instructions] = list(texts)
         self._step_instructions: list[Instructions] = []
@@ -283,7 +287,7 @@ class AgentDefinition(Generic[OutputT]):
         if deps is not None:
             changed.deps = _factory(deps)
         if tools is not None:
-            changed.tools = tuple(_enabled(tool) for tool in tools)
+            changed.tools = _checked_tools(tools, "override")
         changed._overrides = []
         self._overrides.append(changed)
         try:
@@ -308,6 +312,16 @@ def _check_name(name: object) -> str:
     return name
 
 
-def _enabled(tool: AgentTools) -> AgentTools:
-    """A group that an agent is given is on, unless it is `on_demand`."""
-    return tool.enabled() if isinstance(tool, ToolGroup) and not tool.is_on_demand else tool
+def _checked_tools(tools: Iterable[AgentTools], where: str) -> tuple[Tool | ToolGroup | ToolSource | str, ...]:
+    """The tools of an agent; functions become tools, and a group is on unless it is `on_demand`."""
+    if hasattr(tools, "spec") or callable(tools) or isinstance(tools, str | ToolGroup):
+        raise ConfigError(f"{where}: tools must be a list: tools=[search]")
+    checked: list[Tool | ToolGroup | ToolSource | str] = []
+    for tool in tools:
+        if isinstance(tool, str):
+            checked.append(tool)
+        elif isinstance(tool, ToolGroup):
+            checked.append(tool if tool.is_on_demand else tool.enabled())
+        else:
+            checked.append(cast(ToolSource, tool) if is_tool_source(tool) else ensure_tool(cast(ToolLike, tool)))
+    return tuple(checked)

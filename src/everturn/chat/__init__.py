@@ -9,6 +9,7 @@ Invalid input is refused before anything is admitted.
 - `import_export`: the result of `import_messages`, and the files of `export_messages`
 - `context`: what fills the context window of a branch
 - `sent_request`: the request of a step that was sent, assembled again
+- `send_arguments`: the keyword arguments that `run` and `stream` pass on to `send`
 - `validation`: validation of messages, options and client tools
 - `replies`: validation of an answer to a gate
 - `steering`: finds the turn that a steering message joins

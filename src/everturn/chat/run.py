@@ -10,6 +10,7 @@ from everturn.chat.turn import EventStream, Turn
 from everturn.core.deltas import TextDelta, TurnItem
 from everturn.core.events import StepFinished, StepInterrupted, StepRestarted, StepStarted
 from everturn.core.parts import join_text
+from everturn.errors import ConfigError
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -19,6 +20,9 @@ else:  # `typing` has no defaults before Python 3.13, and only type checkers nee
     from typing import TypeVar
 
     OutputT = TypeVar("OutputT", covariant=True)
+
+
+NOT_ENTERED = "nothing was sent yet: write `async with agent.stream(…) as run`, and in it `async for event in run`"
 
 
 class Run(Generic[OutputT]):
@@ -43,12 +47,14 @@ class Run(Generic[OutputT]):
     @property
     def turn(self) -> Turn:
         """The handle of the turn."""
-        assert self._turn is not None, "use it as `async with agent.stream(…) as run`"
+        if self._turn is None:
+            raise ConfigError(NOT_ENTERED)
         return self._turn
 
     def __aiter__(self) -> AsyncIterator[TurnItem]:
         """Everything that happens: log events, and deltas between them."""
-        assert self._stream is not None, "use it as `async with agent.stream(…) as run`"
+        if self._stream is None:
+            raise ConfigError(NOT_ENTERED)
         return self._stream
 
     async def text_stream(self) -> AsyncGenerator[str, None]:

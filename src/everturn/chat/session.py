@@ -21,6 +21,7 @@ from everturn.chat.ratings import build_rating, rate_answer
 from everturn.chat.replies import GateReply, answer_gate, checked_name, claim_call
 from everturn.chat.result import RunResult
 from everturn.chat.run import Run
+from everturn.chat.send_arguments import ChatSendArguments, check_send_arguments
 from everturn.chat.session_update import build_update, update_session
 from everturn.chat.steering import find_steered_turn, id_of_turn
 from everturn.chat.turn import Turn
@@ -49,7 +50,7 @@ from everturn.core.messages import Message
 from everturn.core.modality import Modality, explain_invalid_message, explain_missing_input, modality_of
 from everturn.core.options import ClientTool, LatePolicy, Prompt, StepLimitPolicy, ToolHistory, TurnOptions
 from everturn.core.parts import FilePart, FilesPart, Part
-from everturn.core.ports import Model, Tool, ToolSource
+from everturn.core.ports import Model
 from everturn.core.rate_limits import Priority
 from everturn.core.ratings import Rating
 from everturn.core.rules.policy import Rule
@@ -63,7 +64,7 @@ from everturn.message_formats import MessageFormat, read_messages, write_message
 from everturn.running.active_turn import TurnSettings
 from everturn.running.subagent_index import active_subagent_sessions, detached_subagent_sessions
 from everturn.tools.groups import ToolGroup
-from everturn.tools.registry import ToolRegistry
+from everturn.tools.registry import ToolItem, ToolRegistry
 from everturn.tools.subagent import SubagentTool
 from everturn.turn.request import merge_params
 
@@ -104,7 +105,7 @@ class Chat:
         self,
         model: Model | str | AgentDefinition[Any],
         *,
-        tools: Iterable[Tool | ToolGroup | ToolSource] | ToolRegistry = (),
+        tools: Iterable[ToolItem] | ToolRegistry = (),
         plugins: Iterable[object] = (),
         system: str = "",
         session: str | None = None,
@@ -115,7 +116,12 @@ class Chat:
         app: BaseApp | None = None,
         tenant: str = LOCAL,
     ) -> None:
-        if hasattr(tools, "spec") or isinstance(tools, ToolGroup) or any(hasattr(plugins, hook) for hook in HOOKS):
+        if (
+            hasattr(tools, "spec")
+            or callable(tools)
+            or isinstance(tools, ToolGroup)
+            or any(hasattr(plugins, hook) for hook in HOOKS)
+        ):
             raise ConfigError("tools and plugins must be lists: tools=[search], plugins=[Timing()]")
         tools, plugins = tools if isinstance(tools, ToolRegistry) else list(tools), list(plugins)
         if isinstance(options, dict) or isinstance(settings, dict):
@@ -251,17 +257,34 @@ class Chat:
             message_parts(message), parent, at_leaf, key, sent, alone, joined_turn, not_before, deps
         )
 
-    async def run(self, message: MessageInput, *, wait: float | None = None, **how: Any) -> RunResult[Any]:
+    async def run(
+        self,
+        message: MessageInput,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        wait: float | None = None,
+        **how: Unpack[ChatSendArguments],
+    ) -> RunResult[Any]:
         """Send a message, and wait until its turn has ended or is suspended; `how` is as in `send`.
 
         Raises:
             TurnError: the turn failed.
         """
-        return await (await self.send(message, **how)).result(wait)
+        check_send_arguments("run", how, ("wait", "session", "app"))
+        return await (await self.send(message, metadata=metadata, deps=deps, **how)).result(wait)
 
-    def stream(self, message: MessageInput, **how: Any) -> Run[Any]:
+    def stream(
+        self,
+        message: MessageInput,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
+        **how: Unpack[ChatSendArguments],
+    ) -> Run[Any]:
         """Send a message, and show its turn as it happens: `async with chat.stream("…") as run`."""
-        return Run(lambda: self.send(message, **how))
+        check_send_arguments("stream", how, ("session", "app"))
+        return Run(lambda: self.send(message, metadata=metadata, deps=deps, **how))
 
     async def _beginning_of(self, turn: str | Turn) -> str | None:
         """The parent message of a turn; None: it started the conversation."""

@@ -184,7 +184,7 @@ class AgentTable(Struct, frozen=True):
     plugins: tuple[str | PluginEntry, ...] = ()
     permissions: tuple[RuleTable, ...] = ()
     budget: Budget = Budget()
-    max_steps: Annotated[int, Meta(ge=1)] = 10
+    max_steps: Annotated[int, Meta(ge=1)] = 25
     tool_history: ToolHistory = "full"
     context: ContextPolicy = "auto"
     late: LatePolicy = "inject"

@@ -16,7 +16,7 @@ from everturn.core.ratings import Rating
 from everturn.core.session_parameters import SessionParameters
 
 
-class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True, repr_omit_defaults=True):
     """Base class of all commands."""
 
     key: str
@@ -30,7 +30,7 @@ class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
         return replace(self, at=0.0)
 
 
-class ComparedAnswer(Struct, frozen=True, gc=False, omit_defaults=True):
+class ComparedAnswer(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """One more answer to the message of a `Send`: a turn of its own, with another model."""
 
     turn: str

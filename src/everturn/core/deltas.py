@@ -24,7 +24,7 @@ SEQ_LIMIT = 2**63 - 1
 UNSEEN = -1  # nothing of a part was shown, not even that it exists
 
 
-class Delta(Struct, frozen=True, gc=False, tag=True):
+class Delta(Struct, frozen=True, gc=False, tag=True, repr_omit_defaults=True):
     """A piece of a part that is still streaming."""
 
     turn: str
@@ -49,7 +49,7 @@ class CallDelta(Delta, frozen=True, gc=False, tag=True):
     name: str
 
 
-class CallProgress(Struct, frozen=True, gc=False, tag=True):
+class CallProgress(Struct, frozen=True, gc=False, tag=True, repr_omit_defaults=True):
     """Progress of a running tool; shown when it happens, and never stored or repeated.
 
     Without a call it is about the model request of the current step: what it waits for, or "" when it waits no more.

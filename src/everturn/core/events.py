@@ -35,7 +35,7 @@ WaitKind = Literal["timer", "external"]
 UploadState = Literal["started", "ready", "refused", "gone"]
 
 
-class Problem(Struct, frozen=True, gc=False, omit_defaults=True):
+class Problem(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Why a turn failed, or what a plugin's hook reported: a stable `kind` and a text for people."""
 
     kind: str
@@ -43,7 +43,7 @@ class Problem(Struct, frozen=True, gc=False, omit_defaults=True):
     phase: ProblemPhase = ""  # the stage in which it failed
 
 
-class DeferredMessage(Struct, frozen=True, gc=False, omit_defaults=True):
+class DeferredMessage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A message a plugin has deferred until every plugin is done with the step."""
 
     message: Message
@@ -51,7 +51,7 @@ class DeferredMessage(Struct, frozen=True, gc=False, omit_defaults=True):
     request: bool = False
 
 
-class Event(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+class Event(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True, repr_omit_defaults=True):
     """Base class of all events; `at` is when the event was written."""
 
     at: float = 0.0

@@ -24,7 +24,7 @@ GATE_KINDS_WITHOUT_CALL: Final = ("question", "limit")
 """The kinds of gates that are about a turn, not about one of its calls."""
 
 
-class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
+class Gate(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A question to a person or a client, bound by `hash` to the exact bytes that would be executed."""
 
     id: str
@@ -51,7 +51,7 @@ class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
     folder: str = ""  # the folder that the turn works in: a grant of one of the offers may be for it alone
 
 
-class CallClaim(Struct, frozen=True, gc=False, omit_defaults=True):
+class CallClaim(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A client's claim of a call, valid until a time."""
 
     by: str
@@ -62,7 +62,7 @@ GrantLimit = Literal["", "user", "folder"]
 """Of the turns of a tenant, those that a grant covers: all, those of the same user, or those in the same folder."""
 
 
-class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
+class Grant(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A remembered approval.
 
     It holds in one session and its sub-agent runs or, without `session`, in the whole tenant: in all turns, in those of
@@ -81,7 +81,7 @@ class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
     folder: str = ""  # the folder whose turns it covers; "": the turns in any folder
 
 
-class GateResolution(Struct, frozen=True, gc=False, omit_defaults=True):
+class GateResolution(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """The answer to a gate: allow (with `arguments`, if they were edited), or deny (with a `reason` that the model
     reads).
 

@@ -12,7 +12,7 @@ Role = Literal["user", "assistant", "notice"]
 """`notice` is a message of the runtime or a plugin to the model; it never has a person's authority."""
 
 
-class Message(Struct, frozen=True, gc=False, omit_defaults=True):
+class Message(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A message of a conversation: a message of a user, an answer of a model, or a message that a plugin appended.
 
     An answer starts as a placeholder, a message without parts, so that a UI can show the model's name at once.

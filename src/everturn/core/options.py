@@ -29,7 +29,7 @@ def smallest_limit(*limits: float) -> float:
     return min((limit for limit in limits if limit), default=limits[0])
 
 
-class Budget(Struct, frozen=True, gc=False, omit_defaults=True):
+class Budget(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Limits of a turn; 0 is no limit. `seconds` count from the start, waiting included."""
 
     steps: int = 0
@@ -51,7 +51,7 @@ class Budget(Struct, frozen=True, gc=False, omit_defaults=True):
 NO_BUDGET: Final = Budget()
 
 
-class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
+class Spent(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Steps, calls and tokens that turns have used."""
 
     steps: int = 0
@@ -68,7 +68,7 @@ class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
         return Spent(self.steps + other.steps, self.calls + other.calls, self.usage + other.usage)
 
 
-class TurnPermissions(Struct, frozen=True, gc=False, omit_defaults=True):
+class TurnPermissions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """What a turn may do: its rules in addition to the runtime's, its tools, and its permission mode."""
 
     rules: tuple[Rule, ...] = ()
@@ -76,7 +76,7 @@ class TurnPermissions(Struct, frozen=True, gc=False, omit_defaults=True):
     mode: PermissionMode = ""
 
 
-class Lineage(Struct, frozen=True, gc=False, omit_defaults=True):
+class Lineage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """The ancestry of a sub-agent run, and the limits it inherits from its ancestors."""
 
     session: str  # of the top-level turn, like the next two
@@ -92,7 +92,7 @@ class Lineage(Struct, frozen=True, gc=False, omit_defaults=True):
     is_detached: bool = False  # it continues after that turn has ended
 
 
-class ClientTool(Struct, frozen=True, gc=False, omit_defaults=True):
+class ClientTool(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A tool that a client provides: the client runs the calls and answers with the results."""
 
     name: str
@@ -110,7 +110,7 @@ WORKFLOW_MODEL: Final = "everturn-workflow"
 """The name of the built-in model of a workflow's turn; its sub-agent runs have the app's default model."""
 
 
-class Prompt(Struct, frozen=True, gc=False, omit_defaults=True):
+class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """The system prompt by layers, in the order in which they are sent. `header` never changes, for the provider's cache.
 
     The instructions of the turn's agent (`TurnOptions.system`) stand before `session`, the date before `privacy`.
@@ -131,7 +131,7 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True):
 NO_PROMPT: Final = Prompt()
 
 
-class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
+class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """The options of a turn, fixed from its start to its end."""
 
     model: str = ""

@@ -32,7 +32,7 @@ last two are Everturn's: the turn was cancelled, or the stream broke."""
 MAX_USAGE_COUNT = 2**53  # upper bound of every count: beyond it JSON numbers lose precision
 
 
-class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Token usage of a request, as the provider counted it, and its cost.
 
     `cached` (read from a cache) and `written` (to one) are part of `input`, `reasoning` is part of `output`.
@@ -98,7 +98,7 @@ CacheCause = Literal["model changed", "compacted", "tools changed", "instruction
 """Why a request read less from the provider's prompt cache than expected. Of several causes, the first of this order."""
 
 
-class CacheCollapse(Struct, frozen=True, gc=False, omit_defaults=True):
+class CacheCollapse(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A request that read much less from the provider's prompt cache than the request before it had left there."""
 
     cause: CacheCause
@@ -112,7 +112,7 @@ class Opaque(Struct, frozen=True, gc=False):
     data: str
 
 
-class Citation(Struct, frozen=True, gc=False, omit_defaults=True):
+class Citation(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A source that a model names for the characters from `start` to `end` of a text part."""
 
     start: int
@@ -122,7 +122,7 @@ class Citation(Struct, frozen=True, gc=False, omit_defaults=True):
     quote: str = ""  # what the source says, as the provider quotes it
 
 
-class TextPart(Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
+class TextPart(Struct, frozen=True, gc=False, tag="text", omit_defaults=True, repr_omit_defaults=True):
     """Text in a message, of a user or a model."""
 
     text: str
@@ -130,7 +130,7 @@ class TextPart(Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
     citations: tuple[Citation, ...] = ()
 
 
-class ReasoningPart(Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
+class ReasoningPart(Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True, repr_omit_defaults=True):
     """The model's reasoning."""
 
     text: str
@@ -140,7 +140,7 @@ class ReasoningPart(Struct, frozen=True, gc=False, tag="reasoning", omit_default
 ProviderToolState = Literal["called", "completed", "failed"]
 
 
-class ProviderToolPart(Struct, frozen=True, gc=False, tag="provider_tool", omit_defaults=True):
+class ProviderToolPart(Struct, frozen=True, gc=False, tag="provider_tool", omit_defaults=True, repr_omit_defaults=True):
     """A call of a tool that the provider ran, its result, or both in one, as the provider sent it.
 
     `opaque` is sent back unchanged to its issuer. Every other model reads `title` and `text`, and so does a person.
@@ -154,7 +154,7 @@ class ProviderToolPart(Struct, frozen=True, gc=False, tag="provider_tool", omit_
     opaque: Opaque | None = None
 
 
-class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True):
+class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True, repr_omit_defaults=True):
     """A file in a message, by reference to a blob: an attachment of a user, or a file that a model or tool made."""
 
     blob: str
@@ -165,7 +165,7 @@ class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True):
     pages: int = 0  # of a document: its pages, slides or sheets
 
 
-class ContextPart(Struct, frozen=True, gc=False, tag="context", omit_defaults=True):
+class ContextPart(Struct, frozen=True, gc=False, tag="context", omit_defaults=True, repr_omit_defaults=True):
     """Context that a client attached to a message: a selection, a page, a note. A model reads it as quoted data.
 
     It is not what the person wrote. Context that is `untrusted`, which is the default, may contain text of third parties.
@@ -178,7 +178,7 @@ class ContextPart(Struct, frozen=True, gc=False, tag="context", omit_defaults=Tr
     untrusted: bool = True
 
 
-class Output(Struct, frozen=True, gc=False, omit_defaults=True):
+class Output(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """The result of a call. `text` is exactly what the model reads; `blob` holds the whole if `text` is an excerpt.
 
     `origin` names the source of the tool. An `untrusted` result contains text from third parties. The values of private
@@ -198,7 +198,7 @@ class Output(Struct, frozen=True, gc=False, omit_defaults=True):
     redacted: bool = False  # a person removed something from it
 
 
-class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
+class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True, repr_omit_defaults=True):
     """A call and, once it is finished, its result. `arguments` is the text the model wrote, valid JSON or not."""
 
     call: str
@@ -215,7 +215,7 @@ class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
     parent: str = ""  # the call whose tool made this one; no model sees it
 
 
-class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):
+class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True, repr_omit_defaults=True):
     """The end of a step, and its token usage."""
 
     step: int
@@ -225,7 +225,7 @@ class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):
     continues: bool = False  # its text was cut at the output limit, and the text of the next step belongs to it
 
 
-class FileChange(Struct, frozen=True, gc=False, omit_defaults=True):
+class FileChange(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A changed file: the kind of change, and the lines added and removed."""
 
     path: str
@@ -234,7 +234,7 @@ class FileChange(Struct, frozen=True, gc=False, omit_defaults=True):
     removed: int = 0
 
 
-class FilesPart(Struct, frozen=True, gc=False, tag="files", omit_defaults=True):
+class FilesPart(Struct, frozen=True, gc=False, tag="files", omit_defaults=True, repr_omit_defaults=True):
     """The files that a step changed, with the trees before and after it. "" is the session's own root."""
 
     step: int
@@ -248,7 +248,7 @@ LATE_NOTICE_PREFIX: Final = "late_result:"
 """The kind of a notice that reports a late result begins with it; the id of the call follows."""
 
 
-class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
+class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True, repr_omit_defaults=True):
     """A message of the runtime or a plugin to the model; never a person's text.
 
     An `untrusted` notice quotes text of third parties, as an untrusted result does.
@@ -263,14 +263,14 @@ CompactionReason = Literal["limit", "overflow", "command"]
 """Why a conversation was compacted: it neared the limit, a provider refused it as too long, or a person asked for it."""
 
 
-class Quote(Struct, frozen=True, gc=False, omit_defaults=True):
+class Quote(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """What a person wrote in a message that a summary replaces, word for word."""
 
     message: str
     text: str
 
 
-class LearnedSize(Struct, frozen=True, gc=False, omit_defaults=True):
+class LearnedSize(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """What a branch has shown about the sizes of a model's requests, carried from one summary to the next."""
 
     model: str
@@ -278,7 +278,7 @@ class LearnedSize(Struct, frozen=True, gc=False, omit_defaults=True):
     limit: int = 0  # in tokens, from a request that was too long; 0: none was
 
 
-class SummaryPart(Struct, frozen=True, gc=False, tag="summary", omit_defaults=True):
+class SummaryPart(Struct, frozen=True, gc=False, tag="summary", omit_defaults=True, repr_omit_defaults=True):
     """A compaction: in later requests on this branch it takes the place of everything above `kept`.
 
     `text` is what a model wrote; without a text the messages were left out and not summarised. `untrusted` and `private`
@@ -306,7 +306,7 @@ class SummaryPart(Struct, frozen=True, gc=False, tag="summary", omit_defaults=Tr
     calls: str = ""  # the blob that lists the calls above `kept` and `task`; "": none does, and the branch is read
 
 
-class ClearedPart(Struct, frozen=True, gc=False, tag="cleared", omit_defaults=True):
+class ClearedPart(Struct, frozen=True, gc=False, tag="cleared", omit_defaults=True, repr_omit_defaults=True):
     """A compaction without a summary: in later requests on this branch the results of these calls are left out.
 
     They stay in the log, and `read_result` reads them.

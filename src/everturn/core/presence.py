@@ -22,7 +22,7 @@ MAX_LOOKS: Final = 50_000  # of all tenants on a node; further ones are not show
 MAX_TEXT: Final = 1000  # characters of an id or a name
 
 
-class Viewing(Struct, frozen=True, gc=False, omit_defaults=True):
+class Viewing(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A user looks at a session, or at a gate of it, in a tab."""
 
     tenant: str
@@ -35,7 +35,7 @@ class Viewing(Struct, frozen=True, gc=False, omit_defaults=True):
     has_left: bool = False
 
 
-class Announced(Struct, frozen=True, gc=False, omit_defaults=True):
+class Announced(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A look as the nodes tell each other of it."""
 
     viewing: Viewing

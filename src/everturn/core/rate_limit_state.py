@@ -44,7 +44,7 @@ class Head(Struct, array_like=True):
     cost: Amounts
 
 
-class Member(Struct, omit_defaults=True):
+class Member(Struct, omit_defaults=True, repr_omit_defaults=True):
     """A process that uses the bucket."""
 
     seen: float
@@ -52,7 +52,7 @@ class Member(Struct, omit_defaults=True):
     scheduled: list[Head] = []  # may be sent, and not collected yet
 
 
-class SharedLimit(Struct, omit_defaults=True):
+class SharedLimit(Struct, omit_defaults=True, repr_omit_defaults=True):
     """The state of a bucket."""
 
     at: float = 0.0

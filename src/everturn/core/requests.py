@@ -16,7 +16,7 @@ from everturn.core.rules.policy import SubjectKind
 from everturn.errors import ConfigError
 
 
-class ToolSpec(Struct, frozen=True, gc=False):
+class ToolSpec(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """The specification of a tool. A model sees only name, description and schema."""
 
     name: str
@@ -50,7 +50,7 @@ class ToolSpec(Struct, frozen=True, gc=False):
         return hash_values(self.name, self.schema, self.description, self.origin)[:32]
 
 
-class RequestCall(Struct, frozen=True, gc=False, tag="call"):
+class RequestCall(Struct, frozen=True, gc=False, tag="call", repr_omit_defaults=True):
     """A call the model made before. `arguments` is always a JSON object, whatever the model wrote."""
 
     call: str
@@ -60,7 +60,7 @@ class RequestCall(Struct, frozen=True, gc=False, tag="call"):
     provider_id: str = ""  # the provider's id of the call
 
 
-class RequestResult(Struct, frozen=True, gc=False, tag="result"):
+class RequestResult(Struct, frozen=True, gc=False, tag="result", repr_omit_defaults=True):
     """The result of such a call."""
 
     call: str
@@ -74,7 +74,7 @@ class RequestResult(Struct, frozen=True, gc=False, tag="result"):
 RequestPart = TextPart | ReasoningPart | FilePart | NoticePart | ProviderToolPart | RequestCall | RequestResult
 
 
-class RequestMessage(Struct, frozen=True, gc=False):
+class RequestMessage(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """One message of a request. `hint_size` is the length of the digest of tool calls in front of its text.
 
     A `paused` answer is continued by its provider where it stopped, if nothing follows it.

@@ -31,7 +31,7 @@ KEPT_RUNS: Final = 20  # the last runs that a schedule remembers
 MAX_TEXT: Final = 100_000  # characters
 
 
-class ScheduleRun(Struct, frozen=True, omit_defaults=True):
+class ScheduleRun(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """A run of a schedule: its turn, or why there is none."""
 
     planned: float
@@ -42,7 +42,7 @@ class ScheduleRun(Struct, frozen=True, omit_defaults=True):
     problem: str = ""
 
 
-class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """A message that is sent to an agent at planned times: of a cron expression, or once (`at`).
 
     Planned times of a cron expression are wall-clock times of a time zone. Without a `session` each run has a new one.

@@ -16,7 +16,7 @@ MAX_GROUP_NAME: Final = 200  # characters
 ReasoningLevel = Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
-class SessionParameters(Struct, frozen=True, gc=False, omit_defaults=True):
+class SessionParameters(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Parameters of a session; None, "" and 0 leave the choice to the agent."""
 
     temperature: float | None = None

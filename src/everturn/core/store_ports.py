@@ -43,14 +43,14 @@ from everturn.core.tree import MessageTree
 from everturn.core.webhooks import WebhookStore
 
 
-class Receipt(Struct, frozen=True):
+class Receipt(Struct, frozen=True, repr_omit_defaults=True):
     """The acknowledgement of a durable command. For a repeat it holds the command as it was first admitted."""
 
     command: AnyCommand
     is_new: bool
 
 
-class SessionInfo(Struct, frozen=True):
+class SessionInfo(Struct, frozen=True, repr_omit_defaults=True):
     """A session in a list."""
 
     id: str

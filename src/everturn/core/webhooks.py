@@ -24,7 +24,7 @@ DeliveryState = Literal["pending", "delivered", "dead"]
 SECRET_PREFIX: Final = "whsec_"
 
 
-class PushTarget(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PushTarget(Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """A browser that is told of approvals by Web Push; its URL is the endpoint of its push service."""
 
     user: str
@@ -37,7 +37,7 @@ class PushTarget(Struct, frozen=True, kw_only=True, omit_defaults=True):
     site: str = ""  # the URL of this server as the browser knows it
 
 
-class Webhook(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Webhook(Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """A subscription of a tenant: a URL that is told of events. Its secret is derived, and not stored."""
 
     id: str

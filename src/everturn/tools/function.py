@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, cast
 from msgspec.structs import replace
 
 from everturn.core.canonical_json import JsonObject
-from everturn.core.ports import Progress, ToolContext
+from everturn.core.ports import Progress, Tool, ToolContext
 from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, ConfigError, ToolError
 from everturn.tools.tool_options import TOOL_NAME, ToolOptions, spec_fields
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 MAX_VALIDATED = 16  # arguments that were validated and have not run yet
+
+ToolLike = Tool | Callable[..., Any]
+"""A tool, or a function that becomes one as with `@tool`: see `ensure_tool`."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -152,6 +155,22 @@ def tool(
         return FunctionTool(function, name=name or function.__name__, description=description, **choices)
 
     return make if function is None else make(function)
+
+
+def ensure_tool(item: ToolLike) -> Tool:
+    """The tool itself, or a tool made from a function as `@tool` without options makes it.
+
+    Raises:
+        ConfigError: the item is neither a tool nor a function.
+    """
+    if hasattr(item, "spec"):
+        return cast(Tool, item)
+    if inspect.isroutine(item):
+        return tool(item)
+    name = getattr(item, "__name__", repr(item))
+    raise ConfigError(
+        f"{name} is not a tool; pass a function with type hints and a docstring, with or without @tool, or an object with a spec"
+    )
 
 
 def _origin(function: Callable[..., Any]) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from everturn.core.ports import Tool
 from everturn.errors import ConfigError
+from everturn.tools.function import ToolLike, ensure_tool
 from everturn.tools.skills import LOAD_SKILL, Skill, SkillLibrary
 
 GroupRules = str | Callable[[Sequence[str]], str]
@@ -24,7 +24,7 @@ class ToolGroup:
     def __init__(
         self,
         name: str,
-        tools: Iterable[Tool] = (),
+        tools: Iterable[ToolLike] = (),
         rules: GroupRules = "",
         skills: Iterable[Skill] = (),
         on: bool = False,
@@ -36,11 +36,12 @@ class ToolGroup:
             )
         if NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a group; letters, digits, '_', '.' and '-', at most 64")
-        if hasattr(tools, "spec") or isinstance(skills, Skill):
+        if hasattr(tools, "spec") or callable(tools) or isinstance(skills, Skill):
             raise ConfigError(f"group {name!r}: tools and skills must be lists: Group({name!r}, [search])")
         if not isinstance(rules, str) and not callable(rules):
             raise ConfigError(f"group {name!r}: rules must be a string, or a function of the names of its tools")
-        self.name, self.tools, self.rules, self.skills = name, tuple(tools), rules, tuple(skills)
+        self.name, self.rules, self.skills = name, rules, tuple(skills)
+        self.tools = tuple(ensure_tool(item) for item in tools)
         self.on = on is True  # no other value enables it
         self.is_on_demand, self.library = False, library
         for skill in self.skills:
@@ -57,7 +58,7 @@ class ToolGroup:
         group.is_on_demand = True
         return group
 
-    def with_tools(self, tools: Iterable[Tool]) -> ToolGroup:
+    def with_tools(self, tools: Iterable[ToolLike]) -> ToolGroup:
         """The same group with other tools."""
         return ToolGroup(self.name, tools, self.rules, self.skills, self.on, self.library)
 

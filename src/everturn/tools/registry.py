@@ -6,18 +6,20 @@ The registry knows nothing of permissions; the permission rules leave out the to
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakSet
 
 from msgspec import Struct
 
 from everturn.core.loop_detection import LOOP_RULE_NAME
-from everturn.core.ports import Tool
+from everturn.core.ports import Tool, ToolSource
 from everturn.errors import ConfigError
+from everturn.tools.function import ToolLike, ensure_tool
 from everturn.tools.groups import ToolGroup
 from everturn.tools.skills import LOAD_SKILL, normalize_name
 from everturn.tools.tool_search import FIND_TOOLS
@@ -32,6 +34,9 @@ ToolSelection = tuple[str, ...] | None
 RESERVED: Final = ("invalid", LOOP_RULE_NAME, LOAD_SKILL, FIND_TOOLS, "read_result", "list_results", "read_document")
 MAX_CACHED_SELECTIONS = 256
 
+ToolItem = ToolLike | ToolGroup | ToolSource
+"""What a list of tools may have: a tool or a function, a group, and a source whose tools come and go, as of MCP servers."""
+
 
 class EnabledTools(Struct, frozen=True):
     """The result of a selection: tools by name, and each group with the names of its selected tools."""
@@ -43,7 +48,7 @@ class EnabledTools(Struct, frozen=True):
 class ToolRegistry:
     """The tools of a runtime. The tools of one origin can be replaced while turns are running."""
 
-    def __init__(self, tools: Iterable[Tool | ToolGroup] = ()) -> None:
+    def __init__(self, tools: Iterable[ToolLike | ToolGroup] = ()) -> None:
         self._homes: dict[str, set[str]] = {}  # origin -> groups that hold its tools, or held them; "" is no group
         self._items: Sequence[Tool | ToolGroup] = ()  # its own, and those that it includes
         self._own: Sequence[Tool | ToolGroup] = ()
@@ -52,7 +57,7 @@ class ToolRegistry:
         self._looks: dict[ToolSelection, EnabledTools] = {}
         self._groups: dict[str, ToolGroup] = {}
         self.tools: Mapping[str, Tool] = {}
-        self._take(tools)
+        self._take(item if isinstance(item, ToolGroup) else ensure_tool(item) for item in tools)
 
     def add(self, tool: Tool, group: str) -> None:
         """Add a tool to a group, which is made (off) if there is none of this name.
@@ -102,9 +107,8 @@ class ToolRegistry:
         Raises:
             ConfigError: a name collides with another tool's, or a tool has another origin. Nothing was changed.
         """
-        fresh = list(tools)
+        fresh = [ensure_tool(tool) for tool in tools]
         for tool in fresh:
-            _check_tool(tool)
             if tool.spec.origin != origin:
                 raise ConfigError(
                     f"{tool.spec.name} is of {tool.spec.origin}; only tools of {origin} can be replaced here"
@@ -154,7 +158,6 @@ class ToolRegistry:
                         raise ConfigError(f"two skills have the name {skill.name!r}, {where}; names must be unique")
                     skills[normalize_name(skill.name)] = item.name
             for tool in item.tools if isinstance(item, ToolGroup) else (item,):
-                _check_tool(tool)
                 _check_name(tool, names, tools)
                 tools[tool.spec.name] = tool
                 names[normalize_name(tool.spec.name)] = tool.spec.name
@@ -231,6 +234,23 @@ class ToolRegistry:
         raise ConfigError(f"there is no tool or group {wanted!r}; there are: {', '.join(known) or 'none'}")
 
 
+def split_sources(items: Iterable[ToolItem]) -> tuple[list[Tool | ToolGroup], list[ToolSource]]:
+    """Split tools into tools and groups, and tool sources."""
+    tools: list[Tool | ToolGroup] = []
+    sources: list[ToolSource] = []
+    for item in items:
+        if is_tool_source(item):
+            sources.append(cast(ToolSource, item))
+        else:
+            tools.append(item if isinstance(item, ToolGroup) else ensure_tool(cast(ToolLike, item)))
+    return tools, sources
+
+
+def is_tool_source(item: object) -> bool:
+    """Whether an item of a list of tools is a source of tools."""
+    return hasattr(item, "open") and hasattr(item, "aclose") and not inspect.isclass(item)
+
+
 def _places(items: Iterable[Tool | ToolGroup]) -> Iterator[tuple[str, ToolGroup | None]]:
     """Every tool by its name, with its group."""
     for item in items:
@@ -274,12 +294,6 @@ def _swap(items: Iterable[Any], origin: str, fresh: Sequence[Tool]) -> list[Any]
             place = len(swapped)
     at = len(swapped) if place is None else place
     return [*swapped[:at], *fresh, *swapped[at:]]
-
-
-def _check_tool(tool: Tool) -> None:
-    if not hasattr(tool, "spec"):
-        name = getattr(tool, "__name__", repr(tool))
-        raise ConfigError(f"{name} is not a tool; put @tool above the function, or pass an object with a spec")
 
 
 def _check_name(tool: Tool, names: Mapping[str, str], tools: Mapping[str, Tool]) -> None:

@@ -7,6 +7,7 @@ first request does, in a thread: a server has other requests to answer meanwhile
 from __future__ import annotations
 
 import asyncio
+import atexit
 import errno
 import socket
 from collections import deque
@@ -62,6 +63,15 @@ def open_pool(connector: TCPConnector) -> ClientSession:
         read_bufsize=READ_BUFFER,
         skip_auto_headers=("User-Agent",),
     )
+
+
+@atexit.register
+def _close_pools() -> None:
+    """Close the pools of loops that still run in other threads when the process exits: those of `run_sync`."""
+    for loop, (session, _) in list(_pools.items()):
+        if loop.is_running():
+            with suppress(Exception):  # it is only tidy: the process ends in any case
+                asyncio.run_coroutine_threadsafe(session.close(), loop).result(timeout=1.0)
 
 
 async def _session() -> ClientSession:

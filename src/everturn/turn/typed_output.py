@@ -18,7 +18,7 @@ from everturn.errors import TurnError
 from everturn.running.active_turn import ActiveTurn, OutputPort
 
 CUT_OUTPUT = "The answer was cut off at the output limit: give a whole one, and make it shorter."
-GIVEN_UP = "the model gave no valid output in {attempts}: {problem}"
+GIVEN_UP = "the model gave no valid output in {attempts}: {problem}; output_retries={retries} allows more attempts"
 
 
 async def check_step(run: ActiveTurn, output: OutputPort, finished: StepFinished) -> Sequence[Event]:
@@ -39,7 +39,9 @@ async def check_step(run: ActiveTurn, output: OutputPort, finished: StepFinished
     attempts = len(run.state.rejected.keys() - {finished.step}) + 1  # the step itself may be a repeat
     if attempts > output.retries:
         tries = f"{attempts} attempt{'s' if attempts > 1 else ''}"
-        raise TurnError(GIVEN_UP.format(attempts=tries, problem=checked.reason or checked.problem), kind="output")
+        raise TurnError(
+            GIVEN_UP.format(attempts=tries, problem=checked.reason or checked.problem, retries=attempts), kind="output"
+        )
     problem = f"{CUT_OUTPUT} {checked.problem}" if finished.finish == "length" else checked.problem
     rejected = OutputRejected(turn=run.turn, at=run.now(), step=finished.step, parts=finished.parts, problem=problem)
     return [rejected, replace(finished, parts=())]

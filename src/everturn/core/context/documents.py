@@ -50,7 +50,7 @@ _UNITS: Final[dict[str, DocumentUnit]] = {
 _PLAIN_UNITS: Final = {"page": "pages", "slide": "slides", "sheet": "sheets", "part": "parts"}
 
 
-class DocumentInfo(Struct, frozen=True, omit_defaults=True):
+class DocumentInfo(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """How a text is divided: the first line of its blob. Of the `count` sections of the file, those with a size were read."""
 
     kind: str

@@ -116,7 +116,7 @@ class MemoryPut(Struct, frozen=True):
 MemoryChange = MemoryCreate | MemoryReplace | MemoryInsert | MemoryDelete | MemoryRename | MemoryPut
 
 
-class MemoryReceipt(Struct, frozen=True, omit_defaults=True):
+class MemoryReceipt(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What a change has done: a call that is run again gets the same receipt."""
 
     path: str

@@ -21,7 +21,7 @@ TTL: Final = 300.0  # seconds for which providers keep a prefix, unless `cache` 
 LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3600.0, "24h": 86_400.0}
 
 
-class CacheRead(Struct, frozen=True, omit_defaults=True):
+class CacheRead(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What one request was expected to read from the cache, and what it did."""
 
     turn: str

@@ -27,7 +27,7 @@ from everturn.core.events import (
 from everturn.core.state import Phase, TurnState
 
 
-class TurnStats(Struct, frozen=True, gc=False):
+class TurnStats(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Statistics of one turn; times are in seconds. Sub-agent runs have their own: to their parent they are a tool."""
 
     steps: int = 0  # model requests that were started

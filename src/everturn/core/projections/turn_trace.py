@@ -20,7 +20,7 @@ SpanKind = Literal["step", "retry", "call", "gate", "wait", "tool_step", "subage
 """What a span is about; a `mark` has no duration: a restart, a limit, a refusal, a handoff."""
 
 
-class TraceSpan(Struct, gc=False, omit_defaults=True, kw_only=True):
+class TraceSpan(Struct, gc=False, omit_defaults=True, repr_omit_defaults=True, kw_only=True):
     """A span of a turn. `end` is 0 while it lasts."""
 
     id: str

@@ -48,7 +48,7 @@ CACHED_TOOLS = 1024
 CACHED_SHAPES = 16  # per tool: which values a call has, and of which kinds
 
 
-class Rule(Struct, frozen=True, gc=False, omit_defaults=True):
+class Rule(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A permission rule: the action for calls of this tool whose values match."""
 
     tool: str

@@ -34,7 +34,7 @@ def lower_role(first: Role, second: Role) -> Role:
     return first if is_at_least(second, first) else second
 
 
-class Tenant(Struct, frozen=True, omit_defaults=True):
+class Tenant(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """The owner of sessions, users and grants, isolated from every other tenant."""
 
     id: str
@@ -43,7 +43,7 @@ class Tenant(Struct, frozen=True, omit_defaults=True):
     created: float = 0.0
 
 
-class User(Struct, frozen=True, omit_defaults=True):
+class User(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """A user of one tenant. A person in two tenants has two users."""
 
     tenant: str
@@ -65,7 +65,7 @@ CredentialKind = Literal["key", "login", "link"]
 """`key`: an API key. `login`: a browser session. `link`: a login link that works once."""
 
 
-class Credential(Struct, frozen=True, omit_defaults=True):
+class Credential(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """An API key, browser session or login link. The secret itself is not stored, only its `hash`."""
 
     id: str
@@ -88,7 +88,7 @@ class KnownCredential(Struct, frozen=True):
     tenant: Tenant
 
 
-class Principal(Struct, frozen=True, omit_defaults=True):
+class Principal(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """The authenticated identity of a request: tenant, user and effective role."""
 
     tenant: str

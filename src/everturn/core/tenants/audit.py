@@ -11,7 +11,7 @@ Role = Literal["viewer", "member", "approver", "owner", "operator"]
 owner (manage users, keys and tenant-wide grants), operator (manage the processes of the whole installation)."""
 
 
-class AuditRecord(Struct, frozen=True, omit_defaults=True):
+class AuditRecord(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """An audit log record: an action, done or refused.
 
     `hash` covers it and the record before, so removing one shows.

@@ -22,7 +22,7 @@ _NAME: Final = re.compile(PROMPT_NAME_PATTERN)
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
 
 
-class PromptArgument(Struct, frozen=True, omit_defaults=True):
+class PromptArgument(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """An argument of a saved prompt. Without a default, the person has to give a value."""
 
     name: str
@@ -30,7 +30,7 @@ class PromptArgument(Struct, frozen=True, omit_defaults=True):
     default: str | None = None
 
 
-class SavedPrompt(Struct, frozen=True, omit_defaults=True):
+class SavedPrompt(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """A text with a name. `{{argument}}` in it stands for the value of an argument."""
 
     name: str

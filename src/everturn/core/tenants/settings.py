@@ -35,7 +35,7 @@ Words = Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_len
 Line = Annotated[str, Meta(max_length=2000)]
 
 
-class Setting(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Setting(Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """One version of a setting."""
 
     scope: str = INSTALLATION  # or a tenant
@@ -90,7 +90,7 @@ class AgentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     reasoning: Annotated[str, Meta(max_length=40)] = ""
 
 
-class TrustedTool(Struct, omit_defaults=True):
+class TrustedTool(Struct, omit_defaults=True, repr_omit_defaults=True):
     """A tool of an MCP server as it was trusted: its hash, and its texts, to describe what changed."""
 
     hash: str
@@ -107,7 +107,7 @@ class McpTrust(Struct, frozen=True, forbid_unknown_fields=True):
     tools: dict[str, TrustedTool] = {}
 
 
-class McpSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class McpSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True):
     """An MCP server: an address, or a program that the configuration file offers by name, never a command."""
 
     url: Line = ""
@@ -119,7 +119,7 @@ class McpSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     trust: McpTrust = McpTrust()
 
 
-class StoredRule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class StoredRule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True):
     """A permission rule, with the fields of `[[permissions]]`."""
 
     tool: Annotated[str, Meta(min_length=1, max_length=200)]

@@ -27,7 +27,7 @@ ADMIN_SECONDS: Final = 3600.0  # the longest time for which an administrator ope
 TEMPORARY_SECONDS: Final = 86_400.0  # after which a temporary chat is erased
 
 
-class Share(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Share(Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """One permission to see a session."""
 
     id: str

@@ -23,7 +23,7 @@ PasswordSupport = Literal["on", "off", "missing"]
 """Whether people log in with passwords; `missing`: they should, and argon2 is not installed."""
 
 
-class Invitation(Struct, frozen=True, omit_defaults=True):
+class Invitation(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """A link that works once: it creates a user with a role, or sets the password of one. Only its hash is stored."""
 
     id: str
@@ -44,14 +44,14 @@ class Invitation(Struct, frozen=True, omit_defaults=True):
         return not self.used and not self.revoked and now < self.expires
 
 
-class UserBudget(Struct, frozen=True, omit_defaults=True):
+class UserBudget(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What one user may use in a period, in all conversations together."""
 
     budget: Budget = Budget()
     period: float = 0.0  # seconds back from now; 0: ever
 
 
-class UserRecord(Struct, frozen=True, omit_defaults=True):
+class UserRecord(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """What is stored of a user beside the account."""
 
     user: str

@@ -89,4 +89,6 @@ def translate_error(error: BaseException) -> BaseException:
         return StoreUnavailable(f"the database refused: {text}{_HINTS.get(state, '')}")
     if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
         return StoreUnavailable(f"the connection to the database was lost: {text}")
-    return StoreUnavailable(f"the database does not answer: {text}")
+    return StoreUnavailable(
+        f"the database does not answer: {text}; is PostgreSQL running, and are host and port in the store's address right?"
+    )

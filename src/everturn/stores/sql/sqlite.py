@@ -164,6 +164,9 @@ class Sqlite:
         return StoreUnavailable(f"the store in {self._path} is closed; open another one on the same file")
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
+        folder = Path(self._path).parent
+        if not self._is_memory and not folder.is_dir():
+            return StoreUnavailable(f"the store in {self._path} cannot be opened: create the folder {folder} first")
         return StoreUnavailable(f"the store in {self._path} does not work: {error}")
 
     # Reading ----------------------------------------------------------------------------------------------------
