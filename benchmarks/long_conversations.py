@@ -36,9 +36,10 @@ from everturn.core.events import Event, MessageAdded, TurnCompleted, TurnFinishi
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import SummaryPart, Usage
+from everturn.core.phases import Phase
 from everturn.core.projections.call_index import dump_page, make_page
 from everturn.core.requests import ModelRequest
-from everturn.core.state import Phase, TurnState, fold
+from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import SessionClaim
 from everturn.core.tree import MessageTree
 from everturn.models.prices import ModelFacts

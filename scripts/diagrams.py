@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from everturn.core.calls import CALL_TRANSITIONS
 from everturn.core.events import Event
-from everturn.core.state import TRANSITIONS
+from everturn.core.phases import TRANSITIONS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "diagrams"
 WIDTH = 87

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from everturn.core.state import TRANSITIONS, Phase
+from everturn.core.phases import TRANSITIONS, Phase
 
 FOLDER = Path(__file__).parent.parent / "docs" / "assets"
 STYLE = """\

@@ -19,7 +19,7 @@ from everturn.core.context.context_report import ContextKind, ContextReport
 from everturn.core.events import LogEvent, Terminal
 from everturn.core.gates import GateKind
 from everturn.core.parts import CallState, Finish, Part, StreamedPart
-from everturn.core.state import TRANSITIONS
+from everturn.core.phases import TRANSITIONS
 from everturn.core.tenants.accounts import Role
 from everturn.tools.browser import BROWSER_JS_EVAL, DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS
 

@@ -18,10 +18,10 @@ from everturn.core.chunks import TextChunk
 from everturn.core.events import AnswerStarted, CallStarted, GateResolved, TurnSuspended
 from everturn.core.hooks import GateContext, StepContext
 from everturn.core.parts import FilePart, TextPart
+from everturn.core.phases import TRANSITIONS
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
 from everturn.core.rules.policy import Rule
-from everturn.core.state import TRANSITIONS
 from everturn.errors import BadArguments, ConfigError, DriverLost, GateClosed, HashMismatch, UnknownGate, UnknownTurn
 from everturn.events import GateOpened, Phase, StepRestarted, TextDelta
 from everturn.running.active_turn import Prompt, TurnSettings

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from everturn.core.calls import CALL_TRANSITIONS
-from everturn.core.state import TRANSITIONS
+from everturn.core.phases import TRANSITIONS
 
 ROOT = Path(__file__).parent.parent
 

@@ -1,7 +1,8 @@
 import asyncio
 
 from everturn import Chat, tool
-from everturn.core.state import decide, fold
+from everturn.core.decide import decide
+from everturn.core.state import fold
 from everturn.testing import ScriptedModel, call, calls, say
 
 

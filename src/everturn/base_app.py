@@ -44,10 +44,11 @@ from everturn.core.events import CommandDropped, Problem
 from everturn.core.gates import Gate
 from everturn.core.modality import MODALITIES, Modality, modality_of
 from everturn.core.options import WORKFLOW_MODEL, TurnOptions
+from everturn.core.phases import Phase
 from everturn.core.ports import Bus, Clock, Engine, IdSource, LiveTail, Model, Tool, ToolSource
 from everturn.core.rate_limits import LimiterOptions, RateLimitStore
 from everturn.core.rules.policy import Policy, Rule
-from everturn.core.state import Phase, TurnState
+from everturn.core.state import TurnState
 from everturn.core.store_ports import Receipt, SessionInfo, TurnStore
 from everturn.core.validate import validate_budget, validate_rules
 from everturn.driver.driver import Driver

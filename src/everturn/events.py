@@ -92,11 +92,9 @@ if TYPE_CHECKING:  # `_HOMES` says the same
         ToolPart,
         Usage,
     )
+    from everturn.core.phases import Phase
     from everturn.core.projections.stats import TurnStats
-    from everturn.core.state import (
-        Phase,
-        TurnState,
-    )
+    from everturn.core.state import TurnState
     from everturn.core.tree import MessageTree
 
 # Imported when they are first asked for.
@@ -152,7 +150,7 @@ _HOMES = {
     "OutputRejected": "everturn.core.events",
     "Part": "everturn.core.parts",
     "PermissionDecided": "everturn.core.events",
-    "Phase": "everturn.core.state",
+    "Phase": "everturn.core.phases",
     "Problem": "everturn.core.events",
     "ProviderToolPart": "everturn.core.parts",
     "ReasoningDelta": "everturn.core.deltas",

@@ -15,7 +15,7 @@ from everturn.app import App
 from everturn.core.events import SubagentStarted
 from everturn.core.options import Budget, TurnOptions
 from everturn.core.parts import TextPart
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from everturn.errors import (
     AnswerUnfit,
     ConfigError,

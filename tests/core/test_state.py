@@ -13,6 +13,15 @@ from tests.helpers.random_events import MAKE, wild
 from tests.helpers.simulated_driver import BROKEN, PLUGINS, TERMINAL, Dice, Play, carry_out, dice, plays
 
 from everturn.core.calls import FINAL_CALL_STATES
+from everturn.core.decide import (
+    RequestModel,
+    StartAnswer,
+    TurnDone,
+    WaitForInput,
+    WriteDeferred,
+    decide,
+    may_steering_join,
+)
 from everturn.core.events import (
     AnswerStarted,
     CallFinished,
@@ -42,19 +51,8 @@ from everturn.core.gates import Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, ToolPart
-from everturn.core.state import (
-    TRANSITIONS,
-    Phase,
-    RequestModel,
-    StartAnswer,
-    TurnDone,
-    TurnState,
-    WaitForInput,
-    WriteDeferred,
-    decide,
-    fold,
-    may_steering_join,
-)
+from everturn.core.phases import TRANSITIONS, Phase
+from everturn.core.state import TurnState, fold
 from everturn.errors import InvalidEvent
 
 

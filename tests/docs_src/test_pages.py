@@ -11,7 +11,7 @@ import everturn
 from everturn import errors
 from everturn.core.calls import CALL_TRANSITIONS, FINAL_CALL_STATES
 from everturn.core.hooks import HOOKS
-from everturn.core.state import TRANSITIONS, Phase
+from everturn.core.phases import TRANSITIONS, Phase
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

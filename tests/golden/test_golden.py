@@ -8,7 +8,8 @@ from tests.golden.make import make
 
 from everturn import wire
 from everturn.core.events import Event, LogEvent, TurnEvent
-from everturn.core.state import Phase, fold
+from everturn.core.phases import Phase
+from everturn.core.state import fold
 from everturn.core.tree import MessageTree
 
 GOLDEN = Path(__file__).parent

@@ -11,6 +11,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from everturn.core.calls import CALL_TRANSITIONS, CallRecord
+from everturn.core.decide import (
+    AfterRequest,
+    AskAtLimit,
+    Compact,
+    Finalize,
+    FinishIncompleteCalls,
+    RequestModel,
+    StartAnswer,
+    TurnAction,
+    TurnDone,
+    WaitForInput,
+    WriteDeferred,
+    decide,
+    may_steering_join,
+)
 from everturn.core.events import (
     AgentSwitched,
     AnswerStarted,
@@ -60,23 +75,8 @@ from everturn.core.gates import CallClaim, Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import CallState, Output, ReasoningPart, StreamedPart, SummaryPart, TextPart, ToolPart, Usage
-from everturn.core.state import (
-    AfterRequest,
-    AskAtLimit,
-    Compact,
-    Finalize,
-    FinishIncompleteCalls,
-    Phase,
-    RequestModel,
-    StartAnswer,
-    TurnAction,
-    TurnDone,
-    TurnState,
-    WaitForInput,
-    WriteDeferred,
-    decide,
-    may_steering_join,
-)
+from everturn.core.phases import Phase
+from everturn.core.state import TurnState
 
 T = TypeVar("T")
 

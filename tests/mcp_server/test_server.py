@@ -9,8 +9,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, InputRequiredResult
 
 from everturn import Chat, tool
+from everturn.core.phases import Phase
 from everturn.core.ports import Question, ToolContext
-from everturn.core.state import Phase
 from everturn.events import GateOpened
 from everturn.mcp_server.elicitation import ResumeTicket, read_ticket, write_ticket
 from everturn.models.scripted import ScriptedModel, say

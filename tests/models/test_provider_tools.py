@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from everturn import Budget, Chat, Rule, ToolContext, TurnError, TurnOptions, tool
 from everturn.core.canonical_json import JsonObject
+from everturn.core.decide import RequestModel, may_steering_join
 from everturn.core.deltas import CallProgress
 from everturn.core.events import StepFinished
 from everturn.core.hooks import RequestContext
 from everturn.core.parts import Citation, ProviderToolPart, StepPart, TextPart
+from everturn.core.phases import Phase
 from everturn.core.ports import Model
-from everturn.core.state import Phase, RequestModel, StepState, TurnState, may_steering_join
+from everturn.core.state import StepState, TurnState
 from everturn.errors import ConfigError
 from everturn.models.formats.responses_server_tools import fee_of
 from everturn.models.registry import get_model

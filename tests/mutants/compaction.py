@@ -105,7 +105,7 @@ COMPACTION_MUTANTS = [
     ),
     Mutant(
         "a plugin is asked for steps for ever",
-        "core/state.py",
+        "core/decide.py",
         "(step.request and not step.loops)",
         "step.request",
         f"{CUT}test_the_same_text_three_times_in_a_turn_is_a_loop",
@@ -161,7 +161,7 @@ COMPACTION_MUTANTS = [
     ),
     Mutant(
         "a compaction that was started is not repeated after a crash",
-        "core/state.py",
+        "core/decide.py",
         "    if state.compaction is not None:\n        return Compact(state.compaction)\n",
         "",
         f"{CRASH}test_until_the_summary_is_written_the_old_view_holds",

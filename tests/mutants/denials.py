@@ -10,7 +10,7 @@ ENDS = f"{STOP}test_a_denial_with_stop_ends_the_turn_without_another_request"
 DENIAL_MUTANTS = [
     Mutant(
         "a turn that was stopped asks its model once more",
-        "core/state.py",
+        "core/decide.py",
         "if not wants_more or step.closing or state.is_stopped:",
         "if not wants_more or step.closing:",
         ENDS,
@@ -31,7 +31,7 @@ DENIAL_MUTANTS = [
     ),
     Mutant(
         "a call that was denied with a stop is told as incomplete",
-        "core/state.py",
+        "core/decide.py",
         'return FinishIncompleteCalls("stopped")',
         'return FinishIncompleteCalls("max_steps_reached")',
         ENDS,

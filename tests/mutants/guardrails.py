@@ -40,7 +40,7 @@ GUARDRAIL_MUTANTS = [
     ),
     Mutant(
         "a refused step lets its plugins go on",
-        "core/state.py",
+        "core/decide.py",
         "    if state.refusal is not None:  # its text is the answer, and no plugin may ask for another\n"
         '        return Finalize("completed")\n',
         "",

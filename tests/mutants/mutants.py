@@ -129,7 +129,7 @@ MUTANTS = [
     ),
     Mutant(
         "deferred appends are not sorted",
-        "core/state.py",
+        "core/decide.py",
         "ordered = sorted(step.deferred, key=lambda item: (-item[1].priority, rank.get(item[0], len(rank))))",
         "ordered = step.deferred",
         f"{HOOKS}test_deferred_appends_come_high_priority_first_then_in_registration_order",
@@ -220,7 +220,7 @@ MUTANTS = [
     ),
     Mutant(
         "the model is not asked again once its calls are settled",
-        "core/state.py",
+        "core/decide.py",
         '        bool(step.calls)\n        or step.finish == "paused"\n',
         '        step.finish == "paused"\n',
         f"{HOOKS}test_every_hook_is_called_in_its_order",
@@ -410,7 +410,7 @@ MUTANTS = [
     ),
     Mutant(
         "steps go on beyond the limit",
-        "core/state.py",
+        "core/decide.py",
         "step.number >= state.max_steps",
         "step.number > state.max_steps",
         "tests/turn/test_request.py::test_the_closing_request_has_no_tools_and_says_so",

@@ -16,9 +16,10 @@ from tests.helpers.stores import opened
 from tests.turn.foreign_logs import foreign_log
 
 from everturn import turn_snapshot, wire
+from everturn.core.decide import decide
 from everturn.core.events import Entry, Event, LateResultReceived, TurnEvent
 from everturn.core.parts import Output
-from everturn.core.state import TurnState, decide, fold
+from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import TurnSnapshot
 from everturn.core.tree import MessageTree
 from everturn.running.ledger import Ledger

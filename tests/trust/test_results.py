@@ -17,7 +17,7 @@ import pytest
 from everturn.calls.output import OutputLimits
 from everturn.core.events import CallFinished, GateOpened, LateResultReceived, LimitReached
 from everturn.core.options import Budget
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from everturn.errors import AnswerUnfit, GateClosed
 from tests.trust.review_server import SECRET, House, calling, house, part_of, reviewing, text_of
 from tests.trust.store_processes import count, events_in, happened, rest

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from everturn import tool
 from everturn.app import App
 from everturn.core.commands import Cancel, ResolveGate, Send
+from everturn.core.decide import TurnDone, WaitForInput, decide
 from everturn.core.events import TurnEvent, TurnFailed, TurnStarted
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, GateResolution
 from everturn.core.hooks import SUSPEND
-from everturn.core.state import Phase, TurnDone, TurnState, WaitForInput, decide, fold
+from everturn.core.phases import Phase
+from everturn.core.state import TurnState, fold
 from everturn.errors import InvalidEvent
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel, call, calls, say

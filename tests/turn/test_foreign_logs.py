@@ -21,7 +21,7 @@ from everturn.core.events import (
 )
 from everturn.core.messages import Message
 from everturn.core.parts import ToolPart
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from tests.helpers import call_records
 from tests.helpers.simulated_driver import Dice, dice
 from tests.turn.foreign_logs import KEY, drive_to_an_end, foreign_log

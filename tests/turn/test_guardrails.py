@@ -14,8 +14,8 @@ from everturn.core.deltas import Delta
 from everturn.core.events import InputRefused, StepFinished, StepInterrupted, StepRestarted
 from everturn.core.hooks import OUTPUT_BUFFERS, OutputBuffer
 from everturn.core.parts import Opaque, ReasoningPart, TextPart
+from everturn.core.phases import Phase
 from everturn.core.requests import ModelRequest
-from everturn.core.state import Phase
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, HookError, HookMisused, ModelError, TurnClosed, TurnError
 from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say, think

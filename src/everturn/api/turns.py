@@ -9,9 +9,9 @@ from everturn.core.events import Problem
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.parts import Usage
+from everturn.core.phases import Phase
 from everturn.core.projections.stats import TurnStats
 from everturn.core.projections.turn_trace import TraceSpan
-from everturn.core.state import Phase
 
 
 class CancelTurn(Body, frozen=True, kw_only=True):

@@ -13,8 +13,9 @@ from everturn.core.commands import AnyCommand, Cancel, Send
 from everturn.core.deltas import TurnItem, TurnReader
 from everturn.core.events import TurnSuspended
 from everturn.core.parts import TextPart
+from everturn.core.phases import Phase
 from everturn.core.ports import Clock, IdSource, SubagentResult
-from everturn.core.state import Phase, TurnState, fold
+from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, DriverLost, EverturnError, ToolError, UnknownSession, UnknownTurn
 from everturn.running.active_turn import SubagentRun

@@ -13,8 +13,9 @@ from everturn.core.events import CallStarted, SubagentStarted
 from everturn.core.loop_detection import RECENT_CALLS
 from everturn.core.options import WORKFLOW_MODEL, Budget, Lineage, Spent, TurnOptions, TurnPermissions
 from everturn.core.parts import final_text
+from everturn.core.phases import Phase
 from everturn.core.ports import SubagentRequest, SubagentResult
-from everturn.core.state import Phase, TurnState
+from everturn.core.state import TurnState
 from everturn.errors import BadArguments, ToolError, UnknownSession
 from everturn.running.active_turn import ActiveTurn, SubagentRun
 from everturn.running.subagent_index import subagent_session_id

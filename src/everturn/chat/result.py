@@ -13,9 +13,10 @@ from everturn.core.events import CallFinished, Entry, Event, Problem, StepFinish
 from everturn.core.gates import Gate, GateKind
 from everturn.core.messages import Message
 from everturn.core.parts import Usage, final_text
+from everturn.core.phases import Phase
 from everturn.core.projections.stats import TurnStats, stats_of
 from everturn.core.rules.policy import Rule
-from everturn.core.state import Phase, Refusal, TurnState
+from everturn.core.state import Refusal, TurnState
 from everturn.errors import ConfigError, NoOutput
 
 if TYPE_CHECKING:

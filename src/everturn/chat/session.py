@@ -50,11 +50,12 @@ from everturn.core.messages import Message
 from everturn.core.modality import Modality, explain_invalid_message, explain_missing_input, modality_of
 from everturn.core.options import ClientTool, LatePolicy, Prompt, StepLimitPolicy, ToolHistory, TurnOptions
 from everturn.core.parts import FilePart, FilesPart, Part
+from everturn.core.phases import Phase
 from everturn.core.ports import Model
 from everturn.core.rate_limits import Priority
 from everturn.core.ratings import Rating
 from everturn.core.rules.policy import Rule
-from everturn.core.state import Phase, fold
+from everturn.core.state import fold
 from everturn.core.store_ports import TurnStore
 from everturn.core.tenants.accounts import LOCAL
 from everturn.core.tenants.encryption import blobs_of_tenant

@@ -25,7 +25,8 @@ from everturn.core.events import (
     TurnSuspended,
 )
 from everturn.core.gates import Gate
-from everturn.core.state import Phase, TurnState, fold
+from everturn.core.phases import Phase
+from everturn.core.state import TurnState, fold
 from everturn.core.tenants.accounts import LOCAL
 from everturn.driver.commands import CANCELLED_BEFORE_START
 from everturn.errors import CommandRefused, HookError, StillWaiting, TurnError, UnknownSession, UnknownTurn

@@ -21,8 +21,9 @@ from everturn.core.events import TurnCancelled, TurnCompleted, TurnEvent, TurnFa
 from everturn.core.messages import Message
 from everturn.core.options import PermissionMode, StepLimitPolicy
 from everturn.core.parts import FilesPart
+from everturn.core.phases import Phase
 from everturn.core.ratings import Rating
-from everturn.core.state import Phase, fold
+from everturn.core.state import fold
 from everturn.core.webhooks import DeliveryState
 from everturn.errors import ConfigError, HookError, TurnError
 

@@ -15,7 +15,9 @@ The turn and its log, in reading order:
 - `commands`: the commands of a session's inbox
 - `calls`: state machine of one tool call
 - `loop_detection`: detection of repeated tool calls and texts
-- `state`: state machine of a turn: `fold` the log, `decide` the next action
+- `phases`: phases of a turn, and the table of transitions
+- `state`: state of a turn: `fold` reads its log
+- `decide`: next action of a turn: `decide` says it from the state
 - `tree`: the message tree, folded from a session's events
 - `titles`, `todos`, `ratings`, `session_parameters`, `file_uploads`: what else events record of a session
 

@@ -1,7 +1,7 @@
-"""The turn's state machine: `fold` reads the log, `decide` says what happens next.
+"""State of a turn: `fold` reads its events, and each event changes the state as the table of handlers says.
 
-Rule 1: every change of phase is a row in `TRANSITIONS`. If it is not in the table it cannot happen.
-Rule 2: this file decides; it does not act. It reads no clock and awaits nothing.
+Rule 1: every change of phase is a row in `phases.TRANSITIONS`. If it is not in the table it cannot happen.
+Rule 2: `decide.decide` says what happens next; neither acts, reads a clock or awaits anything.
 Rule 3: there is no other state. A process that takes over a turn reads the log, folds, decides, and continues exactly
         as the process that started it would have.
 """
@@ -9,7 +9,6 @@ Rule 3: there is no other state. A process that takes over a turn reads the log,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
@@ -81,123 +80,9 @@ from everturn.core.parts import (
     Usage,
     join_text,
 )
+from everturn.core.phases import TRANSITIONS, Phase
 from everturn.core.tree import CallEvent, call_of_event, with_call, with_files, with_nested_call, with_step
 from everturn.errors import InvalidEvent
-
-MAX_PAUSES: Final = 10  # steps in a row that continue a paused one; then the model is asked for a closing answer
-
-
-class Phase(StrEnum):
-    """The phase of a turn, as clients see it. Each phase is announced before its work starts."""
-
-    IDLE = "idle"
-    PREPARING = "preparing"
-    STREAMING = "streaming"
-    TOOL_CALL = "tool_call"
-    WAITING = "waiting"
-    FINALIZING = "finalizing"
-    COMPLETED = "completed"
-    ERROR = "error"
-    CANCELLED = "cancelled"
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether the turn is over."""
-        return self._value_ in _TERMINAL_PHASES
-
-
-_P = Phase
-_TERMINAL_PHASES: Final = frozenset(("completed", "error", "cancelled"))  # looked up for every event
-
-TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
-    _P.IDLE: {TurnStarted: _P.PREPARING},
-    _P.PREPARING: {
-        TitleSet: _P.PREPARING,  # with the first turn of a session
-        AgentSwitched: _P.PREPARING,  # its instructions were rendered
-        MessageAdded: _P.PREPARING,  # late results, or a steering message, before the first request
-        InputRefused: _P.PREPARING,
-        AnswerStarted: _P.PREPARING,
-        LimitReached: _P.PREPARING,
-        CompactionStarted: _P.PREPARING,
-        CompactionFinished: _P.PREPARING,
-        CompactionFailed: _P.PREPARING,
-        StepStarted: _P.STREAMING,
-        TurnFinishing: _P.FINALIZING,
-    },
-    _P.STREAMING: {
-        StepRestarted: _P.STREAMING,
-        RequestRetried: _P.STREAMING,
-        FileUploadChanged: _P.STREAMING,
-        StepFinished: _P.STREAMING,
-        OutputRejected: _P.STREAMING,
-        StepInterrupted: _P.STREAMING,
-        HookFinished: _P.STREAMING,
-        MessageAdded: _P.STREAMING,
-        InputRefused: _P.STREAMING,  # of a steering message
-        AnswerStarted: _P.STREAMING,
-        StepStarted: _P.STREAMING,  # a plugin asked for another request
-        LimitReached: _P.STREAMING,
-        CompactionStarted: _P.STREAMING,
-        CompactionFinished: _P.STREAMING,
-        CompactionFailed: _P.STREAMING,
-        FilesChanged: _P.STREAMING,
-        PermissionDecided: _P.TOOL_CALL,
-        GateOpened: _P.TOOL_CALL,
-        CallFinished: _P.TOOL_CALL,
-        TurnSuspended: _P.WAITING,
-        TurnFinishing: _P.FINALIZING,
-    },
-    _P.TOOL_CALL: {
-        LimitReached: _P.TOOL_CALL,
-        PermissionDecided: _P.TOOL_CALL,
-        CompactionStarted: _P.TOOL_CALL,
-        CompactionFinished: _P.TOOL_CALL,
-        CompactionFailed: _P.TOOL_CALL,
-        GateOpened: _P.TOOL_CALL,
-        GateResolved: _P.TOOL_CALL,
-        CallClaimed: _P.TOOL_CALL,
-        NestedCallRequested: _P.TOOL_CALL,
-        CallStarted: _P.TOOL_CALL,
-        SubagentStarted: _P.TOOL_CALL,
-        ToolStepStarted: _P.TOOL_CALL,
-        ToolStepFinished: _P.TOOL_CALL,
-        WaitStarted: _P.TOOL_CALL,
-        WaitFinished: _P.TOOL_CALL,
-        CallSuspended: _P.TOOL_CALL,
-        CallNotified: _P.TOOL_CALL,
-        CallResumed: _P.TOOL_CALL,
-        CallFinished: _P.TOOL_CALL,
-        AgentSwitched: _P.TOOL_CALL,
-        FilesChanged: _P.TOOL_CALL,
-        HookFinished: _P.TOOL_CALL,
-        MessageAdded: _P.TOOL_CALL,
-        InputRefused: _P.TOOL_CALL,
-        AnswerStarted: _P.TOOL_CALL,
-        StepStarted: _P.STREAMING,
-        TurnSuspended: _P.WAITING,
-        TurnFinishing: _P.FINALIZING,
-    },
-    _P.WAITING: {
-        GateResolved: _P.TOOL_CALL,
-        CallClaimed: _P.WAITING,
-        CallNotified: _P.TOOL_CALL,
-        WaitFinished: _P.TOOL_CALL,
-        LimitReached: _P.TOOL_CALL,
-        TurnFinishing: _P.FINALIZING,
-    },
-    _P.FINALIZING: {
-        CallFinished: _P.FINALIZING,
-        FilesChanged: _P.FINALIZING,
-        TitleSet: _P.FINALIZING,
-        LateResultReceived: _P.FINALIZING,
-        TurnCompleted: _P.COMPLETED,
-        TurnFailed: _P.ERROR,
-        TurnCancelled: _P.CANCELLED,
-    },
-    _P.COMPLETED: {LateResultReceived: _P.COMPLETED},
-    _P.ERROR: {LateResultReceived: _P.ERROR},
-    _P.CANCELLED: {LateResultReceived: _P.CANCELLED},
-}
 
 _OUTCOME_OF: Final[dict[type[Event], Outcome]] = {
     TurnCompleted: "completed",
@@ -757,107 +642,6 @@ def fold(events: Iterable[Event]) -> TurnState:
     return state
 
 
-# What happens next -----------------------------------------------------------------------------------------------
-
-
-class StartAnswer(Struct, frozen=True):
-    """Add the placeholder that the next step writes into."""
-
-
-class RequestModel(Struct, frozen=True):
-    """Request the model: a new step, or again the one whose driver died."""
-
-    step: int
-    closing: bool = False
-    again: bool = False
-
-
-class Compact(Struct, frozen=True):
-    """Ask a model for a summary: the one that was started, or (None) the one that the turn is for."""
-
-    started: CompactionStarted | None = None
-
-
-class FinishIncompleteCalls(Struct, frozen=True):
-    """No step is left for the open calls, or no plugin took them: they get a result without running."""
-
-    reason: str  # max_steps_reached | nobody_answered | stopped | the limit that was reached
-
-
-class AskAtLimit(Struct, frozen=True):
-    """Ask a person whether the turn may take more steps; with a `gate`, wait for the answer to that one."""
-
-    max_steps: int  # the limit that an approval sets
-    gate: str = ""
-
-
-class AfterRequest(Struct, frozen=True):
-    """Run `on_after_request` of these plugins, which are not done with the step."""
-
-    plugins: tuple[str, ...]
-
-
-class WriteDeferred(Struct, frozen=True):
-    """Every plugin is done; add the messages they deferred, in this order."""
-
-    appends: tuple[DeferredMessage, ...]
-
-
-class Finalize(Struct, frozen=True):
-    """End the turn."""
-
-    outcome: Outcome
-    problem: Problem | None = None
-
-
-class WaitForInput(Struct, frozen=True):
-    """Nothing can be done until something arrives."""
-
-
-class TurnDone(Struct, frozen=True):
-    """The turn is over."""
-
-
-TurnAction = (
-    StartAnswer
-    | RequestModel
-    | Compact
-    | FinishIncompleteCalls
-    | AskAtLimit
-    | AfterRequest
-    | WriteDeferred
-    | Finalize
-    | WaitForInput
-    | TurnDone
-)
-
-
-_UNRUN: Final = ("pending", "asking")
-
-
-def decide(state: TurnState, plugins: Sequence[str] = ()) -> TurnAction:
-    """Say what happens next in a turn; `plugins` are those with an `on_after_request`, in registration order."""
-    step = state.step
-    if state.phase.is_terminal:
-        return TurnDone()
-    if state.ending is not None:
-        return Finalize(state.ending.outcome, state.ending.problem)
-    if state.phase is Phase.WAITING:
-        return WaitForInput()
-    if state.compaction is not None:
-        return Compact(state.compaction)
-    if state.options.compact is not None:
-        return _decide_compaction_turn(state)
-    if step is None:
-        is_ready = state.answer is not None and state.answer == state.tip
-        return RequestModel(1, closing=state.limit is not None) if is_ready else StartAnswer()
-    if step.is_open:
-        return RequestModel(step.number, step.closing, again=True)
-    if step.broke_off:
-        return Finalize("cancelled" if step.finish == "cancelled" else "error", step.problem)
-    return _decide_after_stream(state, step, plugins)
-
-
 def _has_open_provider_call(parts: Sequence[StreamedPart]) -> bool:
     """Whether a provider's tool was called and its result is still to come: its own calls wait for those of others."""
     made = [part for part in parts if type(part) is ProviderToolPart]
@@ -868,72 +652,3 @@ def _has_open_provider_call(parts: Sequence[StreamedPart]) -> bool:
 def _has_untrusted_text(message: Message) -> bool:
     """Whether a notice or attached context in a message quotes text of third parties."""
     return any(isinstance(part, NoticePart | ContextPart) and part.untrusted for part in message.parts)
-
-
-def _decide_compaction_turn(state: TurnState) -> TurnAction:
-    """The next action of a turn that only compacts its branch."""
-    if state.compactions:
-        return Finalize("completed")
-    return Compact() if state.compaction_problem is None else Finalize("error", state.compaction_problem)
-
-
-def _decide_after_stream(state: TurnState, step: StepState, plugins: Sequence[str]) -> TurnAction:
-    """The next action after a step's stream has completed."""
-    if state.refusal is not None:  # its text is the answer, and no plugin may ask for another
-        return Finalize("completed")
-    limit = state.limit
-    is_stopping = step.closing or limit is not None or state.is_stopped
-    is_stopping = is_stopping or (step.finish == "paused" and state.pauses >= MAX_PAUSES)
-    is_last = is_stopping or step.number >= state.max_steps
-    may_ask = is_last and not is_stopping and state.may_ask_at_limit
-    open_calls = [call for call in step.calls if not call.is_finished]
-    if may_ask and open_calls:
-        return _ask_at_limit(state)
-    # A call that ran has a result, limit or not.
-    may_run = limit is not None or state.is_stopped
-    if is_last and open_calls and (not may_run or all(call.state in _UNRUN for call in open_calls)):
-        if state.is_stopped:
-            return FinishIncompleteCalls("stopped")
-        return FinishIncompleteCalls("max_steps_reached" if limit is None else f"{limit.limit}_limit_reached")
-    if not step.is_handed_over and (remaining := tuple(name for name in plugins if name not in step.done)):
-        return AfterRequest(remaining)
-    if open_calls:
-        return FinishIncompleteCalls("nobody_answered")
-    if appends := _pending_deferred(state, step, plugins):
-        return WriteDeferred(appends)
-    wants_more = (
-        bool(step.calls)
-        or step.finish == "paused"
-        or (step.request and not step.loops)
-        or (step.continues and not is_last)
-    )
-    if not wants_more or step.closing or state.is_stopped:
-        return Finalize("completed")
-    if may_ask:
-        return _ask_at_limit(state)
-    if state.answer != state.tip:
-        return StartAnswer()
-    return RequestModel(step.number + 1, closing=is_last)
-
-
-def _ask_at_limit(state: TurnState) -> TurnAction:
-    """Ask for as many steps again as the turn had, or wait for the answer to the gate that asks."""
-    open_gate = state.limit_gate if state.limit_gate and state.gates[state.limit_gate] is None else ""
-    return AskAtLimit(state.max_steps + state.options.max_steps, open_gate)
-
-
-def may_steering_join(state: TurnState, action: TurnAction) -> bool:
-    """Whether steering messages may join before this action is carried out; after it, it would be too late."""
-    is_between = isinstance(action, StartAnswer | Finalize) or (isinstance(action, RequestModel) and not action.again)
-    if isinstance(action, RequestModel) and state.step is not None and state.step.awaits_provider:
-        return False
-    return is_between and state.is_joinable
-
-
-def _pending_deferred(state: TurnState, step: StepState, plugins: Sequence[str]) -> tuple[DeferredMessage, ...]:
-    """The deferred messages that have not been added yet: high priority first, then in registration order."""
-    if not step.deferred:
-        return ()
-    rank = {name: at for at, name in enumerate(plugins)}
-    ordered = sorted(step.deferred, key=lambda item: (-item[1].priority, rank.get(item[0], len(rank))))
-    return tuple(append for _, append in ordered if append.message.id not in state.messages)

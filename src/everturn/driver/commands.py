@@ -57,7 +57,8 @@ from everturn.core.gate_rows import claim_end
 from everturn.core.gates import CallClaim, Gate, GateResolution, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Lineage, TurnOptions
-from everturn.core.state import Phase, TurnState, fold
+from everturn.core.phases import Phase
+from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import SessionClaim, SessionInfo
 from everturn.core.titles import derive_title
 from everturn.core.waits import wait_key

@@ -15,8 +15,9 @@ from everturn.core.commands import LateResult
 from everturn.core.events import Event, LateResultReceived, Problem, TitleSet, TurnFinishing
 from everturn.core.gate_rows import gate_deadline
 from everturn.core.parts import Output
+from everturn.core.phases import Phase
 from everturn.core.ports import SignalListener, Timer
-from everturn.core.state import Phase, TurnState
+from everturn.core.state import TurnState
 from everturn.core.store_ports import SessionClaim
 from everturn.core.titles import derive_title
 from everturn.driver.commands import CLAIM_EXPIRED, ActiveTurns, CommandHandler

@@ -25,9 +25,9 @@ from everturn.core.events import CallFinished
 from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart
+from everturn.core.phases import Phase
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule
-from everturn.core.state import Phase
 from everturn.errors import ConfigError, UnknownSession, leaf_errors
 from everturn.mcp_server.direct_call import CLIENT_MODEL_NAME, ClientModel, encode_call
 from everturn.mcp_server.elicitation import (

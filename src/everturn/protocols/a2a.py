@@ -31,7 +31,7 @@ from everturn.core.events import (
 from everturn.core.gates import Gate, GateKind
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, TextPart, ToolPart
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from everturn.protocols.gate_facts import file_url, gate_facts
 from everturn.protocols.sse_frames import encode_frame, without_empty
 from everturn.protocols.waiting_point import OpenItems, StreamPosition

@@ -8,6 +8,20 @@ from typing import Final
 from msgspec import Struct
 
 from everturn.core.calls import CallRecord
+from everturn.core.decide import (
+    AfterRequest,
+    AskAtLimit,
+    Compact,
+    Finalize,
+    FinishIncompleteCalls,
+    RequestModel,
+    StartAnswer,
+    TurnAction,
+    TurnDone,
+    WaitForInput,
+    WriteDeferred,
+    decide,
+)
 from everturn.core.events import (
     CallStarted,
     Event,
@@ -20,22 +34,7 @@ from everturn.core.events import (
 )
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
-from everturn.core.state import (
-    AfterRequest,
-    AskAtLimit,
-    Compact,
-    Finalize,
-    FinishIncompleteCalls,
-    RequestModel,
-    StartAnswer,
-    TurnAction,
-    TurnDone,
-    TurnState,
-    WaitForInput,
-    WriteDeferred,
-    decide,
-    fold,
-)
+from everturn.core.state import TurnState, fold
 from everturn.errors import ConfigError
 from everturn.replay.recording import Recording
 from everturn.replay.script import plugins_by_turn

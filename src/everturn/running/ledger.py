@@ -21,9 +21,10 @@ from typing import cast
 from everturn import failpoints
 from everturn.core.deltas import LogAdvanced
 from everturn.core.events import Event, TurnEvent, TurnStarted
+from everturn.core.phases import Phase
 from everturn.core.ports import Bus
 from everturn.core.projections.event_index import EventIndex, index_key
-from everturn.core.state import Phase, TurnState
+from everturn.core.state import TurnState
 from everturn.core.store_ports import SessionClaim, Store, TurnSnapshotStore
 from everturn.errors import DriverLost, InvalidEvent, Stale, StoreUnavailable
 from everturn.turn_snapshot import SNAPSHOT_EVENTS, events_until_next, take_snapshot

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from everturn.core.calls import CallRecord
 from everturn.core.events import SubagentStarted
-from everturn.core.state import Phase, TurnState, fold
+from everturn.core.phases import Phase
+from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import Store
 from everturn.errors import UnknownSession
 

@@ -3,7 +3,7 @@
 The stages do not import each other; only `loop` knows their order. Tool calls are in `everturn.calls`, the shared state
 of a running turn in `everturn.running`, and the driver of sessions in `everturn.driver`.
 
-- `loop`: carries out what `core.state.decide` says, until the turn ends or waits
+- `loop`: carries out what `core.decide` says, until the turn ends or waits
 - `input_check`: lets plugins refuse what a person said, before anything is done with it
 - `prepare`: checks the input, reports late results, and adds the placeholder of the answer
 - `request`: builds the model request from the log

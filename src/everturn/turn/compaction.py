@@ -38,13 +38,13 @@ from everturn.core.context.context_size import (
     measure,
 )
 from everturn.core.context.token_estimate import estimate_summary
+from everturn.core.decide import RequestModel, StartAnswer, TurnAction
 from everturn.core.events import CompactionFailed, CompactionFinished, CompactionStarted, Event, MessageAdded, Problem
 from everturn.core.messages import Message
 from everturn.core.modality import modality_of
 from everturn.core.parts import ClearedPart, CompactionPart, CompactionReason, SummaryPart
 from everturn.core.projections.call_index import dump_page, make_page
 from everturn.core.requests import ModelRequest
-from everturn.core.state import RequestModel, StartAnswer, TurnAction
 from everturn.errors import ConfigError, ModelError
 from everturn.running import budget
 from everturn.running.active_turn import ActiveTurn

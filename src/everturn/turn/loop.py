@@ -15,6 +15,20 @@ from msgspec.structs import replace
 
 from everturn import failpoints
 from everturn.core.canonical_json import replace_surrogates
+from everturn.core.decide import (
+    AfterRequest,
+    AskAtLimit,
+    Compact,
+    Finalize,
+    FinishIncompleteCalls,
+    RequestModel,
+    StartAnswer,
+    TurnAction,
+    TurnDone,
+    WaitForInput,
+    WriteDeferred,
+    decide,
+)
 from everturn.core.events import (
     CompactionStarted,
     Event,
@@ -32,21 +46,7 @@ from everturn.core.events import (
 from everturn.core.hooks import SUSPEND
 from everturn.core.parts import Finish, StreamedPart, TextPart, ToolPart
 from everturn.core.requests import ModelRequest, ToolSpec
-from everturn.core.state import (
-    AfterRequest,
-    AskAtLimit,
-    Compact,
-    Finalize,
-    FinishIncompleteCalls,
-    RequestModel,
-    StartAnswer,
-    StepState,
-    TurnAction,
-    TurnDone,
-    WaitForInput,
-    WriteDeferred,
-    decide,
-)
+from everturn.core.state import StepState
 from everturn.errors import DriverLost, ModelError, Stale, TurnError
 from everturn.running import budget
 from everturn.running.active_turn import ActiveTurn

@@ -14,8 +14,9 @@ from everturn.core.context.compaction import count_last_turns, is_compaction
 from everturn.core.context.context_report import ContextKind, ContextReport, build_report
 from everturn.core.context.context_size import measure
 from everturn.core.modality import modality_of
+from everturn.core.phases import Phase
 from everturn.core.requests import ModelRequest
-from everturn.core.state import Phase, TurnState
+from everturn.core.state import TurnState
 from everturn.core.store_ports import SessionClaim, SessionInfo
 from everturn.running.active_turn import ActiveTurn, DriveSetup
 from everturn.running.ledger import Ledger

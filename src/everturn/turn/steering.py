@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from everturn.core.commands import Send
+from everturn.core.decide import TurnAction, decide, may_steering_join
 from everturn.core.events import Event, InputRefused, MessageAdded
 from everturn.core.messages import Message
 from everturn.core.modality import modality_of
-from everturn.core.state import TurnAction, decide, may_steering_join
 from everturn.running import budget
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.guardrail_contexts import refuse_message

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from everturn.core.canonical_json import encode_canonical, hash_values
+from everturn.core.decide import AskAtLimit
 from everturn.core.events import Event
 from everturn.core.gates import Gate
-from everturn.core.state import AskAtLimit
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import open_gate
 

@@ -44,9 +44,10 @@ from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import PermissionMode, StepLimitPolicy, TurnOptions
 from everturn.core.parts import ContextPart, FilePart, TextPart
+from everturn.core.phases import Phase
 from everturn.core.projections.stats import stats_of
 from everturn.core.session_parameters import NO_PARAMETERS, SessionParameters, check_parameters
-from everturn.core.state import Phase, TurnState, fold
+from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import SessionFilter, SessionInfo
 from everturn.core.tenants.sharing import TEMPORARY_SECONDS
 from everturn.errors import (

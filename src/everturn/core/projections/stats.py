@@ -24,7 +24,8 @@ from everturn.core.events import (
     StepStarted,
     TurnEvent,
 )
-from everturn.core.state import Phase, TurnState
+from everturn.core.phases import Phase
+from everturn.core.state import TurnState
 
 
 class TurnStats(Struct, frozen=True, gc=False, repr_omit_defaults=True):

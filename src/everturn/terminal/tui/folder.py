@@ -10,7 +10,7 @@ from textual.content import Content
 
 from everturn import api
 from everturn.core.options import PERMISSION_MODES, PermissionMode
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui.host import Host, Language
 from everturn.terminal.tui.state import SessionState

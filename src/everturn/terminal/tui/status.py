@@ -8,7 +8,8 @@ from typing import Final
 from textual.content import Content
 from textual.widgets import Static
 
-from everturn.core.state import Phase, TurnState
+from everturn.core.phases import Phase
+from everturn.core.state import TurnState
 from everturn.localization import format_text
 from everturn.terminal.lines.turn_view import format_cost
 from everturn.terminal.text.context import WARN_AT, format_gauge

@@ -15,7 +15,7 @@ from everturn import api
 from everturn.access.access import Access
 from everturn.access.context.roles import role_of
 from everturn.access.conversations.sessions import SessionAccess
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from everturn.protocols.openai_common import openai_error
 from everturn.protocols.responses import ResponseHeader, ResponsesEncoder
 from everturn.server.protocols.openai.chat_completions import chat

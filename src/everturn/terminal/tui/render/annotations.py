@@ -20,7 +20,8 @@ from everturn.core.parts import (
     SummaryPart,
     TextPart,
 )
-from everturn.core.state import Phase, TurnState
+from everturn.core.phases import Phase
+from everturn.core.state import TurnState
 from everturn.localization import format_text
 from everturn.terminal.lines.turn_view import format_cost
 from everturn.terminal.text.compaction import format_sizes

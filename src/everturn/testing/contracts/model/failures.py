@@ -10,7 +10,7 @@ import pytest
 
 from everturn.chat import Turn
 from everturn.core.deltas import CallDelta, TextDelta
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from everturn.errors import TurnError
 from everturn.models.retry import RetryPolicy
 from everturn.running.active_turn import TurnSettings

@@ -8,7 +8,7 @@ from everturn.core.chunks import Chunk, TextChunk
 from everturn.core.deltas import ReasoningDelta, TextDelta
 from everturn.core.hooks import PartialAnswer, TurnContext
 from everturn.core.parts import StepPart, TextPart, Usage
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from everturn.models.prices import Price
 from everturn.testing.contracts.model.bench import (
     ModelBench,

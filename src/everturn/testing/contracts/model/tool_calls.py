@@ -12,7 +12,7 @@ from everturn.chat import Chat, RunResult
 from everturn.core.canonical_json import JsonObject
 from everturn.core.events import GateOpened, TurnOptions, TurnSuspended
 from everturn.core.parts import FilePart, Output
-from everturn.core.state import Phase
+from everturn.core.phases import Phase
 from everturn.errors import ToolError
 from everturn.testing.contracts.model.bench import (
     ModelBench,
