@@ -89,8 +89,23 @@ def random_kills(found: dict[str, Any], limit: float = 5.0) -> list[Row]:
 
 
 def temporal_kills(found: dict[str, Any]) -> list[Row]:
-    """The same with Temporal."""
-    return random_kills(found, HEARTBEAT + 5.0)
+    """The same with Temporal. Each kill costs a heartbeat timeout, so the goal is about the last one before an event."""
+    times, last = found["progress"]["kill"], found.get("last", found["progress"])["kill"]
+    seen, goal = at_most(last["max"], HEARTBEAT + 5.0)
+    return [
+        ("kills; turns", f"{found['kills']}; {found['turns']:,}", ""),
+        none_of("turns lost, effects lost or done twice, logs that differ", found),
+        (
+            "from the last kill of its driver to the next event of a session",
+            f"p50 {last['p50']:.1f} s, p99 {last['p99']:.1f} s, max {seen} ({last['count']:,.0f} sessions)",
+            f"max {goal}",
+        ),
+        (
+            "from the first kill, where more than one driver was killed before the next event",
+            f"max {times['max']:.1f} s ({found.get('again', {}).get('kill', 0)} sessions)",
+            "",
+        ),
+    ]
 
 
 def rolling_restart(found: dict[str, Any]) -> list[Row]:
