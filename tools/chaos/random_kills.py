@@ -195,7 +195,7 @@ class RandomKills:
         unknown = 0
         for session in self.sessions:
             entries, lines = await self._app.store.events(session), by_session[session]
-            hit = [kill for kill in kills if _is_hit(kill, entries, lines)]
+            hit = [kill for kill in kills if is_hit(kill, entries, lines)]
             for kill in hit:
                 after = [entry.event.at - kill.at for entry in entries if entry.event.at > kill.at]
                 seconds = min(after, default=PATIENCE)
@@ -234,7 +234,7 @@ def _blocked(kill: Kill, lines: Sequence[LedgerLine]) -> Kill:
     return kill
 
 
-def _is_hit(kill: Kill, entries: Sequence[Entry], lines: Sequence[LedgerLine]) -> bool:
+def is_hit(kill: Kill, entries: Sequence[Entry], lines: Sequence[LedgerLine]) -> bool:
     """Whether a session was being driven by what was killed: the ledger's last line before is of that worker."""
     if any(isinstance(entry.event, Terminal) and entry.event.at <= kill.at for entry in entries):
         return False
