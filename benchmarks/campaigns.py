@@ -48,11 +48,15 @@ def none_of(name: str, found: dict[str, Any]) -> Row:
     return name, str(count), "0" + (", **missed**" if count else "")
 
 
-def _progress(name: str, times: dict[str, float], limit: float, again: int = 0) -> Row:
+def _progress(
+    name: str, times: dict[str, float], limit: float, again: int = 0, last: dict[str, float] | None = None
+) -> Row:
     seen, goal = at_most(times["p99"], limit)
-    sessions = f"{times['count']:,.0f} sessions" + (
-        f", {again:,} of which another fault hit before that" if again else ""
-    )
+    sessions = f"{times['count']:,.0f} sessions"
+    if again:
+        sessions += f", {again:,} of which another fault hit before that"
+    if again and last:
+        sessions += f"; without these p99 {last['p99']:.1f} s, max {last['max']:.1f} s"
     return name, f"p50 {times['p50']:.1f} s, p99 {seen}, max {times['max']:.1f} s ({sessions})", f"p99 {goal}"
 
 
@@ -73,7 +77,11 @@ def random_kills(found: dict[str, Any], limit: float = 5.0) -> list[Row]:
         none_of("turns lost, effects lost or done twice, logs that differ", found),
         *(
             _progress(
-                f"{FAULTS[how]}: to the next event of a session", times, limit, found.get("again", {}).get(how, 0)
+                f"{FAULTS[how]}: to the next event of a session",
+                times,
+                limit,
+                found.get("again", {}).get(how, 0),
+                found.get("last", {}).get(how),
             )
             for how, times in found["progress"].items()
         ),
@@ -81,8 +89,23 @@ def random_kills(found: dict[str, Any], limit: float = 5.0) -> list[Row]:
 
 
 def temporal_kills(found: dict[str, Any]) -> list[Row]:
-    """The same with Temporal."""
-    return random_kills(found, HEARTBEAT + 5.0)
+    """The same with Temporal. Each kill costs a heartbeat timeout, so the goal is about the last one before an event."""
+    times, last = found["progress"]["kill"], found.get("last", found["progress"])["kill"]
+    seen, goal = at_most(last["max"], HEARTBEAT + 5.0)
+    return [
+        ("kills; turns", f"{found['kills']}; {found['turns']:,}", ""),
+        none_of("turns lost, effects lost or done twice, logs that differ", found),
+        (
+            "from the last kill of its driver to the next event of a session",
+            f"p50 {last['p50']:.1f} s, p99 {last['p99']:.1f} s, max {seen} ({last['count']:,.0f} sessions)",
+            f"max {goal}",
+        ),
+        (
+            "from the first kill, where more than one driver was killed before the next event",
+            f"max {times['max']:.1f} s ({found.get('again', {}).get('kill', 0)} sessions)",
+            "",
+        ),
+    ]
 
 
 def rolling_restart(found: dict[str, Any]) -> list[Row]:
@@ -162,6 +185,12 @@ def failover_asynchronous(found: dict[str, Any]) -> list[Row]:
     return [(f"with an asynchronous standby that lags by 1 s: {label}", seen, "> 0")]
 
 
+def _noise(found: dict[str, Any]) -> list[Row]:
+    if "noise_p99_ms" not in found:
+        return []
+    return [("the same of pairs that both go past the router, p99", f"{found['noise_p99_ms']:.1f} ms", "")]
+
+
 def cells(found: dict[str, Any]) -> list[Row]:
     """A tenant is moved."""
     return [
@@ -182,6 +211,11 @@ def cells(found: dict[str, Any]) -> list[Row]:
         ),
         ("the router adds, p50 of pairs", f"{found['overhead_p50_ms']:.1f} ms", ""),
         ("the router adds, p99 of pairs", *at_most(found["overhead_p99_ms"], 2, " ms")),
+        *_noise(found),
+        (
+            "the router adds, difference of both p99",
+            *at_most(found["router_p99_ms"] - found["direct_p99_ms"], 2, " ms"),
+        ),
         ("processor time of the router for a request", f"{found['router_cpu_ms']:.1f} ms", ""),
     ]
 

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
+from multidict import CIMultiDict
 from yarl import URL
 
 from everturn.cells.connection import connected
@@ -56,6 +57,11 @@ class FakeCell:
             return answer
         if request.path.startswith(("/api/callbacks/", "/api/login", "/api/invitations/")):
             return web.Response(status=204 if request.raw_path.endswith(self.name) else 404)
+        if request.path == "/long":
+            return web.Response(body=b"x" * 300_000, reason="As asked")
+        if request.path == "/short":
+            cookies = [("Set-Cookie", "a=1"), ("Set-Cookie", "b=2"), ("Connection", "X-Private"), ("X-Private", "1")]
+            return web.Response(text="short", headers=CIMultiDict(cookies), reason="As asked")
         body = await request.read()
         return web.Response(text=f"{self.name} {len(body)}", headers={"X-Cell": self.name})
 
@@ -176,6 +182,19 @@ async def test_headers_of_a_connection_stay_on_it(world: RouterWorld) -> None:
     seen = world.cells["a"].headers[-1]
     assert seen["X-Kept"] == "2"
     assert "X-Private" not in seen
+
+
+@pytest.mark.parametrize(("path", "size"), [("/short", 5), ("/long", 300_000)])
+async def test_an_answer_keeps_its_length_reason_and_repeated_headers(world: RouterWorld, path: str, size: int) -> None:
+    for method in ("GET", "HEAD"):
+        async with world.http.request(
+            method, world.address + path, headers={"Authorization": next(iter(KEYS))}
+        ) as response:
+            assert (response.status, response.reason) == (200, "As asked")
+            assert response.content_length == size
+            assert len(await response.read()) == (size if method == "GET" else 0)
+            assert response.headers.getall("Set-Cookie", []) == (["a=1", "b=2"] if path == "/short" else [])
+            assert "X-Private" not in response.headers
 
 
 def test_a_login_cookie_is_a_credential_and_other_cookies_are_not() -> None:

@@ -20,6 +20,7 @@ from tests.helpers.waiting import wait_until
 
 from everturn.core.ports import Engine
 from everturn.engine.postgres import PostgresEngine
+from everturn.engine.postgres import engine as engine_module
 from everturn.engine.postgres import lease as lease_module
 from everturn.errors import EngineUnavailable, SessionQuarantined, Stale, StoreBusy
 from everturn.stores.sql.postgres import Postgres
@@ -313,6 +314,29 @@ async def test_a_worker_that_was_too_slow_to_renew_its_lease_takes_fewer_session
     await wait_until(lambda: sum(driving.begun.values()) == 80)
     driving.hold.set()
     await wait_until(lambda: sum(driving.ended.values()) == 40)
+
+
+async def test_the_sessions_of_a_dead_worker_go_to_all_others_and_not_only_to_the_one_that_noticed(
+    database: EngineDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "LOOK_INTERVAL", 3600.0)  # nobody looks who was not told
+    monkeypatch.setattr(lease_module, "LEASE", 3600.0)
+    dead, noticing, other = database.engine(), database.engine(at_once=4), database.engine()
+    driving = Driving()
+    for engine in (dead, noticing, other):
+        await engine.serve(driving)
+        engine._tasks[2].cancel()  # this test takes over
+    for number in range(12):
+        await dead.wake(f"held{number}")
+    await wait_until(lambda: len(driving.begun) == 12)
+    await dead.stop_accepting()  # or it might take its own sessions back
+    await database.sql("UPDATE engine_workers SET expires = now() - interval '1 s' WHERE id = $1", dead._lease.worker)
+
+    await noticing._lease._take_over()
+
+    await wait_until(lambda: len(noticing._driving) + len(other._driving) == 12)
+    assert len(noticing._driving) <= 4
+    driving.hold.set()
 
 
 async def test_a_worker_that_is_silent_loses_its_sessions_within_five_seconds(database: EngineDatabase) -> None:

@@ -95,8 +95,12 @@ class CellsReport(Struct, frozen=True):
     direct_p99_ms: float
     router_p50_ms: float
     router_p99_ms: float
-    overhead_p50_ms: float  # of pairs of requests
+    overhead_p50_ms: float  # of pairs of requests, one through the router and one past it
     overhead_p99_ms: float
+    noise_p50_ms: (
+        float  # of pairs of requests that both go past the router: what machine and cell add to the difference
+    )
+    noise_p99_ms: float
     router_cpu_ms: float  # processor time of the router for a request: what a busy machine does not change
     seconds: float
     violations: tuple[str, ...]
@@ -227,7 +231,7 @@ class CellReader:
 
 
 async def run_campaign(
-    streams: int, gates: int, kills: int, nodes: int, chunks: int, seed: int, pairs: int = 500
+    streams: int, gates: int, kills: int, nodes: int, chunks: int, seed: int, pairs: int = 2000
 ) -> CellsReport:
     """Run the campaign."""
     began, rng = time.monotonic(), random.Random(seed)
@@ -363,21 +367,24 @@ async def _move(cells: CellsInstallation, kills: list[str]) -> str:
 
 
 async def _measure(http: aiohttp.ClientSession, cells: CellsInstallation, pairs: int) -> dict[str, float]:
-    """The latency of a request past the router and through it, in pairs."""
-    times: dict[str, list[float]] = {cells.source: [], cells.router: []}
+    """The latency of a request past the router and through it, in pairs. A second one past it, with which the first is
+    compared in the same way, shows how much of the difference is not the router's. Each is as often the first as the last.
+    """
+    direct, routed, again = list[float](), list[float](), list[float]()
+    asked = [(cells.source, direct), (cells.router, routed), (cells.source, again)]
     used = cells.router_cpu()
-    for _ in range(pairs):
-        for base, samples in times.items():
+    for number in range(pairs):
+        for base, samples in asked if number % 2 else reversed(asked):
             began = time.perf_counter()
             async with http.get(f"{base}/api/me") as response:
                 await response.read()
             samples.append((time.perf_counter() - began) * 1000)
     used = cells.router_cpu() - used
-    direct, routed = times[cells.source], times[cells.router]
     overhead = sorted(b - a for a, b in zip(direct, routed, strict=True))
+    noise = sorted(b - a for a, b in zip(direct, again, strict=True))
     direct.sort()
     routed.sort()
-    names = {"direct": direct, "router": routed, "overhead": overhead}
+    names = {"direct": direct, "router": routed, "overhead": overhead, "noise": noise}
     points = (("p50", 0.5), ("p99", 0.99))
     found = {
         f"{name}_{point}_ms": samples[int(len(samples) * share)]
@@ -441,7 +448,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2, help="of each cell")
     parser.add_argument("--chunks", type=int, default=600, help="of an answer, ten a second")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pairs", type=int, default=500, help="requests past the router and through it")
+    parser.add_argument("--pairs", type=int, default=2000, help="requests past the router and through it")
     parser.add_argument("--json", default="")
     options = parser.parse_args()
     report = asyncio.run(

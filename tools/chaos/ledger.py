@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-Kind = Literal["effect", "request", "ack", "note"]
+Kind = Literal["effect", "request", "ack", "drive", "note"]
 
 
 class LedgerLine(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -28,6 +28,7 @@ class LedgerLine(Struct, frozen=True, gc=False, omit_defaults=True):
       the step.
     - ack: a command was acknowledged. `name` is its kind, `key` its key, `turn` the turn of the receipt, `hash` the
       input's.
+    - drive: a worker has begun to drive a session.
     - note: anything else (a kill, say), for people and for figures.
     """
 

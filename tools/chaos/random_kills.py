@@ -64,12 +64,15 @@ class RandomKillReport(Struct, frozen=True):
     unknown: int
     violations: tuple[str, ...]
     again: dict[str, int] = {}  # by the fault: of these sessions, those that another fault hit before they went on
+    last: dict[str, list[float]] = {}  # `progress` without those: from the last fault before the next event
     slow: tuple[str, ...] = ()  # sessions that took longer than the goal
 
     def figures(self) -> dict[str, Any]:
         """The report without the single times."""
-        progress = {how: percentiles(seconds) for how, seconds in self.progress.items()}
-        return {**to_builtins(self), "progress": progress}
+        progress, last = (
+            {how: percentiles(seconds) for how, seconds in times.items()} for times in (self.progress, self.last)
+        )
+        return {**to_builtins(self), "progress": progress, "last": last}
 
     def __str__(self) -> str:
         """The report as text."""
@@ -78,6 +81,9 @@ class RandomKillReport(Struct, frozen=True):
             times = percentiles(seconds)
             spread = f"p50 {times['p50']:.2f} s, p99 {times['p99']:.2f} s, max {times['max']:.2f} s"
             lines.append(f"{how} to progress, {times['count']:.0f} sessions hit: {spread}")
+            if self.again.get(how):
+                times = percentiles(self.last.get(how, ()))
+                lines.append(f"  without {self.again[how]} that another fault hit before: p99 {times['p99']:.2f} s")
         lines += [f"slow: {text}" for text in self.slow]
         lines += [f"outcome unknown: {self.unknown} calls", f"violations: {len(self.violations)}"]
         return "\n".join([*lines, *self.violations[:20]])
@@ -183,19 +189,24 @@ class RandomKills:
         kills = [_blocked(kill, by_session[kill.how]) for kill in self.kills]
         violations = [f"{session}: the turn did not end within {PATIENCE:g} s" for session in self.late]
         progress: dict[str, list[float]] = {}
+        last: dict[str, list[float]] = {}
         again: Counter[str] = Counter()
         slow: list[str] = []
         unknown = 0
         for session in self.sessions:
             entries, lines = await self._app.store.events(session), by_session[session]
-            hit = [kill for kill in kills if _is_hit(kill, entries, lines)]
+            hit = [kill for kill in kills if is_hit(kill, entries, lines)]
             for kill in hit:
                 after = [entry.event.at - kill.at for entry in entries if entry.event.at > kill.at]
                 seconds = min(after, default=PATIENCE)
                 progress.setdefault(kill.how, []).append(seconds)
-                again[kill.how] += any(kill.at < other.at <= kill.at + seconds for other in hit)
+                is_again = any(kill.at < other.at <= kill.at + seconds for other in hit)
+                again[kill.how] += is_again
+                if not is_again:
+                    last.setdefault(kill.how, []).append(seconds)
                 if seconds > SLOW:
-                    slow.append(f"{session}: {seconds:.2f} s after {kill.how}, {len(hit)} faults in its turn")
+                    more = ", then hit again" if is_again else ""
+                    slow.append(f"{session}: {seconds:.2f} s after {kill.how}{more}, {len(hit)} faults in its turn")
             if session not in self.late:
                 evidence = Evidence(session, entries, lines, len(self.kills), whole)
                 violations += [str(violation) for violation in check(evidence)]
@@ -210,6 +221,7 @@ class RandomKills:
             unknown,
             tuple(violations),
             dict(again),
+            last,
             tuple(slow),
         )
 
@@ -222,14 +234,12 @@ def _blocked(kill: Kill, lines: Sequence[LedgerLine]) -> Kill:
     return kill
 
 
-def _is_hit(kill: Kill, entries: Sequence[Entry], lines: Sequence[LedgerLine]) -> bool:
+def is_hit(kill: Kill, entries: Sequence[Entry], lines: Sequence[LedgerLine]) -> bool:
     """Whether a session was being driven by what was killed: the ledger's last line before is of that worker."""
-    if not entries or entries[0].event.at > kill.at:
-        return False
     if any(isinstance(entry.event, Terminal) and entry.event.at <= kill.at for entry in entries):
         return False
     before = [line for line in lines if line.at <= kill.at and line.kind != "ack"]
-    return not kill.worker or (bool(before) and before[-1].worker == kill.worker)
+    return bool(before) and kill.worker in ("", before[-1].worker)
 
 
 async def kill_at_random(

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from msgspec import Struct
@@ -41,6 +42,20 @@ class WorkerConfig(Struct, frozen=True):
     version: int = 0  # of the log format that it simulates; 0: this one
 
 
+def record_drives(engine: Engine, ledger: EffectLedger) -> None:
+    """Have each drive begin with a line of the ledger: a kill hits a session also before its driver has done anything."""
+    serve = engine.serve
+
+    async def serve_recorded(drive: Callable[[str], Awaitable[None]]) -> None:
+        async def recorded(session: str) -> None:
+            ledger.write("drive", session=session)
+            await drive(session)
+
+        await serve(recorded)
+
+    engine.serve = serve_recorded
+
+
 def main() -> None:
     """Work until stopped."""
     config = msgspec.json.decode(sys.argv[1], type=WorkerConfig)
@@ -51,6 +66,7 @@ def main() -> None:
     ledger = EffectLedger(config.ledger, config.name)
 
     def make(*, store: Store, bus: Bus, engine: Engine) -> App:
+        record_drives(engine, ledger)
         model = ScenarioModel(ledger, config.pace)
         return App(model, tools=make_tools(ledger, config.pause), store=store, bus=bus, engine=engine)
 

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
 from yarl import URL
@@ -22,17 +22,19 @@ from everturn.cells.identity import TenantIdentity, credential_of
 from everturn.cells.routes import CHANNEL, CellMap, RoutingTable, TenantRoute
 from everturn.errors import EverturnError
 
+if TYPE_CHECKING:
+    from multidict import CIMultiDict, CIMultiDictProxy
+
 log = logging.getLogger("everturn.router")
 
 LOOK_SECONDS: Final = 1.0  # between two reads of the routing table, although nothing was heard
 KEPT_BODY: Final = 64 * 1024  # bytes of a body that is kept until the cell has answered
+WHOLE_ANSWER: Final = 64 * 1024  # bytes of an answer that is sent to the client at once, with its headers
 BLOCK: Final = 64 * 1024
 CONNECT_SECONDS: Final = 5.0
-HOP_HEADERS: Final = frozenset(
-    (
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "expect", "content-length"),
-    )
+HOP_HEADERS: Final = (
+    *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+    *("transfer-encoding", "upgrade", "expect", "content-length"),
 )
 _ANY_CELL: Final = (  # without a credential that would say whose it is
     *("/api/callbacks/", "/login", "/api/login", "/api/invitations/open", "/api/invitations/accept"),
@@ -136,16 +138,20 @@ class CellRouter:
 
     async def _cell_of(self, tenant: str, since: int, deadline: float) -> str:
         """The cell of a tenant, once it is not held and its route is newer than `since`; "" after the deadline."""
+        if cell := self._open_cell(tenant, since):
+            return cell
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
-                while True:
-                    changed, route = self._has_changed, self._routes.get(tenant)
-                    if route is None and since < 0:
-                        return self._cells.default
-                    if route is not None and not route.is_held and route.epoch > since:
-                        return route.cell
-                    await changed.wait()
-        return ""
+                while not (cell := self._open_cell(tenant, since)):
+                    await self._has_changed.wait()
+        return cell
+
+    def _open_cell(self, tenant: str, since: int) -> str:
+        """The cell of a tenant, if it is not held and its route is newer than `since`; else ""."""
+        route = self._routes.get(tenant)
+        if route is None:
+            return self._cells.default if since < 0 else ""
+        return "" if route.is_held or route.epoch <= since else route.cell
 
     # Requests ---------------------------------------------------------------------------------------------------------
 
@@ -217,17 +223,18 @@ class CellRouter:
         assert self._http is not None
         headers = _end_to_end(request.headers)
         # Cells trust the last address only, which is the one that this process has seen.
-        seen = [*request.headers.getall("X-Forwarded-For", ()), request.remote or ""]
-        headers = [(key, value) for key, value in headers if key.lower() != "x-forwarded-for"]
-        headers.append(("X-Forwarded-For", ", ".join(filter(None, seen))))
+        seen = [*headers.popall("X-Forwarded-For", ()), request.remote or ""]
+        headers.add("X-Forwarded-For", ", ".join(filter(None, seen)))
         if body == b"" and not request.body_exists:
             body = None
         elif not isinstance(body, bytes) and "Content-Length" in request.headers:
-            headers.append(("Content-Length", request.headers["Content-Length"]))
+            headers.add("Content-Length", request.headers["Content-Length"])
         url = URL(self._addresses[cell] + request.raw_path, encoded=True)
         return await self._http.request(request.method, url, headers=headers, data=body, allow_redirects=False)
 
     async def _relay(self, request: web.BaseRequest, response: ClientResponse, tenant: str) -> web.StreamResponse:
+        if _is_short(request, response):
+            return _whole(response, await response.read())  # one packet with headers and body
         is_stream = response.content_type == _STREAM
         answer = web.StreamResponse(
             status=response.status, reason=response.reason, headers=_end_to_end(response.headers)
@@ -285,18 +292,26 @@ async def _is_moving(response: ClientResponse) -> bool:
     return False
 
 
-def _end_to_end(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+def _is_short(request: web.BaseRequest, response: ClientResponse) -> bool:
+    """Whether an answer has so few bytes that it is not worth a packet for its headers alone."""
+    length = response.headers.get("Content-Length", "")
+    return request.method != "HEAD" and length.isdecimal() and len(length) < 9 and int(length) <= WHOLE_ANSWER
+
+
+def _end_to_end(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     """The headers without those of one connection, and without those that `Connection` names."""
-    named = {name.strip().lower() for name in headers.get("Connection", "").split(",")}
-    return [
-        (name, value)
-        for name, value in headers.items()
-        if name.lower() not in HOP_HEADERS and name.lower() not in named
-    ]
+    kept = headers.copy()
+    for names in headers.getall("Connection", ()):
+        for name in names.split(","):
+            kept.popall(name.strip(), None)
+    for name in HOP_HEADERS:
+        kept.popall(name, None)
+    return kept
 
 
 def _whole(response: ClientResponse, body: bytes) -> web.Response:
-    return web.Response(status=response.status, headers=_end_to_end(response.headers), body=body)
+    headers = _end_to_end(response.headers)
+    return web.Response(status=response.status, reason=response.reason, headers=headers, body=body)
 
 
 def _refusal(status: int, code: str, text: str) -> web.Response:

@@ -21,7 +21,7 @@ from everturn.running.ledger import Announce, Ledger
 
 log = logging.getLogger(__name__)
 
-MAX_THIRD_TRY_DELAY = 3.0  # seconds at most before the third try of a session that stopped two drivers
+MAX_THIRD_TRY_DELAY = 1.0  # seconds at most before the third try of a session that stopped two drivers: decision 0265
 STALE_RECHECK = 1.0  # seconds before a session is checked again that another driver has claimed
 UNKNOWN_AGENT_PAUSE = 5.0  # seconds before a session is offered again, if this process lacks the agent of a turn
 RELEASE_TIMEOUT = 2.0  # seconds for the release of a claim after a normal end

@@ -77,7 +77,7 @@ class PostgresEngine:
         self._channel = link.channel("wakes")
         self._notifier = WakeNotifier(link, self._channel)
         self._lease = WorkerLease(
-            link, self._sql, self._lost_lease, self._look_now, sees_backends, on_time=self._raise_limit
+            link, self._sql, self._lost_lease, self._sessions_freed, sees_backends, on_time=self._raise_limit
         )
         self._limit = at_once  # sessions driven at once now: fewer after this worker was too slow to renew its lease
         self._wakes = WakeQueue(self._send, clock or SystemClock())
@@ -202,6 +202,11 @@ class PostgresEngine:
     def _hear(self, payload: str) -> None:
         with suppress(ValueError):
             self._look_after(float(payload))
+
+    def _sessions_freed(self) -> None:
+        """Take sessions that lost their worker; others take some, too, so that no process gets all of them."""
+        self._look_now()
+        self._notifier.notify()
 
     def _look_now(self) -> None:
         self._look_after(0.0)
