@@ -64,6 +64,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
         return (yield)
     finally:
         gc.enable()
+        gc.collect()  # or what nobody needs any more would stay too
         gc.freeze()
 
 
