@@ -1,5 +1,6 @@
 """How thorough hypothesis is: `ci` on every change, `long` when there is time (`--hypothesis-profile=long`)."""
 
+import gc
 import signal
 import sys
 from collections.abc import Generator, Iterator
@@ -53,6 +54,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_limited = config.getoption("timeout", None) is not None  # as the processes of mutants are
         if is_many and not is_limited and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collecting all tests makes a million objects that stay: the garbage collector need not look at them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()  # or what nobody needs any more would stay too
+        gc.freeze()
 
 
 def pytest_sessionfinish() -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 from tests.helpers.hurried_engine import HurriedEngine
+from tests.helpers.schema_pool import borrowed_schema
 from tests.helpers.stores import URL
 from tests.helpers.waiting import wait_until
 
@@ -33,11 +33,11 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
 
 class EngineDatabase:
-    """A schema of its own, and the engines on it."""
+    """A schema, and the engines on it."""
 
-    def __init__(self) -> None:
-        self.schema = f"everturn_{uuid.uuid4().hex[:16]}"
-        self.url = f"{URL}?schema={self.schema}"
+    def __init__(self, schema: str) -> None:
+        self.schema = schema
+        self.url = f"{URL}?schema={schema}"
         self.engines: list[PostgresEngine] = []
 
     async def migrate(self) -> None:
@@ -59,15 +59,15 @@ class EngineDatabase:
     async def aclose(self) -> None:
         for engine in self.engines:
             await engine.aclose()
-        await self.sql(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
 
 
 @pytest.fixture
 async def database() -> AsyncIterator[EngineDatabase]:
-    database = EngineDatabase()
-    await database.migrate()
-    yield database
-    await database.aclose()
+    async with borrowed_schema() as schema:
+        database = EngineDatabase(schema)
+        await database.migrate()
+        yield database
+        await database.aclose()
 
 
 # The contract ---------------------------------------------------------------------------------------------------------
@@ -252,15 +252,35 @@ async def test_a_worker_that_leaves_takes_nothing_new_and_others_do(database: En
     assert driving_here.begun == {}
 
 
-async def test_a_worker_whose_connections_are_cut_keeps_its_sessions(database: EngineDatabase) -> None:
-    local, driving_here, _, driving_there = await two(database)
+async def _is_another(registered: Callable[[], Awaitable[Any]], cut: int) -> bool:
+    return await registered() not in (None, cut)
+
+
+async def test_a_worker_whose_connections_are_cut_keeps_its_sessions(
+    database: EngineDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However slow this machine is, the connection is open again in time.
+    monkeypatch.setattr(lease_module, "LEASE", 60.0)
+    monkeypatch.setattr(lease_module, "MISSED_FOR", 20.0)
+    local, driving_here, remote, driving_there = await two(database)
     await local.wake("held")
     await wait_until(lambda: driving_here.begun["held"] == 1)
-    backend = (await database.sql("SELECT backend FROM engine_workers WHERE id = $1", local._lease.worker))[0][0]
-    for _ in range(3):
-        await database.sql("SELECT pg_terminate_backend($1)", backend)
-        await asyncio.sleep(1.2)
+    worker = local._lease.worker
 
+    async def registered() -> Any:
+        """The backend of the worker, while no other worker misses it."""
+        rows = await database.sql("SELECT backend, missing_since FROM engine_workers WHERE id = $1", worker)
+        return rows[0]["backend"] if rows and rows[0]["missing_since"] is None else None
+
+    for _ in range(3):
+        cut = await wait_until(registered)
+        await database.sql("SELECT pg_terminate_backend($1)", cut)
+        await remote._link.direct(remote._sql.miss)  # or another worker would do so at its next beat
+        await wait_until(lambda cut=cut: _is_another(registered, cut))
+        # By now a worker that is still missed would be taken for dead.
+        assert await remote._link.direct(remote._sql.reap, 0.0) == []
+
+    assert local._lease.worker == worker
     assert driving_there.begun == {}
     assert driving_here.cancelled == {}
     driving_here.hold.set()

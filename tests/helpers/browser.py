@@ -58,10 +58,10 @@ class Visitor:
         if not request.url.startswith((f"{self.rig.url}/", "data:", "blob:")):
             self.wrong.append(f"asked for {request.url}")
 
-    def log_in(self, user: str = "local") -> None:
-        """By the link that the command prints, and the button behind it."""
+    def log_in(self, user: str = "local", link: str = "") -> None:
+        """By a link such as the command prints, and the button behind it."""
         page = self.context.new_page()
-        page.goto(self.rig.login_link(user))
+        page.goto(link or self.rig.login_link(user))
         page.get_by_role("button").click()
         page.wait_for_url(f"{self.rig.url}/")
         page.close()

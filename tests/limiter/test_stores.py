@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
-import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from everturn.clock import SystemClock
@@ -19,6 +16,7 @@ from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import FakeClock
+from tests.helpers.schema_pool import borrowed_schema
 from tests.helpers.stores import ALL, URL
 
 
@@ -34,14 +32,11 @@ async def two(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[
         await first.aclose()
         await second.aclose()
     else:
-        schema = f"everturn_{uuid.uuid4().hex[:16]}"
-        stores = [SqlStore(Postgres(URL, schema)) for _ in range(2)]
-        yield stores[0].rate_limits, stores[1].rate_limits
-        for each in stores:
-            await each.aclose()
-        connection: Any = await asyncpg.connect(URL)
-        await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-        await connection.close()
+        async with borrowed_schema() as schema:
+            stores = [SqlStore(Postgres(URL, schema)) for _ in range(2)]
+            yield stores[0].rate_limits, stores[1].rate_limits
+            for each in stores:
+                await each.aclose()
 
 
 async def test_no_change_is_lost(two: tuple[RateLimitStore, RateLimitStore]) -> None:

@@ -1,4 +1,4 @@
-"""The server, a browser and somebody at it, for every test of the page. One server and one browser per file of tests."""
+"""The server, a browser and somebody at it, for every test of the page. One server per file of tests, one browser for all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from everturn.server.routes.web_ui import BUILD_DIRECTORY, BUILD_VARIABLE
 from tests.helpers.browser import Screen, Visitor, visitor
@@ -39,15 +39,21 @@ def rig() -> Iterator[Rig]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A real one, without a window."""
+@pytest.fixture(scope="package")
+def playwright() -> Iterator[Playwright]:
+    """The driver of browsers: one for this folder, as starting it costs a second. Tests of other folders have a loop of their own."""
     if not CHROMIUM:
         missing("there is no Chromium; install one, or name it in EVERTURN_CHROMIUM")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
+    with sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """A real one, without a window. Each test has a context of its own in it: nothing is kept from one to the next."""
+    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture(scope="module")

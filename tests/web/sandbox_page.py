@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, Route
 
 from everturn.server.routes import js_sandbox
 from everturn.server.routes.web_ui import BUILD_DIRECTORY, BUILD_VARIABLE
 from tests.helpers.scripted_server.server import Rig
-from tests.web.conftest import ARGUMENTS, CHROMIUM, missing
+from tests.web.conftest import ARGUMENTS, CHROMIUM
 
 RUN: Final = """
 async ([run, files, code, limit, session]) => {
@@ -36,15 +36,12 @@ async ([run, files, code, limit, session]) => {
 
 
 @contextmanager
-def a_browser(*more: str) -> Generator[Browser]:
+def a_browser(playwright: Playwright, *more: str) -> Generator[Browser]:
     """One that leaves it to us what may be asked of this machine: newer ones ask the person first."""
-    if not CHROMIUM:
-        missing("there is no Chromium; install one, or name it in EVERTURN_CHROMIUM")
-    with sync_playwright() as playwright:
-        arguments = [*ARGUMENTS, "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebRTC", *more]
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield chromium
-        chromium.close()
+    arguments = [*ARGUMENTS, "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebRTC", *more]
+    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+    yield chromium
+    chromium.close()
 
 
 class Ran(Struct):

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect
 
 from tests.helpers.scripted_server.server import Rig, a_rig
-from tests.web.conftest import ARGUMENTS, CHROMIUM, Visit, missing
+from tests.web.conftest import ARGUMENTS, CHROMIUM, Visit
 from tests.web.page_measurements import axe
 
 HEAR = (
@@ -38,14 +38,11 @@ def rig() -> Iterator[Rig]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(playwright: Playwright) -> Iterator[Browser]:
     """A browser whose microphone beeps, and that asks nobody."""
-    if not CHROMIUM:
-        missing("there is no Chromium; install one, or name it in EVERTURN_CHROMIUM")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *FAKE_MICROPHONE])
-        yield chromium
-        chromium.close()
+    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *FAKE_MICROPHONE])
+    yield chromium
+    chromium.close()
 
 
 def test_what_is_dictated_is_in_the_box_and_an_answer_is_read(rig: Rig, visit: Visit) -> None:

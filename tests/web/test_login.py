@@ -6,7 +6,6 @@ from playwright.sync_api import Browser, expect
 
 from tests.helpers.browser import visitor
 from tests.helpers.scripted_server.server import Rig
-from tests.web.conftest import Visit
 
 
 def test_an_unknown_client_is_told_how_to_come_in(rig: Rig, browser: Browser) -> None:
@@ -18,6 +17,8 @@ def test_an_unknown_client_is_told_how_to_come_in(rig: Rig, browser: Browser) ->
     somebody.check()
 
 
-def test_whoever_logs_in_is_inside(rig: Rig, visit: Visit) -> None:
-    page = visit().open().page
+def test_whoever_logs_in_by_the_link_of_the_command_is_inside(rig: Rig, browser: Browser) -> None:
+    somebody = visitor(rig, browser)
+    somebody.log_in(link=rig.login_command())
+    page = somebody.open().page
     expect(page.get_by_role("main")).to_be_visible()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Error, FrameLocator, Page, Route, expect
+from playwright.sync_api import Browser, Error, FrameLocator, Page, Playwright, Route, expect
 
 from everturn.server.routes.js_sandbox import preview_csp
 from tests.helpers.browser import PHONE, Screen
@@ -157,8 +157,8 @@ class Drawing:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as chromium:
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with a_browser(playwright) as chromium:
         yield chromium
 
 

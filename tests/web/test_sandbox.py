@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Playwright
 
 from everturn.server.routes import js_sandbox
 from tests.helpers.scripted_server.server import Rig
@@ -102,8 +102,8 @@ def canary() -> Iterator[Canary]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as chromium:
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with a_browser(playwright) as chromium:
         yield chromium
 
 

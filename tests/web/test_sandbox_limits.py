@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Playwright
 
 from tests.helpers.scripted_server.server import Rig
 from tests.helpers.waiting import wait_until_sync
@@ -66,8 +66,8 @@ FAILING: Final = {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser("--js-flags=--max-old-space-size=512") as chromium:
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with a_browser(playwright, "--js-flags=--max-old-space-size=512") as chromium:
         yield chromium
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Playwright
 
 from tests.helpers.scripted_server.server import Rig
 from tests.web.sandbox_page import Bench, a_browser
@@ -59,8 +59,8 @@ async ([run, files]) => {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as chromium:
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with a_browser(playwright) as chromium:
         yield chromium
 
 

@@ -9,6 +9,7 @@ and go with it. `replies.py` says which word in a message makes the model do wha
 from __future__ import annotations
 
 import argparse
+import asyncio
 import http.client
 import json
 import os
@@ -20,10 +21,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from everturn.access.auth.authentication import Authenticator
+from everturn.clock import SystemClock
+from everturn.core.tenants.accounts import LOCAL
+from everturn.stores.registry import get_store
 from tests.helpers.scripted_server.config import CONFIG, USERS
 from tests.helpers.scripted_server.model import NAMES, ModelServer
 from tests.helpers.scripted_server.replies import WORDS
@@ -130,9 +136,21 @@ class Rig:
     # --------------------------------------------------------------------------------------------- what one asks
 
     def login_link(self, user: str = "local") -> str:
-        """A link that logs a browser in, once, made by the command that makes them."""
-        words = [sys.executable, "-m", "everturn", "login", "--config", str(self.config), "--user", user]
-        completed = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
+        """A link that logs a browser in, once, made as `everturn login` does, without a program that has to start."""
+        with ThreadPoolExecutor(1) as pool:  # beside whatever loop a browser is driven by
+            return f"{self.url}/login?token={pool.submit(asyncio.run, self._login_token(user)).result()}"
+
+    async def _login_token(self, user: str) -> str:
+        store: Any = get_store(str(self.home / "talks.db"))
+        try:
+            return await Authenticator(store.accounts, SystemClock()).login_link(LOCAL, user)
+        finally:
+            await store.aclose()
+
+    def login_command(self) -> str:
+        """What the command prints that makes such links."""
+        words = [sys.executable, "-m", "everturn", "login", "--config", str(self.config), "--user", "local"]
+        completed = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=True, timeout=60)
         return completed.stdout.strip()
 
     def api(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
