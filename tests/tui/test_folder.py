@@ -163,6 +163,40 @@ async def test_an_edit_asks_and_auto_edit_does_not(model: FolderModel, home: Pat
     assert modes == ["ask", "auto_edit"]
 
 
+async def test_all_edits_of_the_conversation_can_be_allowed_at_the_first_one(
+    model: FolderModel, home: Path, project: Path
+) -> None:
+    model.config(home)
+    (project / "pkg").mkdir()
+    (project / "pkg" / "tax.py").write_text("rate = 1\n")
+    edits = [
+        ("edit_file", {"path": "price.py", "old_text": "a - b", "new_text": "a + b"}),
+        ("edit_file", {"path": "pkg/tax.py", "old_text": "rate = 1", "new_text": "rate = 2"}),
+    ]
+    model.says(
+        *edits, ("edit_file", {"path": ".git/config", "old_text": "[core]", "new_text": "[x]"}), "Both are done."
+    )
+    model.says(("edit_file", {"path": "price.py", "old_text": "a + b", "new_text": "b + a"}), "And this.")
+    async with everturn() as person:
+        await person.says("fix it")
+        await person.sees("A allow all edits")
+        while isinstance(person.app.screen, GateScreen):  # a dialog ignores keys that were meant for the input
+            await person.pilot.press("A")
+            await person.pilot.pause(0.3)
+        await person.sees("Both are done.")
+        await person.says("once more")
+        await person.sees("And this.")
+        rules = [view.grant.rule for view in await person.app.server.grants()]
+    assert "b + a" in (project / "price.py").read_text()
+    assert "rate = 2" in (project / "pkg" / "tax.py").read_text()
+    assert "[core]" in (project / ".git" / "config").read_text()
+    assert [(rule.tool, rule.match) for rule in rules] == [("edit_file", {"path": "**"})]
+    model.says(("edit_file", {"path": "price.py", "old_text": "b + a", "new_text": "a + b"}), "No.")
+    async with everturn() as person:  # another conversation
+        await person.says("and now?")
+        await person.sees("A allow all edits")
+
+
 async def test_plan_mode_reads_only_and_enter_carries_the_plan_out(
     model: FolderModel, home: Path, project: Path
 ) -> None:
