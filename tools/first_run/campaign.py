@@ -38,7 +38,7 @@ MESSAGE = "hello there"
 ANSWER = "Good morning from the local model."
 QUESTION = r"\[1\]."
 READY = r"Ask anything|想聊什么"
-DONE = r"(?:step|步骤?) ?1|第 ?1 ?步"
+DONE = r"─ [^\n─]*\d s\b"  # the line below an answer
 TRUST = r"\[y/N\]|\[Y/n\]"
 
 

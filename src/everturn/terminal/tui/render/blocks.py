@@ -29,6 +29,7 @@ from everturn.core.parts import (
 )
 from everturn.core.state import TurnState
 from everturn.terminal.tui.render import annotations, cards
+from everturn.terminal.tui.render.annotations import TurnSummary
 from everturn.terminal.tui.render.canvas import Canvas
 from everturn.terminal.tui.render.cards import Card
 from everturn.terminal.tui.render.markdown import draw_markdown as draw_text
@@ -281,12 +282,15 @@ class _BlockWriter:
             case StepPart():
                 times = self.steps.get(part.step)
                 has_said = index > 0 and not isinstance(self.message.parts[index - 1], StepPart)
+                summary = self._summary(part)
                 key = (
                     part,
                     times and (times.began, times.ended, times.restarts, times.closing, times.retries),
                     has_said,
+                    summary,
                 )
-                yield self._block(index, "step", key, _bound(annotations.draw_step, part, times, has_said))
+                if annotations.is_step_drawn(part, times, has_said, summary):
+                    yield self._block(index, "step", key, _bound(annotations.draw_step, part, times, has_said, summary))
             case FilesPart():
                 draw, folds = (
                     _bound(annotations.draw_file_changes, part),
@@ -300,6 +304,18 @@ class _BlockWriter:
                 pass
             case SummaryPart() | ClearedPart():
                 yield self._compaction(index, part)
+
+    def _summary(self, part: StepPart) -> TurnSummary | None:
+        """What the answer took, for its last step; a turn that goes on has no last one yet."""
+        parts = [step for step in self.message.parts if isinstance(step, StepPart)]
+        if parts[-1] is not part or (self.turn is not None and not self.turn.phase.is_terminal):
+            return None
+        times = [known for step in parts if (known := self.steps.get(step.step)) is not None and known.began]
+        seconds = max(known.ended for known in times) - min(known.began for known in times) if times else 0.0
+        usage = parts[0].usage
+        for step in parts[1:]:
+            usage += step.usage
+        return TurnSummary(len(parts), usage, seconds)
 
     def _notice(self, index: int, part: NoticePart) -> Block:
         draw = _bound(annotations.draw_notice, part, self.message.by)

@@ -42,6 +42,7 @@ EXCERPT_LINES: Final = 3  # lines of a result, and of progress
 MAX_STREAMED: Final = 600  # characters of arguments that are shown while they stream
 MAX_INDENT_DEPTH: Final = 4  # levels of nested calls that are indented; deeper ones share the last level
 MAX_PARSED: Final = 200_000  # characters of arguments that are parsed for an excerpt
+OWN_KINDS: Final = ("files", "code", "builtin")  # origins of tools that come with the assistant
 INCOMPLETE: Final = '{"status":"incomplete",'
 
 SIGNS: Final[dict[str, tuple[str, str]]] = {
@@ -110,6 +111,8 @@ def _head(card: Card, canvas: Canvas, depth: int) -> Line:
     where = describe_executor(card, canvas.texts)
     right: list[Run] = [(f"{where} · ", "dim")] if where and canvas.width > 60 else []
     right += [(word, style), *([(f" · {took}", "dim")] if took else [])]
+    if card.state == "completed" and _kind(card) in OWN_KINDS:  # the sign says it, and where is no news
+        right = [(took, "dim")] if took else []
     fold = "▾" if canvas.is_open else "▸"
     space = card_text_width(canvas.width, depth) - runs_width(right) - 2
     name = truncate(card.part.name, max(space - 2, 6))
@@ -133,6 +136,11 @@ def _took(card: Card, now: float) -> str:
     if not began or (not ended and card.part.state not in ("running", "waiting", "reviewing")):
         return ""
     return format_seconds(max((ended or now) - began, 0.0))
+
+
+def _kind(card: Card) -> str:
+    """The kind of the origin of a result: files, code, mcp and so on."""
+    return card.part.output.origin.partition(":")[0] if card.part.output is not None else ""
 
 
 def describe_executor(card: Card, texts: ChatTexts) -> str:
@@ -212,6 +220,8 @@ def _brief(card: Card, width: int, texts: ChatTexts) -> Iterator[Line]:
     flags = _flags(part.output, texts)
     if flags:
         yield ((truncate(" · ".join(flags), width), "warn"),)
+    if _kind(card) == "files" and not is_diff(part.output.text):
+        return  # what was read, listed or found is for the model
     if is_diff(part.output.text):
         yield from draw_diff("\n".join(rows[:8]), width)
         rows = rows[8:]
