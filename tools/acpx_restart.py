@@ -83,14 +83,19 @@ async def run(home: Path) -> bool:
             process = await asyncio.create_subprocess_exec(
                 *words, *more, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=plain(home), cwd=home
             )
+            assert process.stdout is not None
+            print(f"$ acpx {shlex.join(more)}", flush=True)
+            text = ""
             try:
                 async with asyncio.timeout(PATIENCE):
-                    out, _ = await process.communicate()
+                    async for line in process.stdout:
+                        text += line.decode()
+                        print(f"  {line.decode().rstrip()}", flush=True)
             finally:
                 if process.returncode is None:
                     process.kill()
-            print(f"$ acpx {shlex.join(more)}\n{out.decode()}", flush=True)
-            return out.decode()
+                await process.wait()
+            return text
 
         await acpx("sessions", "new")
         await acpx("prompt", "Hello")
