@@ -51,6 +51,11 @@ def count_open_gates(store: Path) -> int:
         return database.execute("SELECT count(*) FROM gates WHERE resolution IS NULL").fetchone()[0]
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs."""
+    return subprocess.run(["ps", "-p", str(pid)], capture_output=True, check=False).returncode == 0
+
+
 async def wait_until(holds: Callable[[], bool]) -> None:
     """Wait until something holds.
 
@@ -106,8 +111,10 @@ async def run(home: Path) -> bool:
         os.kill(client, signal.SIGSTOP)
         await wait_until(lambda: count_open_gates(store) == 1)
         os.kill(pid, signal.SIGKILL)
-        os.kill(client, signal.SIGKILL)  # acpx 0.1.15 does not notice the end of its agent, and would wait for ever
+        os.kill(client, signal.SIGCONT)
+        os.kill(client, signal.SIGTERM)  # acpx 0.1.15 does not notice the end of its agent, and would wait for ever
         print(f"everturn acp ({pid}) was killed with {count_open_gates(store)} approval open", flush=True)
+        await wait_until(lambda: not is_alive(client))
         second.cancel()
         await asyncio.gather(second, return_exceptions=True)
         was_written = (project / "new.txt").exists()
