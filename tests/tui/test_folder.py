@@ -19,6 +19,7 @@ from everturn.cli.store.local_server import open_chat_server
 from everturn.terminal.tui.app import TerminalApp
 from everturn.terminal.tui.confirm import Confirm
 from everturn.terminal.tui.gates.dialog import GateScreen
+from everturn.terminal.tui.sessions import SessionsScreen
 from tests.helpers.folder_model import FolderModel, folder_model
 
 pytestmark = pytest.mark.timeout(180)
@@ -187,6 +188,15 @@ async def test_all_edits_of_the_conversation_can_be_allowed_at_the_first_one(
         await person.says("once more")
         await person.sees("And this.")
         rules = [view.grant.rule for view in await person.app.server.grants()]
+        await person.says("/permissions")
+        await person.sees("Permissions of shop")
+        await person.pilot.press("3")
+        await person.sees('{tool = "edit_file", match = {path = "**"}')
+        await person.pilot.press("escape")
+        await person.says("/permisions")
+        await person.is_told("Did you mean /permissions?")
+        await person.says("/resume")  # as others call it
+        await person.until(lambda: isinstance(person.app.screen, SessionsScreen))
     assert "b + a" in (project / "price.py").read_text()
     assert "rate = 2" in (project / "pkg" / "tax.py").read_text()
     assert "[core]" in (project / ".git" / "config").read_text()

@@ -294,3 +294,20 @@ def test_the_agent_of_a_folder_is_called_by_the_folder() -> None:
     assert agent_label(agents, "shop-bac038") == "shop"
     assert agent_label(agents, "team-c0ffee") == "team-c0ffee"
     assert agent_label(agents, "blog-0a1b2c") == "blog"  # of a folder that nobody has open
+
+
+def test_only_the_newest_to_do_list_is_drawn_in_full() -> None:
+    def todos(status: str) -> str:
+        return f'{{"todos": [{{"content": "Read the tests", "status": "{status}"}}]}}'
+
+    writing = Writing()
+    writing.said("t", "Go on.")
+    calls = [ToolPart(f"t-{n}", "write_todos", todos(s)) for n, s in enumerate(("in_progress", "completed"), 1)]
+    writing.answered("t", calls, "tool_calls")
+    for part in calls:
+        writing.event(
+            CallFinished(turn="t", call=part.call, state="completed", output=Output("1 to-do", origin="builtin"))
+        )
+    rows = "\n".join(rows_of(writing, "call"))
+    assert rows.count("Read the tests") == 1
+    assert "✓ Read the tests" in rows

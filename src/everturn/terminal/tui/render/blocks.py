@@ -28,6 +28,7 @@ from everturn.core.parts import (
     provider_tool_note,
 )
 from everturn.core.state import TurnState
+from everturn.core.todos import WRITE_TODOS
 from everturn.terminal.tui.render import annotations, cards
 from everturn.terminal.tui.render.annotations import TurnSummary
 from everturn.terminal.tui.render.canvas import Canvas
@@ -360,6 +361,12 @@ class _BlockWriter:
         for index, child in [(n, p) for n, p in parts if isinstance(p, ToolPart) and p.parent == part.call]:
             yield from self._calls(index, child, depth + 1)
 
+    def _has_later_todos(self, index: int) -> bool:
+        later = self.message.parts[index + 1 :]
+        return any(
+            isinstance(part, ToolPart) and part.name == WRITE_TODOS and part.state == "completed" for part in later
+        )
+
     def _call(self, index: int, part: ToolPart, depth: int) -> Block:
         state, turn = self.state, self.turn
         call = turn.calls.get(part.call) if turn is not None else None
@@ -381,6 +388,7 @@ class _BlockWriter:
             asks="gate" if open_gates else "below" if subagent_gates else "",
             is_client=turn is not None and any(item.name == part.name for item in turn.options.clients),
             depth=depth,
+            is_superseded=part.name == WRITE_TODOS and part.state == "completed" and self._has_later_todos(index),
         )
         return self._block(
             index,

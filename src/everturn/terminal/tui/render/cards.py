@@ -43,6 +43,7 @@ MAX_STREAMED: Final = 600  # characters of arguments that are shown while they s
 MAX_INDENT_DEPTH: Final = 4  # levels of nested calls that are indented; deeper ones share the last level
 MAX_PARSED: Final = 200_000  # characters of arguments that are parsed for an excerpt
 OWN_KINDS: Final = ("files", "code", "builtin")  # origins of tools that come with the assistant
+LONG: Final = 1.0  # seconds from which on the duration of a call of our own tools is shown
 INCOMPLETE: Final = '{"status":"incomplete",'
 
 SIGNS: Final[dict[str, tuple[str, str]]] = {
@@ -77,6 +78,7 @@ class Card(Struct, frozen=True):
     asks: str = ""  # "gate" or "below"
     is_client: bool = False
     depth: int = 0
+    is_superseded: bool = False  # a later call has written the to-do list anew
 
     @property
     def state(self) -> str:
@@ -92,11 +94,11 @@ def draw_card(card: Card, canvas: Canvas) -> list[Line]:
     if card.is_live:
         text = card.part.arguments[-MAX_STREAMED:]
         lines += add_card_bar(list(draw_exact(text, inner, "dim", 6)), depth) if text.strip() else []
-    elif not canvas.is_open and (todos := _todos(card.part)):
+    elif not canvas.is_open and not card.is_superseded and (todos := _todos(card.part)):
         lines += add_card_bar(list(draw_todos(todos, inner)), depth)
     elif canvas.is_open:
         lines += add_card_bar(list(_details(card, inner, texts)), depth)
-    else:
+    elif not card.is_superseded:
         lines += add_card_bar(list(_brief(card, inner, texts)), depth)
     return lines
 
@@ -112,7 +114,7 @@ def _head(card: Card, canvas: Canvas, depth: int) -> Line:
     right: list[Run] = [(f"{where} · ", "dim")] if where and canvas.width > 60 else []
     right += [(word, style), *([(f" · {took}", "dim")] if took else [])]
     if card.state == "completed" and _kind(card) in OWN_KINDS:  # the sign says it, and where is no news
-        right = [(took, "dim")] if took else []
+        right = [(took, "dim")] if took and card.times[1] - card.times[0] >= LONG else []
     fold = "▾" if canvas.is_open else "▸"
     space = card_text_width(canvas.width, depth) - runs_width(right) - 2
     name = truncate(card.part.name, max(space - 2, 6))
