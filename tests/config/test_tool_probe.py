@@ -18,6 +18,7 @@ REFUSAL = Status(400, '{"error": {"message": "tiny does not support tools"}}')
     [
         (Call("report_status", '{"status": "ready"}'), True),
         (Say("The status is ready."), False),  # the server dropped the tools
+        (Say("I am a small model, and I like to explain at length what I could do. " * 5), False),
         (REFUSAL, False),
         (Status(503), None),
     ],

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from everturn.core.chunks import CallChunk
+from everturn.core.chunks import CallChunk, TextChunk
 from everturn.core.parts import TextPart
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec
 from everturn.errors import EverturnError, ModelError
@@ -22,6 +22,7 @@ from everturn.models.retry import RetryPolicy
 PROBE_SECONDS: Final = 30.0  # a server may have to load the model first
 TOOL_FORMAT: Final = "json"  # the prompted format for a model without native calls
 MAX_TOKENS: Final = 200
+MAX_WORDS: Final = 120  # characters of an answer in words, after which no call is expected
 _TOOL: Final = ToolSpec(
     "report_status",
     "Report a status.",
@@ -35,15 +36,20 @@ async def has_native_tools(toml: str, environ: Mapping[str, str]) -> bool | None
     answer in time, or failed."""
     name, base_url = _model_of(toml)
     request = ModelRequest("", "", [RequestMessage("user", (TextPart(_MESSAGE),))], [_TOOL], {"max_tokens": MAX_TOKENS})
-    is_called = False
+    is_called, words = False, 0
     try:
         model = get_model(f"{name}@native", base_url=base_url, environ=environ, retry=RetryPolicy(attempts=1))
         async with asyncio.timeout(PROBE_SECONDS):
             async for batch in model.stream(replace(request, model=model.name)):
                 is_called = is_called or any(isinstance(chunk, CallChunk) for chunk in batch)
+                words += sum(len(chunk.text) for chunk in batch if isinstance(chunk, TextChunk))
+                if words > MAX_WORDS:  # it answers in words: a slow machine need not write them to the end
+                    break
     except ModelError as error:
         return False if error.refuses_tools else None
-    except (EverturnError, OSError, TimeoutError):
+    except TimeoutError:
+        return False if words and not is_called else None
+    except (EverturnError, OSError):
         return None
     return is_called
 
