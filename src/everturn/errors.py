@@ -335,16 +335,24 @@ class ModelError(EverturnError):
     - `model`: the author of the model adapter; its exceptions have this kind by default.
     - `response`, `limit`: the operator. The response is not what a model sends, or is too large.
 
-    `retry_after` is how many seconds the provider asks us to wait, if it does.
+    `retry_after` is how many seconds the provider asks us to wait, if it does. `refuses_tools`: the model has no native tool
+    calls, and the same request may work with prompted ones.
     """
 
     def __init__(
-        self, message: str, kind: str = "model", retryable: bool = False, retry_after: float | None = None
+        self,
+        message: str,
+        kind: str = "model",
+        retryable: bool = False,
+        retry_after: float | None = None,
+        *,
+        refuses_tools: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retryable = retryable
         self.retry_after = retry_after
+        self.refuses_tools = refuses_tools
 
 
 class Stale(EverturnError):

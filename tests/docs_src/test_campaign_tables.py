@@ -7,7 +7,12 @@ import pytest
 from tools.docs_table import DOCS, replace_table
 from tools.environment import ROOT
 
-TABLES = {"terminal/first-run.md": "first_run", "terminal/folder.md": "real_job"}
+TABLES = {
+    "terminal/first-run.md": "first_run",
+    "terminal/folder.md": "real_job",
+    "performance.md": "first_screen",
+    "guides/tool-search.md": "tool_search",
+}
 
 
 @pytest.mark.parametrize("page", TABLES)

@@ -145,12 +145,15 @@ def test_a_refusal_says_who_must_act_and_what_to_do(status: int, body: str, kind
         "This model does not support function calling",
         "No endpoints found that support tool use",
         "tool use is not supported by this model",
+        "tools param requires --jinja flag",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
     ],
 )
-def test_a_model_that_cannot_call_tools_can_be_told_of_them_in_words(message: str) -> None:
-    error = response_error(400, {}, json.dumps({"error": message}).encode(), NAMES)
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_model_that_cannot_call_tools_can_be_told_of_them_in_words(message: str, status: int) -> None:
+    error = response_error(status, {}, json.dumps({"error": message}).encode(), NAMES)
 
-    assert (error.kind, error.retryable) == ("request", False)
+    assert (error.kind, error.retryable, error.refuses_tools) == ("request", False, True)
     assert message in str(error)
     assert 'acme-1 has no native tool calls; use prompted tool calling: params={"tool_format": "json"}' in str(error)
 
@@ -159,6 +162,7 @@ def test_not_every_refusal_that_speaks_of_tools_is_about_that() -> None:
     error = response_error(400, {}, openai("tools[0].name is too long; tool calls are supported").encode(), NAMES)
 
     assert error.kind == "request"
+    assert not error.refuses_tools
     assert "tool_format" not in str(error)
 
 

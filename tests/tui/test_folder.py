@@ -19,6 +19,7 @@ from everturn.cli.store.local_server import open_chat_server
 from everturn.terminal.tui.app import TerminalApp
 from everturn.terminal.tui.confirm import Confirm
 from everturn.terminal.tui.gates.dialog import GateScreen
+from everturn.terminal.tui.sessions import SessionsScreen
 from tests.helpers.folder_model import FolderModel, folder_model
 
 pytestmark = pytest.mark.timeout(180)
@@ -161,6 +162,49 @@ async def test_an_edit_asks_and_auto_edit_does_not(model: FolderModel, home: Pat
         assert "a + b" in (project / "price.py").read_text()
         modes = [turn.options.mode for turn in person.app.follower.state.turns.values()]  # type: ignore[union-attr]
     assert modes == ["ask", "auto_edit"]
+
+
+async def test_all_edits_of_the_conversation_can_be_allowed_at_the_first_one(
+    model: FolderModel, home: Path, project: Path
+) -> None:
+    model.config(home)
+    (project / "pkg").mkdir()
+    (project / "pkg" / "tax.py").write_text("rate = 1\n")
+    edits = [
+        ("edit_file", {"path": "price.py", "old_text": "a - b", "new_text": "a + b"}),
+        ("edit_file", {"path": "pkg/tax.py", "old_text": "rate = 1", "new_text": "rate = 2"}),
+    ]
+    model.says(
+        *edits, ("edit_file", {"path": ".git/config", "old_text": "[core]", "new_text": "[x]"}), "Both are done."
+    )
+    model.says(("edit_file", {"path": "price.py", "old_text": "a + b", "new_text": "b + a"}), "And this.")
+    async with everturn() as person:
+        await person.says("fix it")
+        await person.sees("A allow all edits")
+        while isinstance(person.app.screen, GateScreen):  # a dialog ignores keys that were meant for the input
+            await person.pilot.press("A")
+            await person.pilot.pause(0.3)
+        await person.sees("Both are done.")
+        await person.says("once more")
+        await person.sees("And this.")
+        rules = [view.grant.rule for view in await person.app.server.grants()]
+        await person.says("/permissions")
+        await person.sees("Permissions of shop")
+        await person.pilot.press("3")
+        await person.sees('{tool = "edit_file", match = {path = "**"}')
+        await person.pilot.press("escape")
+        await person.says("/permisions")
+        await person.is_told("Did you mean /permissions?")
+        await person.says("/resume")  # as others call it
+        await person.until(lambda: isinstance(person.app.screen, SessionsScreen))
+    assert "b + a" in (project / "price.py").read_text()
+    assert "rate = 2" in (project / "pkg" / "tax.py").read_text()
+    assert "[core]" in (project / ".git" / "config").read_text()
+    assert [(rule.tool, rule.match) for rule in rules] == [("edit_file", {"path": "**"})]
+    model.says(("edit_file", {"path": "price.py", "old_text": "b + a", "new_text": "a + b"}), "No.")
+    async with everturn() as person:  # another conversation
+        await person.says("and now?")
+        await person.sees("A allow all edits")
 
 
 async def test_plan_mode_reads_only_and_enter_carries_the_plan_out(

@@ -208,6 +208,17 @@ def test_always_is_not_offered_for_changed_arguments() -> None:
     assert "a" not in dict(keys_for_gate(changed, gates.EN, may_answer=True))
 
 
+def test_all_edits_are_offered_only_in_a_folder_and_only_by_a_rule_for_all() -> None:
+    rules = (
+        Rule("edit_file", "allow", {"path": "a.py"}, "grants"),
+        Rule("edit_file", "allow", {"path": "**"}, "grants"),
+    )
+    summary = make_summary(offers=rules, folder="/home/ann/shop")
+    assert ("A", gates.EN.k_all_edits) in keys_for_gate(summary, gates.EN, may_answer=True)
+    for other in (make_summary(offers=rules[:1], folder="/home/ann/shop"), make_summary(offers=rules)):
+        assert "A" not in dict(keys_for_gate(other, gates.EN, may_answer=True))
+
+
 def test_each_kind_has_its_keys_and_nobody_else_has_any() -> None:
     keys = {
         kind: "".join(

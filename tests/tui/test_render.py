@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everturn import api
 from everturn.core.events import (
     CallFinished,
     CallStarted,
@@ -15,11 +16,14 @@ from everturn.core.events import (
     RequestRetried,
     StepFinished,
     StepRestarted,
+    StepStarted,
     TurnCancelled,
+    TurnCompleted,
     TurnFailed,
     TurnFinishing,
 )
-from everturn.core.parts import Citation, ContextPart, Output, ProviderToolPart, TextPart, ToolPart
+from everturn.core.parts import Citation, ContextPart, Output, ProviderToolPart, TextPart, ToolPart, Usage
+from everturn.terminal.tui.folder import agent_label
 from everturn.terminal.tui.render.blocks import Block, BlockList
 from everturn.terminal.tui.render.canvas import Canvas
 from everturn.terminal.tui.render.markdown import draw_markdown
@@ -253,3 +257,57 @@ def test_attached_context_is_a_line_under_the_message_and_its_text_when_unfolded
     assert unfolded.count("Locks are") == 3
     assert "\x1b" not in unfolded
     assert all(runs_width(line) <= 24 for line in block.draw(Canvas(24, texts=texts)))
+
+
+def test_the_steps_of_an_answer_are_one_line_below_it() -> None:
+    writing = Writing()
+    writing.said("t", "Go on.")
+    for step, usage in ((1, Usage(input=1_000, output=20, cached=600)), (2, Usage(input=1_100, output=30))):
+        if step == 2:
+            writing.event(StepStarted(turn="t", step=2, at=20.0))
+        parts = (ToolPart("t-1", "look", "{}"),) if step == 1 else (TextPart("Done."),)
+        finish = "tool_calls" if step == 1 else "stop"
+        writing.event(StepFinished(turn="t", step=step, parts=parts, finish=finish, usage=usage, at=10.0 * step + 2))
+        if step == 1:
+            writing.event(CallFinished(turn="t", call="t-1", state="completed", output=Output("Dark.")))
+        assert rows_of(writing, "step") == []  # the turn goes on
+    writing.event(TurnFinishing(turn="t", outcome="completed"))
+    writing.event(TurnCompleted(turn="t"))
+    [line] = rows_of(writing, "step")
+    assert "2 steps · 2,100 in (600 cached) · 50 out · 21 s" in line
+
+
+@pytest.mark.parametrize(("origin", "is_shown"), [("files:shop", False), ("mcp:files", True), ("function", True)])
+def test_what_a_tool_of_the_folder_has_read_is_shown_only_on_request(origin: str, is_shown: bool) -> None:
+    writing = call("running")
+    output = Output("It is dark.", origin=origin)
+    writing.event(CallFinished(turn="t", call="t-1", state="completed", output=output, at=2.5))
+    card = next(block for block in BlockList().blocks(writing.state) if block.kind == "call")
+    assert ("It is dark." in lines(card)) is is_shown
+    assert (EN.completed in lines(card)) is is_shown
+    assert "It is dark." in lines(card, is_open=True)
+
+
+def test_the_agent_of_a_folder_is_called_by_the_folder() -> None:
+    view = api.AgentView(name="shop-bac038", description="", model="m", folder="/home/ann/shop")
+    agents = api.AgentList(agents=[view, api.AgentView(name="team-c0ffee", description="", model="m")], models=[])
+    assert agent_label(agents, "shop-bac038") == "shop"
+    assert agent_label(agents, "team-c0ffee") == "team-c0ffee"
+    assert agent_label(agents, "blog-0a1b2c") == "blog"  # of a folder that nobody has open
+
+
+def test_only_the_newest_to_do_list_is_drawn_in_full() -> None:
+    def todos(status: str) -> str:
+        return f'{{"todos": [{{"content": "Read the tests", "status": "{status}"}}]}}'
+
+    writing = Writing()
+    writing.said("t", "Go on.")
+    calls = [ToolPart(f"t-{n}", "write_todos", todos(s)) for n, s in enumerate(("in_progress", "completed"), 1)]
+    writing.answered("t", calls, "tool_calls")
+    for part in calls:
+        writing.event(
+            CallFinished(turn="t", call=part.call, state="completed", output=Output("1 to-do", origin="builtin"))
+        )
+    rows = "\n".join(rows_of(writing, "call"))
+    assert rows.count("Read the tests") == 1
+    assert "✓ Read the tests" in rows

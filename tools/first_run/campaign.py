@@ -38,7 +38,7 @@ MESSAGE = "hello there"
 ANSWER = "Good morning from the local model."
 QUESTION = r"\[1\]."
 READY = r"Ask anything|想聊什么"
-DONE = r"(?:step|步骤?) ?1|第 ?1 ?步"
+DONE = r"─ [^\n─]*\d s\b"  # the line below an answer
 TRUST = r"\[y/N\]|\[Y/n\]"
 
 
@@ -56,9 +56,9 @@ class State(Struct, frozen=True):
 KEY = {"OPENAI_API_KEY": "sk-" + "x" * 40}
 STATES = (
     State("no key", DONE),
-    State("key in the environment", r"nobody answers at https://api\.openai\.com", KEY),
+    State("key in the environment", r"no server answers at https://api\.openai\.com", KEY),
     State("local model server", re.escape(ANSWER), has_server=True),
-    State("no network", r"nobody answers at https://api\.openai\.com", KEY, has_network=False),
+    State("no network", r"no server answers at https://api\.openai\.com", KEY, has_network=False),
     State("read-only home", DONE, is_read_only=True),
     State("Chinese locale", DONE, {"LANG": "zh_CN.UTF-8", "LC_ALL": "zh_CN.UTF-8"}),
 )

@@ -4,7 +4,7 @@
 
 For each project it plants a bug, starts `everturn` in the folder (in a pseudo-terminal, as an ordinary user), types the task,
 and answers what the terminal asks. The model is a program behind an HTTP endpoint that does not know the bug (`debugger`).
-Each project is done twice: with defaults, each approval given once; and with "always" for the commands that run the tests. The
+Each project is done twice: with defaults, each approval given once; and with "always" for the commands that run the tests, and "allow all edits" at the first edit. The
 second run is killed (`kill -9`) while the tests run in the middle of the job, and continued with `everturn -c`; a second
 terminal and a reader of the HTTP API follow the same session. `--write` writes the rows of the table that the docs show. It exits with 1 if a
 job was not done.

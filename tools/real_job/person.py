@@ -19,7 +19,6 @@ from tools.real_job.screen import TerminalWindow
 
 ASKED = re.compile(r"Allow (\w+)( to repeat| to send data out)?\?")
 LIMIT = "Continue, for up to"  # the question at the step limit
-UNOPENED = "needs approval: Ctrl+G"
 READY = "Ask anything"
 FOREIGN = re.compile(r"_API_KEY$|^EVERTURN_|^NO_COLOR$|^COLUMNS$|^LINES$")
 LOOK = 0.05
@@ -68,7 +67,10 @@ def _is_public(file: Path) -> bool:
 
 
 class Person:
-    """A person who approves what the assistant asks; `always` names the tools for which they store a rule."""
+    """A person who approves what the assistant asks, with one key for each question.
+
+    With `always` they store a rule for the commands that it matches, and allow all edits at the first one.
+    """
 
     def __init__(self, home: Path, folder: Path, always: re.Pattern[str] | None = None) -> None:
         self._home, self._folder, self._always = home, folder, always
@@ -131,11 +133,6 @@ class Person:
                 time.sleep(GUARD)
                 self.window.press("y")
                 self._wait_until_gone(re.compile(re.escape(LIMIT)))
-            elif (
-                UNOPENED in text
-            ):  # a second `y` came after the answer, and is in the input: the question waits for that
-                self.window.press("\x7f" * 8)
-                time.sleep(1.0)
             if time.monotonic() > min(end, quiet) or not self.window.is_alive:
                 raise TimeoutError(f"the job stopped:\n{self.story()}")
             time.sleep(LOOK)
@@ -154,24 +151,19 @@ class Person:
         question = self._settled()
         if not ASKED.search(self.window.text):  # it was answered meanwhile
             return
-        self.window.press("a" if is_always else "y")
+        is_all_edits = self._always is not None and "allow all edits" in text
+        self.window.press("A" if is_all_edits else "a" if is_always else "y")
         if is_always:
-            try:
-                self.window.wait_for("store this rule", 15)
-            except TimeoutError:  # the question went away before the key came: look again
-                return
+            self.window.wait_for("store this rule", 15)
             text += "\n" + self.window.text
             self.window.press("y")
-        self.approvals.append(Approval(found[1], text, "always" if is_always else "once"))
+        self.approvals.append(Approval(found[1], text, "always" if is_always or is_all_edits else "once"))
         self._wait_until_gone(re.compile(re.escape(found[0])), "" if is_always else question)
 
     def _wait_until_gone(self, pattern: re.Pattern[str], question: str = "") -> None:
         """Wait until an answer was taken: the question is gone, or another one is there."""
-        end, again = time.monotonic() + 30, time.monotonic() + 3
+        end = time.monotonic() + 30
         while time.monotonic() < end:
-            if question and time.monotonic() > again:  # a key that came before the dialog was ready does not count
-                again += 3
-                self.window.press("y")
             text = self._settled()
             if not pattern.search(text) or (question and _question(text) != _question(question)):
                 return

@@ -64,7 +64,7 @@ class JobReport(Struct):
 
     def line(self) -> str:
         """A row of the table."""
-        answers = "each once" if self.answers == "once" else "“always” for tests"
+        answers = "each once" if self.answers == "once" else "“always” for tests and edits"
         done = "yes" if self.is_done and self.is_exact else "yes, elsewhere" if self.is_done else "no"
         cells = [self.project, self.bug, answers, self.steps, self.edits, self.commands, self.commits]
         cells += [self.kills, self.watchers, done, round(self.seconds), round(self.load)]

@@ -6,6 +6,7 @@ the campaign reads, so an approval is counted when it was drawn, and not when it
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -124,13 +125,15 @@ class TerminalWindow:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end inside a character
         while True:
             try:
-                piece = os.read(self._fd, 1 << 16).decode("utf-8", "replace")
+                data = os.read(self._fd, 1 << 16)
             except OSError:
                 return
-            if not piece:
+            if not data:
                 return
+            piece = decoder.decode(data)
             with self._lock:
                 self._screen.feed(piece)
                 self.printed = (self.printed + piece)[-20_000:]

@@ -18,7 +18,8 @@ UNANSWERABLE: Final = ("form", "manual", "client")
 def make_options(gate: Gate, texts: AcpTexts) -> tuple[list[JsonObject], dict[str, RemoteGateReply]]:
     """The options of a gate, and for each of their ids the answer.
 
-    An offered rule is remembered for the folder, or for the session where a grant must not hold beyond it.
+    An offered rule is remembered for the folder; for the session where a grant must not hold beyond it, or where it is for all
+    edits.
     """
     if gate.kind == "limit":
         choices = [_option("allow_once", texts.continue_turn, "allow_once")]
@@ -28,7 +29,7 @@ def make_options(gate: Gate, texts: AcpTexts) -> tuple[list[JsonObject], dict[st
     options = [_option("allow_once", texts.send if is_result else texts.allow_once, "allow_once")]
     replies: dict[str, RemoteGateReply] = {"allow_once": {"allow": "once"}}
     for number, rule in enumerate(gate.offers[:MAX_OFFERS]):
-        is_folder = bool(gate.folder) and not gate.session_only
+        is_folder = bool(gate.folder) and not gate.session_only and rule is not gate.offer_for_all
         text = " ".join(str(rule).split())
         text = text if len(text) <= MAX_RULE else f"{text[: MAX_RULE - 1]}…"
         name = (texts.allow_always if is_folder else texts.allow_session).replace("{rule}", text)

@@ -195,7 +195,8 @@ class _ResolvedCall:
         if spec.egress and all(await run.taint()):
             return await self._open("egress", EGRESS_REASON)
         if decision.action == "ask":
-            offers = () if decision.is_final else offer_grants(spec, self._cases, self._is_asked)
+            in_folder = bool(run.state.options.folder)
+            offers = () if decision.is_final else offer_grants(spec, self._cases, self._is_asked, in_folder=in_folder)
             return await self._open("call", decision.reason, offers)
         return None
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import MsgspecError, Struct
+from msgspec.structs import replace
 
 from everturn import api
 from everturn.cli.first_run_texts import CONFIG_TEMPLATE, MODEL_COMMENTS, detect_language
@@ -26,6 +27,7 @@ from everturn.config.key_store import KEY_VARIABLES, KeyStore, check_key, guess_
 from everturn.config.layers import SYSTEM_FILE, user_file
 from everturn.config.load import LoadedConfig, load_config
 from everturn.config.models import default_model, make_model
+from everturn.config.tool_probe import PROBE_SECONDS, has_native_tools, with_prompted_tools
 from everturn.config.tools import data_folder
 from everturn.errors import ConfigError
 from everturn.localization import load_group
@@ -47,6 +49,7 @@ class ModelChoice(Struct, frozen=True):
     model: str
     about: str
     toml: str
+    is_local: bool = False  # a server of the user's has it
 
 
 def start_first_run(arguments: Sequence[str] = ()) -> int:
@@ -68,6 +71,7 @@ def start_first_run(arguments: Sequence[str] = ()) -> int:
     except KeyboardInterrupt:
         print(f"\n{words['left']}")
         return INTERRUPTED
+    choice = probe_tools(choice, words)
     try:
         write_config(file, render_config(choice, environ))
     except FileExistsError:
@@ -104,7 +108,13 @@ def list_model_choices(
             toml = way.toml if server is None else server_setup(server, [model], AGENT, ()).toml
             fields = {"model": escape_unprintable(model), "name": way.name, "address": way.address}
             choices.append(
-                ModelChoice(words[way.kind].format(**fields), model, MODEL_COMMENTS[way.kind].format(**fields), toml)
+                ModelChoice(
+                    words[way.kind].format(**fields),
+                    model,
+                    MODEL_COMMENTS[way.kind].format(**fields),
+                    toml,
+                    is_local=way.kind == "server",
+                )
             )
     demo = f'[agents.{AGENT}]\nmodel = "{OFFLINE}"\n'
     return [*choices, ModelChoice(words["demo"], OFFLINE, MODEL_COMMENTS["demo"], demo)]
@@ -187,8 +197,24 @@ def choose_by_url(url: str, words: Mapping[str, str]) -> ModelChoice:
             place = LocalModelServer(base, 0, "compatible")
             toml = server_setup(place, names[:1], AGENT, (), base_url=base).toml
             print(words["server_models"].format(url=base, models=", ".join(names[:MAX_MODELS_PER_SERVER])))
-            return ModelChoice(names[0], names[0], MODEL_COMMENTS["url"].format(address=base), toml)
+            about = MODEL_COMMENTS["url"].format(address=base)
+            return ModelChoice(names[0], names[0], about, toml, is_local=True)
     raise ConfigError(words["no_server"].format(url=url, why=problem or words["no_models"]))
+
+
+def probe_tools(choice: ModelChoice, words: Mapping[str, str]) -> ModelChoice:
+    """Return the choice with prompted tool calling if its model is on a server of the user's and does not call a tool."""
+    if not choice.is_local:
+        return choice
+    model = escape_unprintable(choice.model)
+    print(words["probing"].format(model=model, seconds=round(PROBE_SECONDS)))
+    try:
+        if asyncio.run(has_native_tools(choice.toml, os.environ)) is not False:
+            return choice
+    except KeyboardInterrupt:
+        return choice
+    print(words["prompted"].format(model=model))
+    return replace(choice, toml=with_prompted_tools(choice.toml))
 
 
 def render_config(choice: ModelChoice, environ: Mapping[str, str]) -> str:

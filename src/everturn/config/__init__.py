@@ -30,6 +30,7 @@ Every value has a source position, so that all problems are reported at once, ea
     mcp_logins      opens the store of the logins of people to MCP servers
     retention_job   runs the store's maintenance job daily
     discovery       finds the models that this machine could use
+    tool_probe      asks a model of a local server to call a tool: without native tool calls it is prompted
     available_models  lists the models that can be used, with prices; guesses the vendor of a name
     key_store       API keys of vendors, in the keyring or a private file
     toml_edit       sets one value in a TOML text

@@ -50,6 +50,11 @@ class Gate(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults
     lease: float = 0.0  # seconds that a client should claim it for
     folder: str = ""  # the folder that the turn works in: a grant of one of the offers may be for it alone
 
+    @property
+    def offer_for_all(self) -> Rule | None:
+        """The offered rule that covers every call of the tool, whatever its arguments ("allow all edits"), if there is one."""
+        return next((rule for rule in self.offers if rule.match and rule.is_for_everything), None)
+
 
 class CallClaim(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A client's claim of a call, valid until a time."""

@@ -35,7 +35,10 @@ _CONTEXT = (
     r"(?i)context[_ ](length|window|size|limit)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
     r"|exceeds the (model's )?(context|maximum number of tokens|available context)"
 )
-_NO_TOOLS = r"(?i)not support (tools|tool use|tool call|function call)|support tool use|tool use is not supp"
+_NO_TOOLS = (
+    r"(?i)not support (tools|tool use|tool call|function call)|support tool use|tool use is not supp"
+    r"|tools param requires --jinja|tool choice requires --enable-auto-tool-choice"  # llama.cpp and vLLM
+)
 _OVERLOADED = r"(?i)overloaded|try again|temporarily|timeout|timed out|unavailable|internal"
 _ADVICE = {
     "key": "set {key} to a key that is valid there",
@@ -164,9 +167,11 @@ def _kind(status: int, code: str, text: str) -> str:
 
 
 def _error(kind: str, where: str, message: str, names: Mapping[str, str], after: float | None) -> ModelError:
-    advice = _ADVICE["tools" if kind == "request" and re.search(_NO_TOOLS, message) else kind]
+    if refuses_tools := kind in ("request", "server") and re.search(_NO_TOOLS, message) is not None:
+        kind = "request"  # also where a server calls it an error of its own: another try is refused, too
+    advice = _ADVICE["tools" if refuses_tools else kind]
     text = f"{names['vendor']}: {where}: {message.strip()[:EXCERPT]} ({advice.format_map(names)})"
-    return ModelError(text, kind, kind in RETRYABLE, after)
+    return ModelError(text, kind, kind in RETRYABLE, after, refuses_tools=refuses_tools)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

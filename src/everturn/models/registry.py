@@ -67,7 +67,7 @@ def get_model(
 
     With a `base_url` any OpenAI-compatible server can be used, and the vendor can be left out; its key is given here or
     in EVERTURN_API_KEY, because the key of a vendor is sent to that vendor only. A `tool_format` (json, xml, blocks) is
-    for models without native tool calls. The modality of the usual models is known; for any other it can be given in
+    for models without native tool calls; a model whose server refuses tools is prompted (json) without it. The modality of the usual models is known; for any other it can be given in
     the name: `openai:gpt-image-1@image-edit`. So can the tool_format: `ollama:gemma3@json`. `offline:demo` needs no
     network. A vendor that is not built in is looked up among the entry points `everturn.models` of installed packages.
 
@@ -103,6 +103,7 @@ def get_model(
         chosen or opened.profile.tool_format,
         opened.profile.decoding_constraint,
         name=f"{model.name}@{chosen}" if chosen else model.name,
+        falls_back=not chosen,
     )
 
 

@@ -391,9 +391,13 @@ def needs_review(spec: ToolSpec, options: TurnOptions, worked: bool) -> bool:
 
 
 def offer_grants(
-    spec: ToolSpec, cases: Sequence[SubjectCase], is_open: Callable[[SubjectCase], bool]
+    spec: ToolSpec, cases: Sequence[SubjectCase], is_open: Callable[[SubjectCase], bool], *, in_folder: bool = False
 ) -> tuple[Rule, ...]:
-    """The grants that a gate offers for a call ("always allow"), the narrowest first; none if one rule is not enough."""
+    """The grants that a gate offers for a call ("always allow"), the narrowest first; none if one rule is not enough.
+
+    In a turn that works in a folder, the last offer of a file edit is for every edit with that tool: the tool cannot leave the
+    folder or write protected files, and auto-edit mode allows the same.
+    """
     if not spec.subjects:
         return (Rule(escape_glob(spec.name), "allow", layer="grants"),)
     undecided = _without_options([case for case in cases if is_open(case)])
@@ -407,6 +411,8 @@ def offer_grants(
     offers = [Rule(escape_glob(spec.name), "allow", narrow, "grants")]
     if wide != narrow and all(wide.values()):
         offers.append(Rule(escape_glob(spec.name), "allow", wide, "grants"))
+    if in_folder and edits_files(spec):
+        offers.append(Rule(escape_glob(spec.name), "allow", dict.fromkeys(values, "**"), "grants"))
     return tuple(offers)
 
 

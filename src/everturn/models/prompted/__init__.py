@@ -18,12 +18,13 @@ model: the same parts, gates and history. So a conversation can continue nativel
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, RetryChunk, TextChunk
 from everturn.core.continuation import continued_text
 from everturn.core.file_uploads import AccountUploads, uploads_of
 from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
@@ -41,10 +42,13 @@ from everturn.models.prompted.tool_format import OfferedTools, ToolFormat
 from everturn.models.prompted.xml import XmlFormat
 from everturn.models.structured_output import OutputReader, as_object_text, read_output
 
+log = logging.getLogger(__name__)
+
 TOOL_FORMATS: Final[Mapping[str, ToolFormat]] = {
     tool_format.name: tool_format for tool_format in (JsonFormat(), XmlFormat(), BlocksFormat())
 }
 NATIVE = "native"
+FALLBACK: Final = "json"  # the format for a model that turns out to have no native tool calls
 DecodingConstraint = Literal["", "schema", "grammar"]
 """Constrained decoding of a server: none, a JSON schema for the whole answer, or also a grammar."""
 _OWN_CALLS = 1_000_000  # slots of calls that a model makes natively all the same: separate from those in its text
@@ -56,10 +60,19 @@ class PromptedModel:
     `tool_format` is `json`, `xml`, `blocks`, or `native` to change nothing; a turn can choose another one with
     `params={"tool_format": …}`. If the server has constrained decoding (`decoding_constraint`), it is used, unless a turn has
     `params={"constrained_decoding": False}`.
+
+    With `falls_back`, `native` holds until the server refuses tools: that request is sent again with prompted calls (`json`),
+    and so are all later ones of this process.
     """
 
     def __init__(
-        self, model: Model, tool_format: str = "json", decoding_constraint: DecodingConstraint = "", *, name: str = ""
+        self,
+        model: Model,
+        tool_format: str = "json",
+        decoding_constraint: DecodingConstraint = "",
+        *,
+        name: str = "",
+        falls_back: bool = False,
     ) -> None:
         if tool_format not in TOOL_FORMATS and tool_format != NATIVE:
             raise ConfigError(_no_such(tool_format))
@@ -67,6 +80,7 @@ class PromptedModel:
         self._name = name or f"{model.name}@{tool_format}"
         self._model, self._tool_format = model, tool_format
         self._decoding_constraint: DecodingConstraint = decoding_constraint
+        self._falls_back = falls_back and tool_format == NATIVE
 
     @property
     def name(self) -> str:
@@ -108,7 +122,36 @@ class PromptedModel:
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request, in the tool format of this turn."""
         params = dict(request.params)
-        name = params.pop("tool_format", None) or self._tool_format
+        wanted = params.pop("tool_format", None)
+        if self._falls_back and not wanted and request.tools:
+            return self._stream_or_fall_back(request)
+        return self._stream(request, wanted or self._tool_format)
+
+    async def _stream_or_fall_back(self, request: ModelRequest) -> AsyncGenerator[Sequence[Chunk]]:
+        """Send the request with native tools, and with prompted ones if the server refuses them."""
+        batches = self._stream(request, NATIVE)
+        try:
+            async for batch in batches:
+                yield batch
+            return
+        except ModelError as error:
+            if not error.refuses_tools:
+                raise
+            log.warning("%s has no native tool calls; it is prompted to call tools (%s)", self.name, FALLBACK)
+            self._tool_format, self._falls_back = FALLBACK, False
+            yield (RetryChunk(2, 2, 0.0, error.kind, str(error)),)
+        finally:
+            await _close(batches)
+        batches = self._stream(request, FALLBACK)
+        try:
+            async for batch in batches:
+                yield batch
+        finally:
+            await _close(batches)
+
+    def _stream(self, request: ModelRequest, name: object) -> AsyncIterator[Sequence[Chunk]]:
+        params = dict(request.params)
+        params.pop("tool_format", None)
         may_constrain = params.pop("constrained_decoding", True)
         if name == NATIVE:
             return self._model.stream(
@@ -151,8 +194,7 @@ class PromptedModel:
             yield reader.end()  # the text that was held back had been received
             raise
         finally:
-            if (aclose := getattr(batches, "aclose", None)) is not None:
-                await aclose()
+            await _close(batches)
         yield reader.end()
 
 
@@ -242,6 +284,11 @@ def _offer(
     return OfferedTools(
         tools, choice, schema, is_single, bool(tools and decoding_constraint), decoding_constraint == "grammar"
     ), params
+
+
+async def _close(batches: AsyncIterator[Sequence[Chunk]]) -> None:
+    if (aclose := getattr(batches, "aclose", None)) is not None:
+        await aclose()
 
 
 async def _refuse(reason: str) -> AsyncIterator[Sequence[Chunk]]:

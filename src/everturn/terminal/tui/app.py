@@ -90,7 +90,7 @@ class TerminalApp(AppBase):
         """Show rules, tools and grants."""
         from everturn.terminal.tui.permissions import PermissionsScreen
 
-        self.push_screen(PermissionsScreen())
+        self.push_screen(PermissionsScreen(self.current_agent_and_model()[0]))
 
     async def action_servers(self) -> None:
         """Show the MCP servers."""

@@ -254,6 +254,7 @@ class AppBase(App[int]):
         if not mode:
             return self.show_message(texts.no_modes)
         self.mode = mode
+        self.clear_notifications()  # the one about the mode before covers the conversation, too
         self.show_message(texts.mode_now[mode])
         self.draw()
         return None

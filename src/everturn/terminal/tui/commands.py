@@ -6,8 +6,9 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from textual.screen import Screen
 
@@ -42,6 +43,28 @@ from everturn.terminal.tui.texts.folder import get_folder_texts
 from everturn.terminal.tui.transcript import Transcript
 
 T = TypeVar("T")
+SCREEN_COMMANDS: Final = {
+    "/sessions": "sessions",
+    "/inbox": "inbox",
+    "/permissions": "permissions",
+    "/branches": "branches",
+    "/compare": "compare",
+    "/mcp": "servers",
+    "/usage": "usage",
+    "/settings": "settings",
+}
+"""Commands that open a screen: the name of its action."""
+ALIASES: Final = {
+    "/resume": "/sessions",
+    "/approvals": "/inbox",
+    "/models": "/model",
+    "/theme": "/settings",
+    "/config": "/settings",
+    "/cost": "/usage",
+    "/clear": "/new",
+    "/exit": "/quit",
+}
+"""Names that other assistants have for these commands; they are not listed."""
 
 
 class ConversationView(Protocol):
@@ -136,6 +159,10 @@ class CommandHost(Host, Protocol):
 
     async def action_context(self) -> None:
         """Show what fills the context window."""
+        ...
+
+    async def run_action(self, action: str) -> bool:
+        """Run an action of the app by its name."""
         ...
 
     def push_screen(self, screen: Screen[T], callback: Callable[[T | None], Any] | None = None) -> object:
@@ -315,16 +342,28 @@ class Commands:
                 await self.undo()
             case "/fork":
                 await self.fork()
+            case _ if word in SCREEN_COMMANDS:
+                await self._app.run_action(SCREEN_COMMANDS[word])
             case _ if use_prompt(self._app, word.removeprefix("/"), rest):
                 pass
             case _:
-                if (text := expand_folder_command(self._app.folder, word, rest)) is not None:
-                    return await self._send(replace_surrogates(text), False, f"{word} {rest}".strip())
-                if await self._send_prompt(word, rest):
-                    return None
-                known = ", ".join(self.slash_commands())
-                self._app.show_message(self._app_texts.no_command.format(name=word, known=known), "warning")
-        return None
+                await self._run_defined_command(word, rest)
+
+    async def _run_defined_command(self, word: str, rest: str) -> None:
+        """A command of the folder or of an MCP server, or another name of one of ours."""
+        if (text := expand_folder_command(self._app.folder, word, rest)) is not None:
+            await self._send(replace_surrogates(text), False, f"{word} {rest}".strip())
+        elif await self._send_prompt(word, rest):
+            return
+        elif word in ALIASES:
+            await self._run_command(ALIASES[word], rest)
+        else:
+            self._refuse_unknown(word)
+
+    def _refuse_unknown(self, word: str) -> None:
+        texts, near = self._app_texts, get_close_matches(word, [*self.slash_commands(), *ALIASES], 1)
+        text = texts.no_command_near.format(name=word, near=near[0]) if near else texts.no_command.format(name=word)
+        self._app.show_message(text, "warning")
 
     async def _open_prompts(self, word: str, rest: str) -> None:
         name, _, words = rest.partition(" ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import PurePath
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
@@ -18,6 +20,7 @@ from everturn.terminal.tui.texts.folder import get_folder_texts
 
 PAGE: Final = 100  # sessions of a page, of which the ones of the folder are taken
 MAX_PAGES: Final = 5
+FOLDER_AGENT: Final = re.compile(r"-[0-9a-f]{6}$")
 LAST, PICK = "last", "pick"  # the values of `FolderStart.resume` that are no session
 
 
@@ -92,6 +95,14 @@ def describe_start(
     ]
     rows += [Content.styled(f"! {escape_prose(note)}", "$text-warning") for note in folder.notes]
     return Content("\n").join(rows)
+
+
+def agent_label(agents: api.AgentList, name: str) -> str:
+    """Return what people call an agent: the agent of a folder has the folder's name and a hash, and is called by the folder."""
+    view = next((view for view in agents.agents if view.name == name), None)
+    if view is not None:
+        return PurePath(view.folder).name or name
+    return FOLDER_AGENT.sub("", name)  # of a folder that no terminal has open
 
 
 def next_mode(mode: PermissionMode, modes: list[str]) -> PermissionMode:

@@ -17,6 +17,7 @@ from everturn.errors import EverturnError
 from everturn.localization import format_text
 from everturn.terminal.text.visible_text import count_invisible, escape_invisible
 from everturn.terminal.tui.dismiss import ClosingScreen
+from everturn.terminal.tui.folder import agent_label
 from everturn.terminal.tui.gates.keys import Key, KeyBar
 from everturn.terminal.tui.gates.rows import Row, label_rows, message_rows, text_rows
 from everturn.terminal.tui.gates.scroll import ScrolledRows
@@ -51,7 +52,7 @@ class PermissionsScreen(ClosingScreen[None]):
         Binding("escape", "press('escape')", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str = "") -> None:
         super().__init__()
         self.view = "rules"
         self.rules: api.RulesView | None = None
@@ -59,7 +60,7 @@ class PermissionsScreen(ClosingScreen[None]):
         self.explained: api.ExplainView | None = None
         self.problem = ""
         self._to_confirm = ""  # the grant to be revoked after a confirmation
-        self._agent = 0
+        self._first_agent, self._agent = agent, 0  # the name of the agent to begin with, and how many came after it
 
     def compose(self) -> ComposeResult:
         """A heading, the views, and the keys."""
@@ -90,9 +91,10 @@ class PermissionsScreen(ClosingScreen[None]):
         self.run_worker(self._read(), exclusive=True, group="look")
 
     async def _read(self) -> None:
-        server, agents = get_host(self).server, get_host(self).agents.agents
+        server, names = get_host(self).server, [view.name for view in get_host(self).agents.agents]
+        first = names.index(self._first_agent) if self._first_agent in names else 0
         try:
-            self.rules = await server.rules(agents[self._agent % len(agents)].name if agents else "")
+            self.rules = await server.rules(names[(first + self._agent) % len(names)] if names else "")
             self.grants, self.problem = await server.grants(), ""
         except EverturnError as error:
             self.problem = str(error)
@@ -105,7 +107,7 @@ class PermissionsScreen(ClosingScreen[None]):
             return
         texts, table = self.words, self.query_one(RowTable)
         self.query_one("#head", Static).update(
-            Content(texts.title.format(escape_invisible(self.rules.agent) if self.rules else "…"))
+            Content(texts.title.format(escape_invisible(self._label(self.rules.agent)) if self.rules else "…"))
         )
         tabs = [
             (str(number), f"{getattr(texts, name)}{' •' if name == self.view else ''}")
@@ -120,6 +122,9 @@ class PermissionsScreen(ClosingScreen[None]):
         note = texts.sure if self._to_confirm else escape_invisible(" ".join(self.problem.split()))
         self.query_one("#note", Static).update(Content(f"! {note}" if note else ""))
         self.query_one("#keys", KeyBar).offer(self._keys())
+
+    def _label(self, agent: str) -> str:
+        return agent_label(get_host(self).agents, agent)
 
     def _cells(self, view: api.GrantView) -> tuple[str, str, str]:
         texts, grant = self.words, view.grant

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui.dismiss import ClosingScreen
+from everturn.terminal.tui.folder import agent_label
 from everturn.terminal.tui.host import get_host
 from everturn.terminal.tui.key_bar import KeyHints
 from everturn.terminal.tui.texts.screens import get_screen_texts
@@ -41,7 +42,8 @@ class PickerScreen(ClosingScreen[tuple[str, str] | None], ModalScreen[tuple[str,
             rows += [None, Option(Content.styled(texts.agents, "bold"), disabled=True)]
             for agent in get_host(self).agents.agents:
                 description = "  ".join(filter(None, (agent.description, agent.model)))
-                rows.append(Option(_row(agent.name, agent.name == self._agent, description), f"agent:{agent.name}"))
+                label = agent_label(get_host(self).agents, agent.name)
+                rows.append(Option(_row(label, agent.name == self._agent, description), f"agent:{agent.name}"))
         with Vertical(classes="pane"):
             yield Static(Content(texts.pick), classes="title", markup=False)
             yield OptionList(*rows, classes="list", markup=False)

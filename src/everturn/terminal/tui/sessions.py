@@ -21,6 +21,7 @@ from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui.chat_host import ChatHost, get_chat_host
 from everturn.terminal.tui.confirm import Confirm
 from everturn.terminal.tui.dismiss import ClosingScreen
+from everturn.terminal.tui.folder import agent_label
 from everturn.terminal.tui.key_bar import KeyHints
 from everturn.terminal.tui.sidebar import format_age, status_sign
 from everturn.terminal.tui.texts.screens import ScreenTexts, get_screen_texts
@@ -99,7 +100,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         for view in app.recent_sessions():
             sign = status_sign(view, waiting)
             age = format_age(view.updated, time.time(), texts)
-            when = "  ".join(filter(None, (states[sign], escape_prose(view.agent), age)))
+            when = "  ".join(filter(None, (states[sign], escape_prose(agent_label(app.agents, view.agent)), age)))
             if cell_len(when) > self._room // 2:  # the name of the agent is the least of it
                 when = "  ".join(filter(None, (states[sign], age)))
             rows.append((view.id, f"{sign} {escape_prose(view.title) or texts.untitled}", when))

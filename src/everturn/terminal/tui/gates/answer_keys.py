@@ -59,8 +59,9 @@ def _answers(summary: GateSummary, gate: Gate, texts: GateTexts) -> list[Key]:
     if summary.edited:
         # A manual result is for the call as it was asked, so an edited call does not offer one.
         return [("y", texts.k_run_edited), ("e", texts.k_edit_again), ("u", texts.k_undo), *denies]
+    all_edits = [("A", texts.k_all_edits)] if gate.folder and gate.offer_for_all else []
     always = [("a", texts.k_always)] if gate.offers else []
-    return [("y", texts.k_once), *always, *denies, ("e", texts.k_edit), ("r", texts.k_did)]
+    return [("y", texts.k_once), *all_edits, *always, *denies, ("e", texts.k_edit), ("r", texts.k_did)]
 
 
 def gate_key_help(gate: Gate, keys: list[Key], texts: GateTexts) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ from everturn.terminal.tui.texts.gates import get_gate_texts as words_in
 KEY_GUARD_SECONDS: Final = 0.5  # seconds that the dialog is visible before a key counts
 CHECK_INTERVAL: Final = 0.5  # seconds between two checks of whether the gate is still open
 WIDE: Final = 120  # columns from which on diffs are side by side
-LETTERS: Final = "yaneNrRuft"
+LETTERS: Final = "yaAneNrRuft"
 
 
 @runtime_checkable
@@ -286,10 +286,12 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
 
     def _act(self, key: str) -> None:
         gate, texts, review = self.summary.gate, self.texts, self.review
-        if key in "ya" and (unread := self._unread()):
+        if key in "yaA" and (unread := self._unread()):
             self.show_error(format_text(texts.unread, n=unread))
         elif key == "y":
             self._answer(self._yes())
+        elif key == "A" and (rule := gate.offer_for_all) is not None:
+            self._answer(RemoteGateReply(allow=rule))
         elif key == "a":
             self._open(AlwaysPanel(gate, texts, is_at_least(get_host(self).me.role, "owner")))
         elif key in "nN":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from everturn.api import QueuedView
 from everturn.core.events import RequestRetried, TurnFailed
 from everturn.core.messages import Message
@@ -19,6 +21,7 @@ from everturn.core.parts import (
     StepPart,
     SummaryPart,
     TextPart,
+    Usage,
 )
 from everturn.core.phases import Phase
 from everturn.core.state import TurnState
@@ -43,6 +46,7 @@ from everturn.terminal.tui.render.text import (
 from everturn.terminal.tui.state import SessionState, StepTimes
 from everturn.terminal.tui.texts.chat import ChatTexts
 
+ODD_ENDS: Final = ("length", "content_filter", "refusal", "error", "other")
 MAX_FOLDED_LINES: Final = 40  # lines of a user message that are shown while it is folded
 MAX_STREAMED_REASONING: Final = 2_000  # characters of reasoning that are shown while it streams
 MAX_REASONING_LINES: Final = 12  # lines of streaming reasoning
@@ -135,23 +139,37 @@ def _fold(text: str, is_live: bool, canvas: Canvas) -> str:
     return "" if is_live or not text.strip() else " ▾" if canvas.is_open else " ▸"
 
 
-def draw_step(part: StepPart, times: StepTimes | None, has_said: bool, canvas: Canvas) -> list[Line]:
-    """Return the line after a step: the usage and cost of the request.
+class TurnSummary(Struct, frozen=True):
+    """What the steps of an answer took together."""
+
+    steps: int
+    usage: Usage
+    seconds: float = 0.0  # from the first request to the last answer
+
+
+def draw_step(
+    part: StepPart, times: StepTimes | None, has_said: bool, summary: TurnSummary | None, canvas: Canvas
+) -> list[Line]:
+    """Return what was unusual about a step, and after the last one the usage, cost and duration of all.
 
     A refused request has no output, and its stream did not break off: the ending of the turn has the reason.
     """
-    texts, usage, room = canvas.texts, part.usage, canvas.width - GUTTER
+    texts, room = canvas.texts, canvas.width - GUTTER
     lines: list[Line] = []
     if times is not None and times.restarts:
         lines += _mark("↻", format_text(texts.restarted, n=times.restarts), "warn", room)
     if times is not None and times.retries:
         lines += _mark("↻", format_text(texts.retried, n=times.retries), "dim", room)
-    odd = {"length", "content_filter", "refusal", "error", "other"}
-    if part.finish in odd and not part.continues and (has_said or part.finish != "error"):
+    if _is_odd(part, has_said):
         lines += _mark("!", getattr(texts, part.finish), "warn", room)
     elif part.finish == "cancelled":
         lines += _mark("■", texts.stopped_here, "dim", room)
-    facts = [texts.step.replace("{n}", str(part.step))]
+    if part.model and summary is None:
+        lines += _mark("↻", texts.written_by.replace("{model}", escape_text(part.model)[:60]), "dim", room)
+    if summary is None:
+        return lines
+    usage = summary.usage
+    facts = [format_text(texts.steps, n=summary.steps)] if summary.steps > 1 else []
     if part.model:
         facts.append(texts.written_by.replace("{model}", escape_text(part.model)[:60]))
     if usage.input:
@@ -162,10 +180,22 @@ def draw_step(part: StepPart, times: StepTimes | None, has_said: bool, canvas: C
         facts.append(texts.tokens_out.replace("{n}", f"{usage.output:,}") + thoughts)
     facts += [texts.estimated] if usage.estimated else []
     facts += [format_cost(usage.cost)] if usage.cost else []
-    if times is not None and times.began and times.ended > times.began:
-        facts.append(format_seconds(times.ended - times.began))
+    facts += [format_seconds(summary.seconds)] if summary.seconds > 0 else []
     facts += [texts.closing] if times is not None and times.closing else []
-    return [*lines, *add_gutter(wrap([(" · ".join(facts), "dim")], room), "─", "dim")]
+    return [*lines, *add_gutter(wrap([(" · ".join(facts), "dim")], room), "─", "dim")] if facts else lines
+
+
+def _is_odd(part: StepPart, has_said: bool) -> bool:
+    """Whether a step ended otherwise than by an answer or calls."""
+    return part.finish in ODD_ENDS and not part.continues and (has_said or part.finish != "error")
+
+
+def is_step_drawn(part: StepPart, times: StepTimes | None, has_said: bool, summary: TurnSummary | None) -> bool:
+    """Whether there is something to say about a step."""
+    is_repeated = times is not None and bool(times.restarts or times.retries)
+    return (
+        summary is not None or is_repeated or _is_odd(part, has_said) or part.finish == "cancelled" or bool(part.model)
+    )
 
 
 def draw_notice(part: NoticePart, by: str, canvas: Canvas) -> list[Line]:

@@ -28,7 +28,9 @@ from everturn.core.parts import (
     provider_tool_note,
 )
 from everturn.core.state import TurnState
+from everturn.core.todos import WRITE_TODOS
 from everturn.terminal.tui.render import annotations, cards
+from everturn.terminal.tui.render.annotations import TurnSummary
 from everturn.terminal.tui.render.canvas import Canvas
 from everturn.terminal.tui.render.cards import Card
 from everturn.terminal.tui.render.markdown import draw_markdown as draw_text
@@ -281,12 +283,15 @@ class _BlockWriter:
             case StepPart():
                 times = self.steps.get(part.step)
                 has_said = index > 0 and not isinstance(self.message.parts[index - 1], StepPart)
+                summary = self._summary(part)
                 key = (
                     part,
                     times and (times.began, times.ended, times.restarts, times.closing, times.retries),
                     has_said,
+                    summary,
                 )
-                yield self._block(index, "step", key, _bound(annotations.draw_step, part, times, has_said))
+                if annotations.is_step_drawn(part, times, has_said, summary):
+                    yield self._block(index, "step", key, _bound(annotations.draw_step, part, times, has_said, summary))
             case FilesPart():
                 draw, folds = (
                     _bound(annotations.draw_file_changes, part),
@@ -300,6 +305,18 @@ class _BlockWriter:
                 pass
             case SummaryPart() | ClearedPart():
                 yield self._compaction(index, part)
+
+    def _summary(self, part: StepPart) -> TurnSummary | None:
+        """What the answer took, for its last step; a turn that goes on has no last one yet."""
+        parts = [step for step in self.message.parts if isinstance(step, StepPart)]
+        if parts[-1] is not part or (self.turn is not None and not self.turn.phase.is_terminal):
+            return None
+        times = [known for step in parts if (known := self.steps.get(step.step)) is not None and known.began]
+        seconds = max(known.ended for known in times) - min(known.began for known in times) if times else 0.0
+        usage = parts[0].usage
+        for step in parts[1:]:
+            usage += step.usage
+        return TurnSummary(len(parts), usage, seconds)
 
     def _notice(self, index: int, part: NoticePart) -> Block:
         draw = _bound(annotations.draw_notice, part, self.message.by)
@@ -344,6 +361,12 @@ class _BlockWriter:
         for index, child in [(n, p) for n, p in parts if isinstance(p, ToolPart) and p.parent == part.call]:
             yield from self._calls(index, child, depth + 1)
 
+    def _has_later_todos(self, index: int) -> bool:
+        later = self.message.parts[index + 1 :]
+        return any(
+            isinstance(part, ToolPart) and part.name == WRITE_TODOS and part.state == "completed" for part in later
+        )
+
     def _call(self, index: int, part: ToolPart, depth: int) -> Block:
         state, turn = self.state, self.turn
         call = turn.calls.get(part.call) if turn is not None else None
@@ -365,6 +388,7 @@ class _BlockWriter:
             asks="gate" if open_gates else "below" if subagent_gates else "",
             is_client=turn is not None and any(item.name == part.name for item in turn.options.clients),
             depth=depth,
+            is_superseded=part.name == WRITE_TODOS and part.state == "completed" and self._has_later_todos(index),
         )
         return self._block(
             index,

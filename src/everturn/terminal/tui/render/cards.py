@@ -42,6 +42,8 @@ EXCERPT_LINES: Final = 3  # lines of a result, and of progress
 MAX_STREAMED: Final = 600  # characters of arguments that are shown while they stream
 MAX_INDENT_DEPTH: Final = 4  # levels of nested calls that are indented; deeper ones share the last level
 MAX_PARSED: Final = 200_000  # characters of arguments that are parsed for an excerpt
+OWN_KINDS: Final = ("files", "code", "builtin")  # origins of tools that come with the assistant
+LONG: Final = 1.0  # seconds from which on the duration of a call of our own tools is shown
 INCOMPLETE: Final = '{"status":"incomplete",'
 
 SIGNS: Final[dict[str, tuple[str, str]]] = {
@@ -76,6 +78,7 @@ class Card(Struct, frozen=True):
     asks: str = ""  # "gate" or "below"
     is_client: bool = False
     depth: int = 0
+    is_superseded: bool = False  # a later call has written the to-do list anew
 
     @property
     def state(self) -> str:
@@ -91,11 +94,11 @@ def draw_card(card: Card, canvas: Canvas) -> list[Line]:
     if card.is_live:
         text = card.part.arguments[-MAX_STREAMED:]
         lines += add_card_bar(list(draw_exact(text, inner, "dim", 6)), depth) if text.strip() else []
-    elif not canvas.is_open and (todos := _todos(card.part)):
+    elif not canvas.is_open and not card.is_superseded and (todos := _todos(card.part)):
         lines += add_card_bar(list(draw_todos(todos, inner)), depth)
     elif canvas.is_open:
         lines += add_card_bar(list(_details(card, inner, texts)), depth)
-    else:
+    elif not card.is_superseded:
         lines += add_card_bar(list(_brief(card, inner, texts)), depth)
     return lines
 
@@ -110,6 +113,8 @@ def _head(card: Card, canvas: Canvas, depth: int) -> Line:
     where = describe_executor(card, canvas.texts)
     right: list[Run] = [(f"{where} · ", "dim")] if where and canvas.width > 60 else []
     right += [(word, style), *([(f" · {took}", "dim")] if took else [])]
+    if card.state == "completed" and _kind(card) in OWN_KINDS:  # the sign says it, and where is no news
+        right = [(took, "dim")] if took and card.times[1] - card.times[0] >= LONG else []
     fold = "▾" if canvas.is_open else "▸"
     space = card_text_width(canvas.width, depth) - runs_width(right) - 2
     name = truncate(card.part.name, max(space - 2, 6))
@@ -133,6 +138,11 @@ def _took(card: Card, now: float) -> str:
     if not began or (not ended and card.part.state not in ("running", "waiting", "reviewing")):
         return ""
     return format_seconds(max((ended or now) - began, 0.0))
+
+
+def _kind(card: Card) -> str:
+    """The kind of the origin of a result: files, code, mcp and so on."""
+    return card.part.output.origin.partition(":")[0] if card.part.output is not None else ""
 
 
 def describe_executor(card: Card, texts: ChatTexts) -> str:
@@ -212,6 +222,8 @@ def _brief(card: Card, width: int, texts: ChatTexts) -> Iterator[Line]:
     flags = _flags(part.output, texts)
     if flags:
         yield ((truncate(" · ".join(flags), width), "warn"),)
+    if _kind(card) == "files" and not is_diff(part.output.text):
+        return  # what was read, listed or found is for the model
     if is_diff(part.output.text):
         yield from draw_diff("\n".join(rows[:8]), width)
         rows = rows[8:]

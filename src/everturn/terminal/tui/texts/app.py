@@ -48,6 +48,7 @@ class AppTexts(Struct, frozen=True):
     nothing_said: str
     nothing_to_edit: str
     no_command: str
+    no_command_near: str
     no_model: str
     no_agent: str
     saved: str

@@ -80,7 +80,7 @@ class ChatTexts(Struct, frozen=True):
     thinking: str
     thought: str
     sealed: str
-    step: str
+    steps: str
     closing: str
     tokens_in: str
     tokens_out: str

@@ -71,6 +71,7 @@ class GateTexts(Struct, frozen=True):
     k_once: str
     k_run_edited: str
     k_send_this: str
+    k_all_edits: str
     k_always: str
     k_deny: str
     k_deny_all: str
