@@ -186,7 +186,22 @@ def cells(found: dict[str, Any]) -> list[Row]:
     ]
 
 
+def model_histories(found: dict[str, Any]) -> list[Row]:
+    """Random histories, sent to strict providers (`tests/models/schedules.py`)."""
+    missed = ["", ", **missed**"]
+    last = found["first_seed"] + found["schedules"] - 1
+    return [
+        ("random schedules; kinds of models", f"{found['schedules']:,}; {found['groups']}", "≥ 10,000 schedules"),
+        ("seeds", f"{found['first_seed']} to {last}", ""),
+        ("operations; requests", f"{found['operations']:,}; {found['requests']:,}", ""),
+        ("requests refused with status 400", str(found["refused"]), "0" + missed[bool(found["refused"])]),
+        ("turns that failed, got stuck or were left over", str(found["others"]), "0" + missed[bool(found["others"])]),
+        ("processor time", f"{found['processor_seconds']:,} s", ""),
+    ]
+
+
 RENDERERS = {
+    "model_histories": model_histories,
     "kill_points": kill_points,
     "random_kills": random_kills,
     "temporal_kills": temporal_kills,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, cast
 from urllib.parse import parse_qs
@@ -179,19 +179,25 @@ def _read_upload(request: Request, key: str, format: FilesFormat, id: str) -> Pr
 
 # Where results of the provider's own tools name the provider's files.
 _PROVIDER_FIELDS = frozenset(("annotations", "results", "outputs"))
+_FILE_FIELDS = frozenset(("file_id", "fileUri"))
 
 
-def _references(value: Any) -> Iterator[tuple[str, str]]:
-    """The files that a body names."""
-    if isinstance(value, dict):
-        for name, item in cast("dict[str, Any]", value).items():
-            if name in ("file_id", "fileUri") and isinstance(item, str):
-                yield name, item
-            elif name not in _PROVIDER_FIELDS:
-                yield from _references(item)
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _references(item)
+def _references(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """The files that a body names, in no particular order. A loop and not a recursion: it visits each value of each request."""
+    found: list[tuple[str, str]] = []
+    containers: list[dict[str, Any] | list[Any]] = [body]
+    while containers:
+        container = containers.pop()
+        if isinstance(container, list):
+            containers += [item for item in container if isinstance(item, dict | list)]
+            continue
+        for name, item in container.items():
+            if isinstance(item, str):
+                if name in _FILE_FIELDS:
+                    found.append((name, item))
+            elif isinstance(item, dict | list) and name not in _PROVIDER_FIELDS:
+                containers.append(cast("dict[str, Any] | list[Any]", item))
+    return found
 
 
 def _is_of(files: FilesFormat, format: Format) -> bool:
