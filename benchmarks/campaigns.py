@@ -21,6 +21,7 @@ COMMANDS: dict[str, list[str]] = {
     "failover": ["-m", "tools.chaos.failover", "--json", "FILE"],
     "failover_asynchronous": ["-m", "tools.chaos.failover", "--asynchronous", "--json", "FILE"],
     "cells": ["-m", "tools.cells.campaign", "--json", "FILE"],
+    "two_releases": ["-m", "tools.chaos.two_releases", "--turns", "200", "--json", "FILE"],
 }
 
 HEARTBEAT = 10.0  # seconds, the default of the Temporal engine
@@ -186,6 +187,26 @@ def cells(found: dict[str, Any]) -> list[Row]:
     ]
 
 
+def two_releases(found: dict[str, Any]) -> list[Row]:
+    """The last release beside this version."""
+    effects = ", ".join(f"{count:,} by {name}" for name, count in sorted(found["effects"].items()))
+    return [
+        (
+            f"live turns while workers of {found['release']} and of this commit replaced each other three times; kill -9",
+            f"{found['turns']:,}; {found['kills']}",
+            "≥ 200 turns",
+        ),
+        (
+            "turns that failed, were lost or have a call twice",
+            str(found["failed"]),
+            "0" + (", **missed**" if found["failed"] else ""),
+        ),
+        none_of("violations in their logs and effects", found),
+        ("turns in which workers of both versions had a part", str(found["both"]), "> 0"),
+        ("effects of tools", effects, ""),
+    ]
+
+
 def model_histories(found: dict[str, Any]) -> list[Row]:
     """Random histories, sent to strict providers (`tests/models/schedules.py`)."""
     missed = ["", ", **missed**"]
@@ -212,4 +233,5 @@ RENDERERS = {
     "failover": failover,
     "failover_asynchronous": failover_asynchronous,
     "cells": cells,
+    "two_releases": two_releases,
 }
