@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, App, Chat, TextPart, get_model
+from everturn import Agent, App, Chat, TextPart, get_model, wire
 from everturn.chat.erase_session import erase_session
 from everturn.core.events import FileUploadChanged
 from everturn.core.ports import Model
@@ -135,6 +135,18 @@ async def test_files_by_reference_do_not_count_for_the_size_of_a_request() -> No
         assert await ask(chat, "Read them.", *files) == "ok"
         assert talk.provider.cabinet.uploads == 2
         assert len(str(talk.provider.seen[0].body)) < 10_000
+
+
+async def test_nothing_is_uploaded_while_the_log_is_written_for_a_release_without_uploads() -> None:
+    wire.set_write_version(1)
+    try:
+        async with talking("openai:gpt-5") as talk:
+            assert await ask(talk.chat(), "Read it.", (PDF, "contract.pdf")) == "ok"
+            assert await talk.states() == []
+            assert talk.provider.cabinet.uploads == 0
+            assert "base64" in str(talk.provider.seen[0].body)
+    finally:
+        wire.set_write_version(0)
 
 
 async def test_without_the_setting_nothing_is_uploaded() -> None:
