@@ -21,6 +21,7 @@ COMMANDS: dict[str, list[str]] = {
     "failover": ["-m", "tools.chaos.failover", "--json", "FILE"],
     "failover_asynchronous": ["-m", "tools.chaos.failover", "--asynchronous", "--json", "FILE"],
     "cells": ["-m", "tools.cells.campaign", "--json", "FILE"],
+    "two_releases": ["-m", "tools.chaos.two_releases", "--turns", "200", "--json", "FILE"],
 }
 
 HEARTBEAT = 10.0  # seconds, the default of the Temporal engine
@@ -220,7 +221,42 @@ def cells(found: dict[str, Any]) -> list[Row]:
     ]
 
 
+def two_releases(found: dict[str, Any]) -> list[Row]:
+    """The last release beside this version."""
+    effects = ", ".join(f"{count:,} by {name}" for name, count in sorted(found["effects"].items()))
+    return [
+        (
+            f"live turns while workers of {found['release']} and of this commit replaced each other three times; kill -9",
+            f"{found['turns']:,}; {found['kills']}",
+            "≥ 200 turns",
+        ),
+        (
+            "turns that failed, were lost or have a call twice",
+            str(found["failed"]),
+            "0" + (", **missed**" if found["failed"] else ""),
+        ),
+        none_of("violations in their logs and effects", found),
+        ("turns in which workers of both versions had a part", str(found["both"]), "> 0"),
+        ("effects of tools", effects, ""),
+    ]
+
+
+def model_histories(found: dict[str, Any]) -> list[Row]:
+    """Random histories, sent to strict providers (`tests/models/schedules.py`)."""
+    missed = ["", ", **missed**"]
+    last = found["first_seed"] + found["schedules"] - 1
+    return [
+        ("random schedules; kinds of models", f"{found['schedules']:,}; {found['groups']}", "≥ 10,000 schedules"),
+        ("seeds", f"{found['first_seed']} to {last}", ""),
+        ("operations; requests", f"{found['operations']:,}; {found['requests']:,}", ""),
+        ("requests refused with status 400", str(found["refused"]), "0" + missed[bool(found["refused"])]),
+        ("turns that failed, got stuck or were left over", str(found["others"]), "0" + missed[bool(found["others"])]),
+        ("processor time", f"{found['processor_seconds']:,} s", ""),
+    ]
+
+
 RENDERERS = {
+    "model_histories": model_histories,
     "kill_points": kill_points,
     "random_kills": random_kills,
     "temporal_kills": temporal_kills,
@@ -231,4 +267,5 @@ RENDERERS = {
     "failover": failover,
     "failover_asynchronous": failover_asynchronous,
     "cells": cells,
+    "two_releases": two_releases,
 }

@@ -29,7 +29,7 @@ PAGES = tuple(
     for page in (
         "performance.md",
         *(f"deploy/{name}.md" for name in ("engines", "scaling", "failure-tests", "rate-limits", "cells")),
-        *("guides/schedules.md", "guides/webhooks.md"),
+        *("guides/schedules.md", "guides/webhooks.md", "guides/providers.md"),
     )
 )
 RESULTS = HERE / "results"

@@ -1,7 +1,10 @@
 """Events ⇄ JSON: what was written can be read, by this version and by every later one."""
 
+import ast
 import types
 import typing
+import zipfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,9 @@ from hypothesis import strategies as st
 from everturn import wire
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
-from everturn.core.events import Event, LogEvent, TitleSet, TurnStarted, TurnSuspended
+from everturn.core.events import Event, FileUploadChanged, LogEvent, TitleSet, TurnStarted, TurnSuspended
 from everturn.errors import UnreadableLog
+from tools.release.archive import list_releases, read_manifest
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -93,13 +97,15 @@ PARKED = TurnSuspended(turn="t", step=1)
 def test_an_event_of_a_newer_version_is_refused_with_advice():
     line = wire.dump_event(PARKED).replace(b'"v":1', b'"v":7')
 
-    with pytest.raises(UnreadableLog, match=r"written by version 7 of the log format and this is 1: upgrade everturn"):
+    with pytest.raises(
+        UnreadableLog, match=rf"written by version 7 of the log format and this is {wire.VERSION}: upgrade everturn"
+    ):
         wire.load_event(line)
 
 
 def test_a_newer_version_is_named_even_when_its_event_makes_no_sense_here():
     with pytest.raises(UnreadableLog, match="upgrade everturn"):
-        wire.load_event(b'{"v":2,"event":["another","shape"]}')
+        wire.load_event(b'{"v":3,"event":["another","shape"]}')
 
 
 def test_an_unknown_type_is_refused_and_named():
@@ -192,3 +198,48 @@ def test_markers_of_other_serialisers_in_a_models_words_stay_plain_data():
     assert wire.load_event(wire.dump_event(event)) == event
     with pytest.raises(UnreadableLog):
         wire.load_command(wire.dump_event(TurnStarted(turn="t")))
+
+
+# Types that the last release does not have --------------------------------------------------------------------------
+
+UPLOAD = FileUploadChanged(turn="t", upload="u", state="started", blob="b", account="a")
+
+
+@pytest.fixture
+def old_format() -> Iterator[None]:
+    """What this process writes while an older release may read it."""
+    wire.set_write_version(1)
+    yield
+    wire.set_write_version(0)
+
+
+def test_an_event_has_the_version_that_last_changed_its_type_so_an_older_release_reads_all_others():
+    assert wire.dump_event(PARKED).startswith(b'{"v":1,')
+    assert wire.dump_event(UPLOAD).startswith(b'{"v":2,')
+
+
+def test_an_event_that_is_new_is_written_only_when_no_older_release_reads_it(old_format: None):
+    assert wire.can_write(TurnSuspended)
+    assert not wire.can_write(FileUploadChanged)
+    assert wire.dump_event(UPLOAD).startswith(b'{"v":2,'), "an older release must not take it for one of its own"
+
+
+def test_a_changed_event_is_written_as_the_release_before_reads_it(old_format: None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(wire, "DOWNGRADES", {("TurnSuspended", 2): lambda raw: {**raw, "step": 7}})
+
+    assert wire.dump_event(PARKED) == b'{"v":1,"event":{"type":"TurnSuspended","turn":"t","step":7}}'
+    wire.set_write_version(2)
+    assert wire.dump_event(PARKED).startswith(b'{"v":2,')
+
+
+@pytest.mark.parametrize("folder", list_releases()[-1:], ids=lambda folder: folder.name)
+def test_every_event_that_the_last_release_does_not_have_says_in_which_version_it_was_added(folder: Path):
+    manifest = read_manifest(folder)
+    with zipfile.ZipFile(folder / next(name for name in manifest.files if name.endswith(".whl"))) as wheel:
+        source = wheel.read("everturn/core/events.py").decode()
+    released = {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)}
+
+    assert len(released) > 40
+    for kind in EVENTS:
+        if kind.__name__ not in released:
+            assert wire.ADDED.get(kind.__name__, 1) > manifest.log_version, f"ADDED of wire.py lacks {kind.__name__}"

@@ -1,8 +1,8 @@
 """Serialization: events, messages, commands and frames as versioned JSON, for stores and clients.
 
-Only msgspec decodes; no type is ever looked up by name. Every stored event has the version that wrote it. A newer
-version reads it by applying `UPGRADES`; an event that cannot be decoded is an error, never a guess. Golden logs of
-every released version are kept under tests/golden.
+Only msgspec decodes; no type is ever looked up by name. Every stored event has the version of the format that last changed
+its type, so an older release reads all the others. A newer version reads it by applying `UPGRADES`; an event that cannot be
+decoded is an error, never a guess. Golden logs of every released version are kept under tests/golden.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ from everturn.errors import ConfigError, UnreadableLog
 
 T = TypeVar("T")
 
-VERSION: Final = 1
+VERSION: Final = 2
+UNCHANGED: Final = 1  # the version of messages, gates and commands: their format has never changed
 
 EventConverter = Callable[[dict[str, Any]], dict[str, Any]]
 
 UPGRADES: Final[Mapping[tuple[str, int], EventConverter]] = {}
 """(event type, version) -> converts an event of that version to the next one. Never remove a row."""
+
+
+ADDED: Final[Mapping[str, int]] = {"FileUploadChanged": 2}
+"""event type -> the version of the format that added it. Whoever writes such an event asks `can_write` before, and does
+without where an older release may read it."""
 
 
 DOWNGRADES: Final[Mapping[tuple[str, int], EventConverter]] = {}
@@ -105,15 +111,23 @@ def set_write_version(version: int) -> None:
     _written = version or VERSION
 
 
+def can_write(event: type[Event]) -> bool:
+    """Whether the format that this process writes has events of this type; not while an older release may read them."""
+    return ADDED.get(event.__name__, 1) <= _written
+
+
 def dump_event(event: Event) -> bytes:
     """Write an event as one line of JSON."""
-    if _written == VERSION:
-        return _encode({"v": VERSION, "event": event})
+    name = type(event).__name__
+    added = ADDED.get(name, 1)
+    changes = sorted(version for changed, version in DOWNGRADES if changed == name)
+    newer = [version for version in changes if version > max(_written, added)]
+    if not newer:
+        return _encode({"v": changes[-1] if changes else added, "event": event})
     raw: dict[str, Any] = msgspec.to_builtins(event)
-    for step_version in range(VERSION, _written, -1):
-        downgrade = DOWNGRADES.get((str(raw.get("type")), step_version))
-        raw = raw if downgrade is None else downgrade(raw)
-    return _encode({"v": _written, "event": raw})
+    for version in reversed(newer):
+        raw = DOWNGRADES[name, version](raw)
+    return _encode({"v": max(_written, added), "event": raw})
 
 
 def load_event(
@@ -128,14 +142,14 @@ def load_event(
     version = VERSION if version is None else version
     try:
         written = _decode_version(data).v
-        if written == version:
-            return _decode(data).event
         if written < 1:
             raise UnreadableLog(f"there never was a version {written} of the log format")
         if written > version:
             raise UnreadableLog(
                 f"this event was written by version {written} of the log format and this is {version}: upgrade everturn"
             )
+        if not any(changed >= written for _, changed in upgrades):
+            return _decode(data).event
         raw = _decode_raw(data).event
         for step_version in range(written, version):
             upgrade = upgrades.get((str(raw.get("type")), step_version))
@@ -159,7 +173,7 @@ def load_log(data: bytes) -> list[Entry]:
 
 def dump_message(message: Message) -> bytes:
     """Write a message as the log's version of it."""
-    return _encode({"v": _written, "message": message})
+    return _encode({"v": UNCHANGED, "message": message})
 
 
 def load_message(data: bytes) -> Message:
@@ -169,7 +183,7 @@ def load_message(data: bytes) -> Message:
 
 def dump_gate(gate: Gate) -> bytes:
     """Write a gate."""
-    return _encode({"v": _written, "gate": gate})
+    return _encode({"v": UNCHANGED, "gate": gate})
 
 
 def load_gate(data: bytes) -> Gate:
@@ -179,7 +193,7 @@ def load_gate(data: bytes) -> Gate:
 
 def dump_resolution(resolution: GateResolution) -> bytes:
     """Write a gate resolution."""
-    return _encode({"v": _written, "resolution": resolution})
+    return _encode({"v": UNCHANGED, "resolution": resolution})
 
 
 def load_resolution(data: bytes) -> GateResolution:
@@ -189,7 +203,7 @@ def load_resolution(data: bytes) -> GateResolution:
 
 def dump_claim(claim: CallClaim) -> bytes:
     """Write a client's claim of a call."""
-    return _encode({"v": _written, "claim": claim})
+    return _encode({"v": UNCHANGED, "claim": claim})
 
 
 def load_claim(data: bytes) -> CallClaim:
@@ -199,7 +213,7 @@ def load_claim(data: bytes) -> CallClaim:
 
 def dump_command(command: AnyCommand) -> bytes:
     """Write a command."""
-    return _encode({"v": _written, "command": command})
+    return _encode({"v": UNCHANGED, "command": command})
 
 
 def load_command(data: bytes) -> AnyCommand:

@@ -73,7 +73,7 @@ def test_tools_are_a_list(tools: Any) -> None:
 
 def test_what_is_no_model_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match=r"3 is not a model; pass a name such as 'openai:gpt-5.2', or get_model"):
-        Agent(3)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        Agent(3)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_misspelt_argument_is_named_with_the_function_that_was_called() -> None:

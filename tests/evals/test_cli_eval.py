@@ -58,6 +58,20 @@ def test_a_change_file_and_reports(recording: Path, tmp_path: Path, capsys: pyte
     assert "difference to another report: +1.000" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("depth", ["pure", "step", "turn"])
+def test_changed_instructions_that_no_model_reads_are_reported_as_not_tested(
+    recording: Path, tmp_path: Path, depth: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shorter.md").write_text("Be brief.")
+    options = ["--depth", depth, "--system-file", str(tmp_path / "shorter.md"), "-q"]
+    assert main(["eval", str(recording.parent), *options]) == 0
+    output = capsys.readouterr().out
+    assert f"1 case at depth {depth}: 1 passed" in output
+    assert "NOT TESTED: the changed instructions" in output
+    assert main(["eval", str(recording.parent), "-q"]) == 0
+    assert "NOT TESTED" not in capsys.readouterr().out
+
+
 async def test_sessions_of_a_store_become_a_dataset(tmp_path: Path) -> None:
     import asyncio
 

@@ -4,18 +4,24 @@ A schedule is one session on a memory store and 4 to 12 operations: answers that
 forks, edits, files, other models and other ways to call in the middle of everything. The provider is as strict as the vendors are. After every
 operation nothing may have been refused, every turn must be over, and the next plain message must be answered.
 
-    python tests/models/schedules.py --count 2000 [--seed N] [--jobs 2] [--trace]
+    python tests/models/schedules.py --count 2000 [--seed N] [--jobs 2] [--trace] [--write]
 
 A seed makes the same schedule every time; what runs at once waits for events, never for time. Who is asked and what they
-say is in `schedule_models.py`.
+say is in `schedule_models.py`. With `--write`, the figures go to `benchmarks/results/model_histories.json`; a run of the same
+commit whose seeds follow adds to them, so many schedules can be played in pieces.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
+import os
+import platform
 import random
+import resource
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -65,6 +71,8 @@ from tests.models.schedule_models import (
     group_of,
 )
 
+ROOT = Path(__file__).parents[2]
+RESULT = ROOT / "benchmarks/results/model_histories.json"
 SESSION = "session_0"
 SERVER_TOOLS = [provider_tool(name, approval="auto") for name in ("web_search", "code_execution")]
 STUCK = 30.0  # seconds after which a schedule that does not go on is given up, and reported
@@ -711,6 +719,47 @@ def _share(seeds: Sequence[int]) -> Tally:
     return asyncio.run(play(seeds))
 
 
+def _write(tally: Tally, seed: int, load: float) -> None:
+    """Write the figures of this run, or add them to those of the run before it, in the form of `benchmarks/publish.py`."""
+    commit = _git("rev-parse", "--short", "HEAD")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    refused = sum(finding.is_refusal for finding in tally.findings)
+    counts = {
+        "schedules": tally.schedules,
+        "operations": sum(tally.operations.values()),
+        "requests": tally.requests,
+        "refused": refused,
+        "others": len(tally.findings) - refused,
+        "processor_seconds": round(used.ru_utime + used.ru_stime),
+    }
+    figures = {
+        "first_seed": seed,
+        "groups": len(GROUPS),
+        **counts,
+        "findings": [f"{finding.seed}: {finding.what}"[:300] for finding in tally.findings],
+    }
+    if RESULT.exists():
+        before = json.loads(RESULT.read_text(encoding="utf-8"))
+        found = before["figures"]
+        if before["commit"] == commit and found["first_seed"] + found["schedules"] == seed:
+            load = before["load_before"]
+            figures = {**figures, **{name: found[name] + count for name, count in counts.items()}}
+            figures |= {"first_seed": found["first_seed"], "findings": found["findings"] + figures["findings"]}
+    record = {
+        "commit": commit,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load_before": round(load, 1),
+        "command": f"python tests/models/schedules.py --seed {figures['first_seed']} --count {figures['schedules']}",
+        "figures": figures,
+    }
+    RESULT.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> int:
     """Play many, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -718,9 +767,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first; the others follow it")
     parser.add_argument("--trace", action="store_true", help="show what led to a finding")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--write", action="store_true", help="write the figures, or add them to the run before")
     options = parser.parse_args()
+    if options.write and _git("status", "--porcelain", "--untracked-files=no", "--", "src", "tests"):
+        parser.error("commit first: the figures name a commit")
     logging.disable()
-    began = time.perf_counter()
+    began, load = time.perf_counter(), os.getloadavg()[0]
     shares = [range(options.seed + job, options.seed + options.count, options.jobs) for job in range(options.jobs)]
     tally = Tally()
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -734,6 +786,8 @@ def main() -> int:
     print(*_table(tally.operations), *_table(tally.ingredients), sep="\n")
     print(f"{tally.schedules} schedules, {sum(tally.operations.values())} operations, {tally.requests} requests")
     print(f"{took:.0f} s, {took / max(tally.schedules, 1) * 1000:.0f} ms each; {len(tally.findings)} findings")
+    if options.write:
+        _write(tally, options.seed, load)
     return 1 if tally.findings else 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx2
@@ -11,11 +11,14 @@ import openai
 import pytest
 
 from everturn.core.chunks import Chunk, FinishChunk, TextChunk, UsageChunk
+from everturn.core.file_uploads import uploads_of
 from everturn.core.parts import TextPart, Usage
 from everturn.core.requests import ModelRequest, RequestMessage
 from everturn.errors import ConfigError, ModelError
 from everturn.models.registry import get_model
 from everturn.models.retry import RetryPolicy
+from everturn.models.uploads import FileReferences
+from everturn.testing.provider.media.multipart import read_form
 from everturn.transport import HttpRequest
 from everturn.transport.replay import RecordedResponse, ReplayTransport
 
@@ -36,6 +39,15 @@ async def sent(name: str, environ: Mapping[str, str], **how: Any) -> HttpRequest
 
 def client_request(body: dict[str, Any], path: str, environ: Mapping[str, str], token: str = "") -> httpx2.Request:
     """What the `openai` package sends for the same body."""
+
+    def create(client: Any) -> None:
+        (client.chat.completions.create if path == "/chat/completions" else client.responses.create)(**body)
+
+    return client_request_of(create, environ, token)
+
+
+def client_request_of(send: Callable[[Any], None], environ: Mapping[str, str], token: str = "") -> httpx2.Request:
+    """The first request of a client of the `openai` package."""
     caught: list[httpx2.Request] = []
 
     def catch(request: httpx2.Request) -> httpx2.Response:
@@ -62,9 +74,8 @@ def client_request(body: dict[str, Any], path: str, environ: Mapping[str, str], 
             http_client=http,
             max_retries=0,
         )
-    create = client.chat.completions.create if path == "/chat/completions" else client.responses.create
     with pytest.raises(openai.APIConnectionError):
-        create(**body)
+        send(client)
     return caught[0]
 
 
@@ -214,3 +225,33 @@ async def test_an_answer_with_the_results_of_the_filter_is_read() -> None:
         UsageChunk(Usage(chunk.usage.input, chunk.usage.output)) for chunk in read if isinstance(chunk, UsageChunk)
     ]
     assert read[-1] == FinishChunk("content_filter", "content_filter")
+
+
+@pytest.mark.parametrize("version", ["", CLASSIC], ids=["v1", "classic"])
+async def test_an_upload_is_that_of_the_openai_package(version: str) -> None:
+    environ = {**ENVIRON, **({"OPENAI_API_VERSION": version} if version else {})}
+    transport = ReplayTransport([RecordedResponse([b'{"id": "file-1", "expires_at": 5}'])])
+    model = get_model("azure:gpt-5.2", transport=transport, environ=environ, upload_above=1)
+    (references,) = uploads_of(model)
+    assert isinstance(references, FileReferences)
+    await references._api.upload("upload-1.pdf", "application/pdf", b"%PDF-1.4")
+    ours = transport.posts[0]
+
+    def upload(client: Any) -> None:
+        client.files.create(
+            file=("upload-1.pdf", b"%PDF-1.4", "application/pdf"),
+            purpose="assistants",
+            expires_after={"anchor": "created_at", "seconds": 86_400},
+        )
+
+    theirs = client_request_of(upload, environ)
+    assert ours.url == str(theirs.url)
+    if version:  # the v1 API takes the key in either header, and the package sends the other one
+        assert ours.headers["api-key"] == theirs.headers["api-key"]
+    assert fields_of(ours.headers["content-type"], ours.body) == fields_of(
+        theirs.headers["content-type"], theirs.read()
+    )
+
+
+def fields_of(content_type: str, body: bytes) -> list[tuple[str, str | None, bytes]]:
+    return sorted((field.name, field.filename, field.data) for field in read_form(content_type, body))

@@ -105,14 +105,12 @@ PAGE = "<html><head><title>502 Bad Gateway</title></head></html>"
             "unknown_model",
         ),
         (404, '{"error":"model \'x\' not found"}', "unknown_model"),
-        (404, '{"detail":"Not Found"}', "request"),
         (
             400,
             '{"error":{"code":400,"message":"the request exceeds the available context size","type":"e"}}',
             "context",
         ),
         (408, "", "server"),
-        (502, PAGE, "server"),
         (503, "upstream connect error", "server"),
         (500, "", "server"),
         (418, "I am a teapot", "request"),
@@ -172,6 +170,31 @@ def test_a_provider_keeps_its_own_words_but_not_all_of_them() -> None:
         error = str(response_error(400, {}, body.encode("utf-8", "surrogatepass"), NAMES))
         assert len(error) < 700
         error.encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "to_do"),
+    [
+        (502, PAGE, "server", "a server or a proxy in front of acme reports an error; try again later"),
+        (403, "<!DOCTYPE html><title>Access denied</title>", "key", "whether a proxy or a login page is in between"),
+        (404, "<html><body><h1>Not\n Found</h1>", "request", "check the base URL, and whether a proxy"),
+        (407, "<html></html>", "request", "set HTTPS_PROXY to http://user:password@host:port"),
+        (404, '{"detail":"Not Found"}', "request", "acme has no such path: check the base URL"),
+    ],
+)
+def test_what_is_not_the_api_says_so_and_what_to_check(status: int, body: str, kind: str, to_do: str) -> None:
+    error = response_error(status, {}, body.encode(), NAMES)
+    assert error.kind == kind
+    assert to_do in str(error)
+    assert "<" not in str(error), "markup tells nobody anything"
+
+
+async def test_a_login_page_instead_of_a_stream_is_named_by_its_title() -> None:
+    page = RecordedResponse([b"<!DOCTYPE html><html><head><title>Sign in</title>", b"</head>" + b"x" * 5_000])
+    model = HttpModel("m", VENDORS["openai-chat"], ReplayTransport([page]), key="k")
+    with pytest.raises(ModelError, match=r'sent the web page "Sign in" .that is no answer of a model API'):
+        async for _ in model.stream(ModelRequest("m", "", [], [], {})):
+            pass
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -598,7 +598,6 @@ async def test_a_call_that_the_server_could_not_read_is_the_models_fault() -> No
     "data",
     [
         b"Ollama is running",
-        b"<html>\n<body>\n",
         b'data: {"choices":[]}\n\ndata: [DONE]\n\n',
         b"[1]\n",
         b"null\n",

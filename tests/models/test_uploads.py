@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, App, Chat, TextPart, get_model
+from everturn import Agent, App, Chat, TextPart, get_model, wire
 from everturn.chat.erase_session import erase_session
 from everturn.core.events import FileUploadChanged
 from everturn.core.ports import Model
@@ -27,7 +27,9 @@ VENDORS: Mapping[str, str] = {
     "openai-chat:gpt-5": "/v1",
     "anthropic:claude-x": "/v1",
     "gemini:gemini-3": "/v1beta",
+    "azure:gpt-5": "/openai/v1",
 }
+NO_IMAGES = ("openai-chat:gpt-5", "azure:gpt-5")
 
 
 class Talk:
@@ -96,7 +98,7 @@ async def test_a_large_file_is_uploaded_once_and_named_in_every_request(vendor: 
 async def test_images_are_named_too_where_the_format_can(vendor: str) -> None:
     async with talking(vendor) as talk:
         await ask(talk.chat(), "Look.", (PNG, "picture.png"))
-        assert talk.provider.cabinet.uploads == (0 if vendor.startswith("openai-chat") else 1)
+        assert talk.provider.cabinet.uploads == (0 if vendor in NO_IMAGES else 1)
         assert not talk.provider.refusals
 
 
@@ -108,6 +110,23 @@ async def test_a_file_of_the_size_or_below_is_sent_inline(vendor: str) -> None:
         assert talk.provider.cabinet.uploads == 0
 
 
+async def test_a_dated_version_of_azure_has_its_files_at_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_VERSION", "2025-04-01-preview")
+    async with talking("azure:gpt-5") as talk:
+        chat = talk.chat()
+        assert await ask(chat, "Read it.", (PDF, "contract.pdf")) == "ok"
+        talk.provider.cabinet.files.clear()
+        assert await ask(chat, "Again.") == "ok"
+        assert await talk.states() == ["started", "ready", "gone", "started", "ready"]
+        assert not talk.provider.refusals
+
+
+@pytest.mark.parametrize("vendor", ["azure-chat:gpt-5", "vertex:gemini-3", "bedrock:anthropic.claude-x"])
+def test_a_cloud_without_uploads_refuses_the_setting(vendor: str) -> None:
+    with pytest.raises(ConfigError, match=r"upload_above: .* no files API"):
+        get_model(vendor, base_url="http://127.0.0.1:1", key=KEY, upload_above=1_000)
+
+
 async def test_files_by_reference_do_not_count_for_the_size_of_a_request() -> None:
     async with talking("anthropic:claude-x") as talk:
         chat = talk.chat()
@@ -116,6 +135,18 @@ async def test_files_by_reference_do_not_count_for_the_size_of_a_request() -> No
         assert await ask(chat, "Read them.", *files) == "ok"
         assert talk.provider.cabinet.uploads == 2
         assert len(str(talk.provider.seen[0].body)) < 10_000
+
+
+async def test_nothing_is_uploaded_while_the_log_is_written_for_a_release_without_uploads() -> None:
+    wire.set_write_version(1)
+    try:
+        async with talking("openai:gpt-5") as talk:
+            assert await ask(talk.chat(), "Read it.", (PDF, "contract.pdf")) == "ok"
+            assert await talk.states() == []
+            assert talk.provider.cabinet.uploads == 0
+            assert "base64" in str(talk.provider.seen[0].body)
+    finally:
+        wire.set_write_version(0)
 
 
 async def test_without_the_setting_nothing_is_uploaded() -> None:

@@ -20,6 +20,7 @@ from everturn.app import App
 from tools.chaos.cell import ENGINES, Cell, EngineName, WorkerProcess, cell
 from tools.chaos.checks import check
 from tools.chaos.evidence import Evidence
+from tools.chaos.figures import write_figures
 from tools.chaos.kill import drive
 from tools.chaos.transcript import normalize_log
 from tools.release.archive import RELEASES, UnpackedRelease, list_releases, unpack_release
@@ -36,6 +37,7 @@ class TwoReleasesReport(Struct, frozen=True):
     kills: int
     effects: dict[str, int]  # effects of tools, by the version of the worker
     both: int  # turns in which workers of both versions had a part
+    failed: int  # turns that failed, were lost, or have a call twice
     violations: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -90,10 +92,12 @@ async def run_two_releases(folder: Path, *, turns: int, engine: EngineName = "po
                 rolled.set()
                 outcomes = await sent
                 violations: list[str] = []
+                failed = 0
                 lines = place.lines()
                 for session, trouble in outcomes:
                     entries = await app.store.events(session)
                     found = check(Evidence(session, entries, lines, crew.kills, whole))
+                    failed += bool(trouble or found)
                     violations += [f"{session}: {text}" for text in ([trouble] if trouble else found)]
     effects = Counter(crew.versions[line.worker] for line in lines if line.worker in crew.versions)
     by_session: dict[str, set[str]] = {}
@@ -102,7 +106,7 @@ async def run_two_releases(folder: Path, *, turns: int, engine: EngineName = "po
             by_session.setdefault(line.session, set()).add(crew.versions[line.worker])
     both = sum(len(versions) > 1 for versions in by_session.values())
     return TwoReleasesReport(
-        release.manifest.version, len(outcomes), crew.kills, dict(effects), both, tuple(violations)
+        release.manifest.version, len(outcomes), crew.kills, dict(effects), both, failed, tuple(violations)
     )
 
 
@@ -126,9 +130,11 @@ def main() -> None:
     parser.add_argument("--release", default=max((path.name for path in list_releases()), default=""))
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--engine", choices=ENGINES, default="postgres")
+    parser.add_argument("--json", default="", help="write the figures there")
     options = parser.parse_args()
     report = asyncio.run(run_two_releases(RELEASES / options.release, turns=options.turns, engine=options.engine))
     print(report)
+    write_figures(options.json, report)
     raise SystemExit(bool(report.violations))
 
 

@@ -40,6 +40,11 @@ class EvalChange(Struct, frozen=True):
         """Whether everything is as recorded."""
         return self == EvalChange()
 
+    @property
+    def for_models(self) -> tuple[str, ...]:
+        """What of the change only a model can answer: with recorded answers it is not tested."""
+        return (*(("instructions",) if self.system is not None else ()), *(("parameters",) if self.params else ()))
+
     def apply(self, options: TurnOptions, is_live: bool = False) -> TurnOptions:
         """Return the options of a turn with the change; a model that is asked is the default of its app."""
         if self.system is not None:

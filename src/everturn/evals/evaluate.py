@@ -134,6 +134,7 @@ async def evaluate(
         "" if under_test is None else under_test.name,
         "the recordings" if against is None else "another report",
         divergent_limit,
+        change.for_models if under_test is None else (),
     )
 
 
@@ -159,7 +160,7 @@ def make_setup(
     named = model or change.model
     under_test = None if not named else get_model(named) if isinstance(named, str) else named
     if depth == "live" and under_test is None:
-        raise ConfigError("depth live runs your tools, and needs a model: pass a model")
+        raise ConfigError("depth live runs your tools, and needs a model: pass `--model NAME` (in Python: model=…)")
     if depth == "pure" and under_test is not None:
         raise ConfigError("depth pure uses no model: choose depth step, turn or live, or leave the model out")
     tools_by_name = _flatten(tools)

@@ -89,6 +89,7 @@ class EvalReport(Struct, frozen=True, omit_defaults=True):
     model: str = ""  # "": the recorded answers
     baseline: str = "the recordings"
     divergent_limit: float = 0.0  # the share of divergent samples that is accepted
+    not_tested: tuple[str, ...] = ()  # what of the change had no effect, because the answers are the recorded ones
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -147,4 +148,4 @@ class EvalReport(Struct, frozen=True, omit_defaults=True):
     def summary(self) -> str:
         """One line."""
         counts = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
-        return f"{len(self.cases)} cases at depth {self.depth}: {counts}"
+        return f"{len(self.cases)} {'case' if len(self.cases) == 1 else 'cases'} at depth {self.depth}: {counts}"

@@ -55,13 +55,18 @@ def _ks(report: EvalReport) -> list[int]:
 def summary_lines(report: EvalReport) -> list[str]:
     """The report in a few lines of text."""
     lines = [report.summary]
+    if report.not_tested:
+        lines.append(
+            f"NOT TESTED: the changed {' and '.join(report.not_tested)}, because the answers are the recorded ones; "
+            "to ask a model, pass --depth turn --model NAME"
+        )
     if report.model:
         lines.append(f"model {report.model}, {report.requests} requests, {report.cost:.4f} US dollars")
         lines += [f"pass@{k} {report.pass_at(k):.3f}, pass^{k} {report.pass_hat(k):.3f}" for k in _ks(report)]
     if (difference := report.difference) is not None and (report.model or difference.mean):
         lines.append(
             f"difference to {report.baseline}: {difference.mean:+.3f} "
-            f"(95 % interval {difference.low:+.3f} to {difference.high:+.3f}, {difference.cases} cases)"
+            f"(95 % interval {difference.low:+.3f} to {difference.high:+.3f}, {difference.cases} {'case' if difference.cases == 1 else 'cases'})"
         )
     return lines
 

@@ -79,9 +79,7 @@ class Endpoint:
         self, path: str, body: bytes, content_type: str = "application/json"
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """Send a body to a path."""
-        url = self._url + path if self._cloud is None else self._cloud.url(path)
-        request = HttpRequest(url, {**self._headers, "content-type": content_type}, body)
-        return self._transport.post(request) if self._signer is None else self._post_signed(request, self._signer)
+        return self._send(HttpRequest(self._address(path), {**self._headers, "content-type": content_type}, body))
 
     async def call(
         self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None, most: int = CALL_SIZE
@@ -93,16 +91,26 @@ class Endpoint:
         """
         if not url.startswith("/") and url_origin(url) != self.place:
             raise ModelError(f"{self.place} names a URL on another server: {url_origin(url)}", kind="response")
-        request = HttpRequest(
-            self._url + url if url.startswith("/") else url, {**self._headers, **(headers or {})}, body, method
-        )
+        address = self._address(url) if url.startswith("/") else url
+        request = HttpRequest(address, {**self._headers, **(headers or {})}, body, method)
         data = bytearray()
-        async with self._transport.post(request) as reply:
+        async with self._send(request) as reply:
             async for piece in reply.read():
                 data += piece
                 if len(data) > most:
                     raise too_long_error("stream", most)
             return reply, bytes(data)
+
+    def _address(self, path: str) -> str:
+        """The URL of a path, whose query follows that of the cloud."""
+        if self._cloud is None:
+            return self._url + path
+        path, _, query = path.partition("?")
+        url = self._cloud.url(path)
+        return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+
+    def _send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        return self._transport.post(request) if self._signer is None else self._post_signed(request, self._signer)
 
     @asynccontextmanager
     async def _post_signed(self, request: HttpRequest, signer: RequestSigner) -> AsyncGenerator[HttpResponse]:

@@ -40,6 +40,12 @@ _NO_TOOLS = (
     r"|tools param requires --jinja|tool choice requires --enable-auto-tool-choice"  # llama.cpp and vLLM
 )
 _OVERLOADED = r"(?i)overloaded|try again|temporarily|timeout|timed out|unavailable|internal"
+_PAGE = rb"(?i)\s*<(!doctype html|html|head)\b"
+_TITLE = rb"(?is)<(title|h1)[^>]*>(.*?)</"
+PAGE_ADVICE = (
+    "that is no answer of a model API: check the base URL, and whether a proxy or a login page is in between "
+    "(HTTPS_PROXY, NO_PROXY)"
+)
 _ADVICE = {
     "key": "set {key} to a key that is valid there",
     "quota": "the account at {vendor} has no credit left, or its plan allows no more",
@@ -50,6 +56,10 @@ _ADVICE = {
     "tools": '{model} has no native tool calls; use prompted tool calling: params={{"tool_format": "json"}} (or xml, or blocks)',
     "rate": "the rate limit of {vendor} is reached, and retries failed; wait, then try again",
     "server": "{vendor} reports a server error; try again later",
+    "page": PAGE_ADVICE,
+    "page_of_server": "a server or a proxy in front of {vendor} reports an error; try again later, and check the base URL and HTTPS_PROXY",
+    "proxy": "the proxy asks for a login: set HTTPS_PROXY to http://user:password@host:port",
+    "path": "{vendor} has no such path: check the base URL, which ends with /v1 at most servers",
 }
 
 
@@ -57,7 +67,8 @@ def response_error(status: int, headers: Mapping[str, str], body: bytes, names: 
     """Return the error for a status other than 200. `names` are those of key, vendor and model."""
     code, text = read_error(body)
     code = code or headers.get("x-amzn-errortype", "").partition(":")[0]
-    message = text or replace_surrogates(body[:EXCERPT].decode("utf-8", "replace"))
+    page = html_page(body)
+    message = text or page or replace_surrogates(body[:EXCERPT].decode("utf-8", "replace"))
     if 300 <= status < 400:
         where = replace_surrogates(headers.get("location", "elsewhere"))[:EXCERPT]
         return ModelError(
@@ -66,9 +77,26 @@ def response_error(status: int, headers: Mapping[str, str], body: bytes, names: 
         )
     kind = _kind(status, code, message)
     wait = retry_after(headers)
-    return _error(
-        kind, f"HTTP {status}", message, names, wait if wait is not None else _wait_from_message(message, body)
-    )
+    after = wait if wait is not None else _wait_from_message(message, body)
+    return _error(kind, f"HTTP {status}", message, names, after, _advice_of_status(status, kind, bool(page)))
+
+
+def html_page(body: bytes) -> str:
+    """A name for a web page, which a proxy or another server sent instead of an answer; "" for anything else."""
+    if re.match(_PAGE, body) is None:
+        return ""
+    title = re.search(_TITLE, body)
+    words = "" if title is None else " ".join(title[2].decode("utf-8", "replace").split())
+    return f'the web page "{replace_surrogates(words)[:100]}"' if words else "a web page"
+
+
+def _advice_of_status(status: int, kind: str, is_page: bool) -> str:
+    """The advice that a status asks for, whatever its text says; "": that of the kind."""
+    if status == 407:
+        return "proxy"
+    if is_page:
+        return "page_of_server" if kind == "server" else "page" if kind in ("key", "request", "unknown_model") else ""
+    return "path" if status == 404 and kind == "request" else ""
 
 
 def stream_error(error: object, names: Mapping[str, str]) -> ModelError:
@@ -166,10 +194,12 @@ def _kind(status: int, code: str, text: str) -> str:
     return "server" if status >= 500 or status == 408 or re.search(_SERVER, code) else "request"
 
 
-def _error(kind: str, where: str, message: str, names: Mapping[str, str], after: float | None) -> ModelError:
+def _error(
+    kind: str, where: str, message: str, names: Mapping[str, str], after: float | None, advice_kind: str = ""
+) -> ModelError:
     if refuses_tools := kind in ("request", "server") and re.search(_NO_TOOLS, message) is not None:
         kind = "request"  # also where a server calls it an error of its own: another try is refused, too
-    advice = _ADVICE["tools" if refuses_tools else kind]
+    advice = _ADVICE["tools" if refuses_tools else advice_kind or kind]
     text = f"{names['vendor']}: {where}: {message.strip()[:EXCERPT]} ({advice.format_map(names)})"
     return ModelError(text, kind, kind in RETRYABLE, after, refuses_tools=refuses_tools)
 

@@ -207,6 +207,8 @@ class HttpModel:
             return failures.stream_error({"code": code, "message": text}, self._origin.names)
         if all(not line or line.startswith(b":") for line in start.splitlines()):
             return truncated_error("there was not a word of it")
+        if page := failures.html_page(start):
+            return ModelError(f"{self._endpoint.place} sent {page} ({failures.PAGE_ADVICE})", kind="response")
         excerpt = replace_surrogates(start[:EXCERPT].decode("utf-8", "replace"))
         return ModelError(
             f"{self._endpoint.place} sent no stream, but {excerpt!r}; check the base URL",

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from everturn.core.modality import Modality
 
 FormatName = Literal["chat", "messages", "responses", "gemini", "ollama", "converse"]
-FileApiName = Literal["", "openai", "anthropic", "gemini"]
+FileApiName = Literal["", "openai", "azure", "anthropic", "gemini"]
 CloudName = Literal["", "azure", "vertex", "bedrock"]
 
 

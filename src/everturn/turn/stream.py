@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 from msgspec.structs import replace
 
-from everturn import failpoints
+from everturn import failpoints, wire
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import (
     CallChunk,
@@ -31,7 +31,7 @@ from everturn.core.chunks import (
 )
 from everturn.core.continuation import continued_text, drop_echo
 from everturn.core.deltas import CallDelta, CallProgress, Delta, Frame, ReasoningDelta, TextDelta
-from everturn.core.events import Problem, RequestRetried
+from everturn.core.events import FileUploadChanged, Problem, RequestRetried
 from everturn.core.parts import (
     Citation,
     FilePart,
@@ -444,7 +444,7 @@ async def stream_step(
 
 def _open_stream(run: ActiveTurn, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
     request.sender = run.sender
-    if request.files:
+    if request.files and wire.can_write(FileUploadChanged):  # otherwise files are sent inline
         run.uploads = run.uploads or SessionUploads(run)
         request.uploads = run.uploads
     batches, text = run.model.stream(request), continued_text(request)

@@ -131,14 +131,14 @@ class JsonOutput:
 
     def begin(self, session: str, turn: str) -> None:
         """Write the session and the turn: an event does not name its session."""
-        self._line(msgspec.json.encode({"v": wire.VERSION, "run": {"session": session, "turn": turn}}))
+        self._line(msgspec.json.encode({"v": wire.UNCHANGED, "run": {"session": session, "turn": turn}}))
 
     def show(self, shown: TurnItem) -> None:
         """Write an event, or a delta if deltas are wanted."""
         if isinstance(shown, Event):
             self._line(wire.dump_event(shown))
         elif self._deltas:
-            self._line(msgspec.json.encode({"v": wire.VERSION, "delta": shown}))
+            self._line(msgspec.json.encode({"v": wire.UNCHANGED, "delta": shown}))
 
     def _line(self, data: bytes) -> None:
         if self._is_terminal:  # JSON leaves characters unescaped that a terminal interprets

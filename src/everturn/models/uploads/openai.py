@@ -1,4 +1,7 @@
-"""Files of OpenAI: `/files`. Images are uploaded for `vision`, all others as `user_data`."""
+"""Files of OpenAI and Azure OpenAI: `/files`. With OpenAI, images are uploaded for `vision`, all others as `user_data`.
+
+Azure OpenAI has the same API. Its references disagree about `vision` and `user_data`; all of them have `assistants`.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ from everturn.models.uploads.file_api import LIFETIME, PAGE, UploadedFile, decod
 
 
 class OpenAiFiles:
-    """The files API of OpenAI."""
+    """The files API of OpenAI. `purpose` is that of every file; "": it depends on the file."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: Endpoint, purpose: str = "") -> None:
+        self._endpoint, self._purpose = endpoint, purpose
 
     async def upload(self, name: str, media_type: str, data: bytes) -> UploadedFile:
         """Upload a file."""
         fields = [
-            ("purpose", "vision" if media_type.startswith("image/") else "user_data"),
+            ("purpose", self._purpose or ("vision" if media_type.startswith("image/") else "user_data")),
             ("expires_after[anchor]", "created_at"),
             ("expires_after[seconds]", str(LIFETIME)),
         ]

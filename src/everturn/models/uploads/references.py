@@ -28,6 +28,8 @@ def open_file_api(name: FileApiName, endpoint: Endpoint) -> FileApi:
     match name:
         case "openai":
             return OpenAiFiles(endpoint)
+        case "azure":
+            return OpenAiFiles(endpoint, purpose="assistants")
         case "anthropic":
             return AnthropicFiles(endpoint)
         case "gemini":
@@ -117,7 +119,8 @@ class FileReferences:
 
     def _large_files(self, request: ModelRequest, profile: Profile) -> Iterator[FilePart]:
         seen = set[str]()
-        kinds = ("pdf",) if profile.format == "chat" else ("image", "pdf")  # Chat Completions names no image by its id
+        # Chat Completions names no image by its id, and Azure has no purpose for images.
+        kinds = ("pdf",) if profile.format == "chat" or profile.file_api == "azure" else ("image", "pdf")
         for message in request.messages:
             for part in message.parts:
                 for file in part.files if isinstance(part, RequestResult) else (part,):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, cast
 from urllib.parse import parse_qs
@@ -21,6 +21,9 @@ FilesFormat = Literal["responses", "messages", "gemini"]
 CREATED: Final = 1_800_000_000
 GEMINI_SECONDS: Final = 172_800
 _LIFETIMES: Final[Mapping[str, tuple[int, int]]] = {"responses": (3600, 2_592_000), "messages": (3600, 7_776_000)}
+_AZURE_PURPOSES: Final = frozenset(("assistants", "batch", "fine-tune", "evals"))  # those of all its references
+_PURPOSES: Final = _AZURE_PURPOSES | {"vision", "user_data"}
+_AZURE_PATH: Final = re.compile(r"/openai(/v1)?/files(/[^/]+)?")
 _GEMINI_NAME: Final = re.compile(r"files/[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -49,9 +52,16 @@ class FileCabinet:
 
     def answer(self, request: Request, key: str, url: str) -> Answer | None:
         """The answer to a request to a files API; None for any other request."""
-        path, is_google = request.path, "x-goog-api-key" in request.headers
+        path, is_google, purposes = request.path, "x-goog-api-key" in request.headers, _PURPOSES
         if is_google and (path.startswith(("/upload/v1beta/files", "/v1beta/files/"))):
             format: FilesFormat = "gemini"
+        elif (azure := _AZURE_PATH.fullmatch(path)) is not None:
+            if not azure[1] and "api-version" not in parse_qs(request.query):
+                return make_answer(
+                    404, error_body("responses", "", Refused("Resource not found", code="404", status=404))
+                )
+            format, purposes = "responses", _AZURE_PURPOSES
+            request = replace(request, path=f"/v1/files{azure[2] or ''}")
         elif path == "/v1/files" or path.startswith("/v1/files/"):
             format = "messages" if "anthropic-version" in request.headers else "responses"
         else:
@@ -61,7 +71,7 @@ class FileCabinet:
             closed = Refused("Files are not available for this account.", status=400)
             return make_answer(400, error_body(format, "", closed))
         try:
-            found = self._google(request, key, url) if format == "gemini" else self._own(request, key, format)
+            found = self._google(request, key, url) if format == "gemini" else self._own(request, key, format, purposes)
         except Refused as refused:
             return make_answer(refused.status, error_body(format, "", refused))
         return found if isinstance(found, Answer) else make_answer(200, msgspec.json.encode(found))
@@ -84,9 +94,9 @@ class FileCabinet:
                 raise Refused(f"File not found: {name}", kind="not_found_error", status=404)
             raise Refused(f"No such File object: {name}", field, status=404)
 
-    def _own(self, request: Request, key: str, format: FilesFormat) -> Any:
+    def _own(self, request: Request, key: str, format: FilesFormat, purposes: frozenset[str]) -> Any:
         if request.method == "POST" and request.path == "/v1/files":
-            return self._show(self._add(_read_upload(request, key, format, self._new_id(format))))
+            return self._show(self._add(_read_upload(request, key, format, self._new_id(format), purposes)))
         if request.method == "GET" and request.path == "/v1/files":
             most = int((parse_qs(request.query).get("limit") or ["20"])[0])
             own = [file for file in self.files.values() if (file.key, file.format) == (key, format)]
@@ -155,7 +165,7 @@ class FileCabinet:
         return {**about, "uri": f"{url}/v1beta/{file.id}", "expirationTime": _rfc3339(end)}
 
 
-def _read_upload(request: Request, key: str, format: FilesFormat, id: str) -> ProviderFile:
+def _read_upload(request: Request, key: str, format: FilesFormat, id: str, purposes: frozenset[str]) -> ProviderFile:
     fields = {field.name: field for field in read_form(request.headers.get("content-type", ""), request.body)}
     file = fields.pop("file", None)
     if file is None or file.filename is None:
@@ -163,7 +173,7 @@ def _read_upload(request: Request, key: str, format: FilesFormat, id: str) -> Pr
     purpose = ""
     if format == "responses":
         purpose = fields.pop("purpose").data.decode() if "purpose" in fields else ""
-        if purpose not in ("assistants", "batch", "fine-tune", "vision", "user_data", "evals"):
+        if purpose not in purposes:
             raise Refused(f"'{purpose}' is not one of the purposes")
         if (anchor := fields.pop("expires_after[anchor]", None)) is not None and anchor.data != b"created_at":
             raise Refused("expires_after.anchor must be 'created_at'")
@@ -179,19 +189,25 @@ def _read_upload(request: Request, key: str, format: FilesFormat, id: str) -> Pr
 
 # Where results of the provider's own tools name the provider's files.
 _PROVIDER_FIELDS = frozenset(("annotations", "results", "outputs"))
+_FILE_FIELDS = frozenset(("file_id", "fileUri"))
 
 
-def _references(value: Any) -> Iterator[tuple[str, str]]:
-    """The files that a body names."""
-    if isinstance(value, dict):
-        for name, item in cast("dict[str, Any]", value).items():
-            if name in ("file_id", "fileUri") and isinstance(item, str):
-                yield name, item
-            elif name not in _PROVIDER_FIELDS:
-                yield from _references(item)
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _references(item)
+def _references(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """The files that a body names, in no particular order. A loop and not a recursion: it visits each value of each request."""
+    found: list[tuple[str, str]] = []
+    containers: list[dict[str, Any] | list[Any]] = [body]
+    while containers:
+        container = containers.pop()
+        if isinstance(container, list):
+            containers += [item for item in container if isinstance(item, dict | list)]
+            continue
+        for name, item in container.items():
+            if isinstance(item, str):
+                if name in _FILE_FIELDS:
+                    found.append((name, item))
+            elif isinstance(item, dict | list) and name not in _PROVIDER_FIELDS:
+                containers.append(cast("dict[str, Any] | list[Any]", item))
+    return found
 
 
 def _is_of(files: FilesFormat, format: Format) -> bool:

@@ -254,7 +254,8 @@ def _bearer(headers: dict[str, str]) -> str | None:
 
 def _shown_key(headers: dict[str, str]) -> str:
     """The API key of a request, wherever its format has it."""
-    return _bearer(headers) or headers.get("x-api-key") or headers.get("x-goog-api-key") or ""
+    own = headers.get("x-api-key") or headers.get("api-key") or headers.get("x-goog-api-key")
+    return _bearer(headers) or own or ""
 
 
 def _check_google_key(key: str, request: Request) -> None:

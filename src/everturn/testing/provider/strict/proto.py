@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -217,6 +218,7 @@ def _no_place(name: str, path: str, why: str) -> Refused:
     return Refused(f'Invalid JSON payload received. Unknown name "{name}"{where}: {why}')
 
 
+@lru_cache(1024)
 def snake(name: str) -> str:
     """The snake-case form of a camel-case name."""
     return _CAPITAL.sub(r"_\g<0>", name).lower()
