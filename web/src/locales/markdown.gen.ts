@@ -12,5 +12,5 @@ export const useTexts = defineTexts({
   table: "表格",
   copy: "复制表格",
   copied: "已复制",
-  save: "下载为 CSV",
+  save: "下载表格",
 });
