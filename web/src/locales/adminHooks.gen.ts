@@ -68,7 +68,7 @@ export const useTexts = defineTexts({
   edit: "编辑",
   none: "还没有入站钩子。",
   name: "名称",
-  nameHint: (url: string | number) => `URL：${url}`,
+  nameHint: (url: string | number) => `URL 为 ${url}`,
   sender: "签名方式",
   senderHint: "对方系统对请求签名的方式。",
   standard: "Standard Webhooks 标准",
