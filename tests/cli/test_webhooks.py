@@ -62,6 +62,31 @@ def test_what_the_egress_policy_refuses_is_refused_here_too(file: Path, capsys: 
     assert "turn.completed" in output
 
 
+def test_edit_changes_what_is_named_and_keeps_the_secret(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = ("--store", str(file))
+    created = json.loads(run(capsys, "webhooks", "create", URL, "--event", "turn.failed", "--json", *store)[1])
+    id = created["webhook"]["id"]
+    changed = ("--url", f"{URL}/new", "--event", "turn.completed", "--description", "Pager", "--pause")
+    view = json.loads(run(capsys, "webhooks", "edit", id, *changed, "--json", *store)[1])
+    assert (view["url"], view["events"], view["description"], view["is_paused"]) == (
+        f"{URL}/new",
+        ["turn.completed"],
+        "Pager",
+        True,
+    )
+    assert run(capsys, "webhooks", *store)[1] == f"{id}  {URL}/new  paused; turn.completed\n"
+    assert run(capsys, "webhooks", "edit", id, "--resume", *store) == (0, f"{id}  {URL}/new  turn.completed\n")
+    assert created["secret"] in run(capsys, "webhooks", "secret", id, *store)[1]
+    for words, expected in (
+        ((id, "--url", "http://127.0.0.1:9/x"), "[webhooks] allow"),
+        ((id, "--event", "turn.started"), "turn.completed"),
+        (("webhook_none", "--pause"), "no webhook"),
+    ):
+        code, output = run(capsys, "webhooks", "edit", *words, *store)
+        assert (code, expected in output) == (2, True)
+    assert run(capsys, "webhooks", *store)[1] == f"{id}  {URL}/new  turn.completed\n"
+
+
 async def test_dead_letters_are_listed_and_replayed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--store", str(file))
     created = json.loads((await asyncio.to_thread(run, capsys, "webhooks", "create", URL, "--json", *words))[1])

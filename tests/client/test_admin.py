@@ -91,3 +91,22 @@ async def test_what_is_sent_while_a_turn_waits_stands_in_the_queue(node: Node) -
         await server.answer(gate, deny="no")
         await behind
         assert await session.queue() == []
+
+
+async def test_a_webhook_is_changed_and_keeps_what_is_not_named(node: Node) -> None:
+    async with node.client() as server:
+        made = await server.create_webhook(api.NewWebhook(url="https://example.com/hook", events=["turn.failed"]))
+        id = made.webhook.id
+        changed = await server.update_webhook(id, url="https://example.com/new", is_paused=True)
+        assert (changed.url, list(changed.events), changed.is_paused) == (
+            "https://example.com/new",
+            ["turn.failed"],
+            True,
+        )
+        again = await server.update_webhook(id, events=["turn.completed"], is_paused=False)
+        assert (again.url, list(again.events), again.is_paused) == (
+            "https://example.com/new",
+            ["turn.completed"],
+            False,
+        )
+        await server.delete_webhook(id)

@@ -28,7 +28,7 @@ def test_a_missed_prompt_cache_is_in_the_trace_and_on_the_usage_page(
     answers.last.get_by_role("button", name="More").click()
     page.get_by_role("menuitem", name="Trace of this turn").click()
     why = page.locator(".timeline .why")
-    expect(why).to_have_text("15K tokens missed the prompt cache: nothing in the log explains it")
+    expect(why).to_have_text("15k tokens missed the prompt cache: nothing in the log explains it")
     if AXE.is_file():
         assert not axe(page)
     if folder := os.environ.get("EVERTURN_SCREENS"):

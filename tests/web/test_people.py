@@ -146,7 +146,7 @@ def test_on_a_phone_a_select_has_the_sections_and_works_with_the_keyboard(visit:
     page.keyboard.press("Tab")
     expect(links.nth(1)).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("region", name="Invitations", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Invitations", exact=True).first).to_be_visible()
     look(page, "admin-list-1280")
 
 

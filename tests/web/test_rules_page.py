@@ -123,7 +123,7 @@ def test_rules_are_drafted_tried_on_past_calls_saved_and_restored(server: Server
     page.get_by_role("link", name="Administration").click()
     page.locator(".admin nav").get_by_role("link", name="Rules", exact=True).click()
     expect(page.get_by_text("No rules are stored.")).to_be_visible(timeout=SLOW)
-    expect(page.get_by_role("region", name="Rules of everturn.toml")).to_contain_text("*password*")
+    expect(page.get_by_role("region", name="Rules from everturn.toml")).to_contain_text("*password*")
     look(page, "rules-empty")
 
     add_rule(page, "deny", "current_time", note="The clock of the server is wrong this week")

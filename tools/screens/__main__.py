@@ -3,7 +3,8 @@
     python -m tools.screens DIR [--looks 1440-light-en,390-dark-zh] [--groups gates,admin] [--only mail,review]
 
 Each look is a width, a theme and a language. The picture of a state is DIR/LOOK/STATE.png; DIR/LOOK-GROUP-N.png has
-several side by side. What could not be reached is listed at the end, and the exit status is then 1.
+several side by side. A state is reached once for each size; theme and language are changed while it is
+open. What could not be reached is listed at the end, and the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from tools.screens.states import MORE_CONFIG, State, prepare, states, users_of
 
 SIZES: Final = {"1440": (1440, 900), "1280": (1280, 720), "390": (390, 844)}
 LOOKS: Final = ["-".join(look) for look in product(SIZES, ("light", "dark"), ("en", "zh"))]
-PER_SHEET: Final = {"1440": 4, "1280": 4, "390": 4}
+PHONES: Final = ("390",)
+PER_SHEET: Final = 4
+FAKE_MICROPHONE: Final = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+SET_LOOK: Final = """([theme, language]) => {
+  const changed = { ...JSON.parse(localStorage.getItem('everturn.settings') ?? '{}'), theme, language };
+  localStorage.setItem('everturn.settings', JSON.stringify(changed));
+  dispatchEvent(new StorageEvent('storage', { key: 'everturn.settings' }));
+}"""
 OVERFLOW: Final = """() => {
   const found = [];
   if (document.documentElement.scrollWidth > innerWidth) found.push(`the page is ${document.documentElement.scrollWidth} px wide`);
@@ -62,32 +70,43 @@ class Photographer:
             self.logins[user] = first.context.storage_state()
             first.context.close()
 
-    def shoot(self, look: str, group: list[State]) -> list[tuple[str, Path]]:
-        """One look of a group of states."""
-        taken: list[tuple[str, Path]] = []
+    def shoot(self, looks: list[str], group: list[State]) -> dict[str, list[tuple[str, Path]]]:
+        """A group of states, in looks of one size."""
+        taken: dict[str, list[tuple[str, Path]]] = {look: [] for look in looks}
         for state in group:
-            context = new_context(self.browser, look, self.logins.get(state.user))
+            context = new_context(self.browser, looks[0], self.logins.get(state.user))
             try:
-                taken.append((state.name, self._picture(context, look, state)))
+                self._reach(page := context.new_page(), looks[0], state)
+                for look in looks:
+                    if state.path == "LINK" and look != looks[0]:  # that page has no settings
+                        context.close()
+                        context = new_context(self.browser, look, None)
+                        self._reach(page := context.new_page(), look, state)
+                    taken[look].append((state.name, self._picture(page, look, state)))
             except Error as error:
-                self.problems.append(f"{look} {state.name}: {error.message.splitlines()[0]}")
+                self.problems.append(f"{looks[0]} {state.name}: {error.message.splitlines()[0]}")
             finally:
                 context.close()
         return taken
 
-    def _picture(self, context: BrowserContext, look: str, state: State) -> Path:
-        page = context.new_page()
+    def _reach(self, page: Page, look: str, state: State) -> None:
         path = self.rig.login_link().removeprefix(f"{self.rig.url}/") if state.path == "LINK" else state.path
         page.goto(f"{self.rig.url}/{path}")
         settle(page, state.wait)
-        file = self.folder / look / f"{state.name}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
         try:
             if state.act:
                 state.act(page)
         except Error as error:
             self.problems.append(f"{look} {state.name}: {error.message.splitlines()[0]}")
-        page.wait_for_timeout(250)
+
+    def _picture(self, page: Page, look: str, state: State) -> Path:
+        _, theme, language = look.split("-")
+        page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        if state.path != "LINK":
+            page.evaluate(SET_LOOK, [theme, language])
+        page.wait_for_timeout(150)
+        file = self.folder / look / f"{state.name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
         self.problems += [f"{look} {state.name}: {problem}" for problem in page.evaluate(OVERFLOW)]
         page.screenshot(path=file)
         return file
@@ -97,7 +116,7 @@ def new_context(browser: Browser, look: str, login: Any) -> BrowserContext:
     """A browser with its size, theme and language."""
     size, theme, language = look.split("-")
     width, height = SIZES[size]
-    phone = {"has_touch": True, "is_mobile": True} if size == "390" else {}
+    phone = {"has_touch": True, "is_mobile": True} if size in PHONES else {}
     options: dict[str, Any] = {
         "viewport": {"width": width, "height": height},
         "color_scheme": theme,
@@ -118,8 +137,8 @@ def settle(page: Page, selector: str = "") -> None:
 def make_sheets(browser: Browser, folder: Path, look: str, group: str, taken: list[tuple[str, Path]]) -> None:
     """Several pictures side by side, each under its name."""
     size = look.split("-")[0]
-    width, per = (390, 4) if size == "390" else (780, 4)
-    for at, some in enumerate((taken[start : start + per] for start in range(0, len(taken), per)), 1):
+    width = 390 if size in PHONES else 780
+    for at, some in enumerate((taken[start : start + PER_SHEET] for start in range(0, len(taken), PER_SHEET)), 1):
         figures = "".join(
             f"<figure><figcaption>{html.escape(name)}</figcaption><img src='{file.as_uri()}' width={width}></figure>"
             for name, file in some
@@ -197,24 +216,30 @@ def main() -> int:
     parser.add_argument(
         "--groups", default="", help="of entrance, new, conversation, gates, dialogs, pages, admin, first"
     )
+    parser.add_argument(
+        "--web", default="", metavar="DIR", help="where the built page is; that of the server unless said"
+    )
     parser.add_argument("--only", default="", help="names of states")
     chosen = parser.parse_args()
     looks, only = chosen.looks.split(","), split_names(chosen.only)
     folder: Path = chosen.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     executable = os.environ.get("EVERTURN_CHROMIUM") or shutil.which("chromium")
-    with a_rig(more=MORE_CONFIG) as rig, sync_playwright() as playwright:
+    with a_rig(web=chosen.web, more=MORE_CONFIG) as rig, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=executable, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=executable,
+            args=["--no-sandbox", "--disable-dev-shm-usage", *FAKE_MICROPHONE],
         )
         groups = states(prepare(rig))
         wanted = split_names(chosen.groups) or {*groups, "first"}
         camera = Photographer(rig, browser, folder)
         camera.log_in(users_of(groups))
-        for look in looks:
-            for name, group in groups.items():
-                some = [state for state in group if name in wanted and (not only or state.name in only)]
-                make_sheets(browser, folder, look, name, camera.shoot(look, some))
+        by_size = [[look for look in looks if look.startswith(f"{size}-")] for size in SIZES]
+        for name, group in groups.items():
+            some = [state for state in group if name in wanted and (not only or state.name in only)]
+            for alike in filter(None, by_size):
+                for look, taken in camera.shoot(alike, some).items():
+                    make_sheets(browser, folder, look, name, taken)
         if "first" in wanted and not only:
             for look, taken in shoot_first_run(browser, folder, looks).items():
                 make_sheets(browser, folder, look, "first", taken)

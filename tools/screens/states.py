@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,9 +13,17 @@ from playwright.sync_api import Page
 from tests.helpers.scripted_server.server import Rig
 
 Act = Callable[[Page], None]
-MORE_CONFIG: Final = """
+HEAR: Final = "import sys; sys.stdin.buffer.read(); print('heard')"
+SPEAK: Final = "import sys; sys.stdin.read()"
+MORE_CONFIG: Final = f"""
 [auth]
 passwords = true
+
+[audio.transcription]
+command = [{sys.executable!r}, "-c", {HEAR!r}]
+
+[audio.speech]
+command = [{sys.executable!r}, "-c", {SPEAK!r}]
 
 [agents.stepper]
 description = "Asks at every third step whether to continue."
@@ -144,9 +154,12 @@ def fail_loading(page: Page) -> None:
 
 
 def scroll_main(page: Page) -> None:
-    """To the end of what scrolls."""
+    """To the end of what a person can scroll."""
     page.evaluate(
-        "() => { for (const one of document.querySelectorAll('main, main *')) if (one.scrollHeight > one.clientHeight + 40) one.scrollTop = 1e6; }"
+        """() => {
+          for (const one of document.querySelectorAll('main, main *'))
+            if (/auto|scroll/.test(getComputedStyle(one).overflowY) && one.scrollHeight > one.clientHeight + 40) one.scrollTop = 1e6;
+        }"""
     )
     page.wait_for_timeout(300)
 
@@ -156,7 +169,7 @@ def scroll_main(page: Page) -> None:
 WORDS: Final = (
     "story", "mail", "mails", "review", "form", "manual", "loop", "shell", "piped", "hidden", "nested", "trip", "files",
     "parallel", "subagent", "fails", "unknown", "forbidden", "error", "cut", "refuse", "retry", "picture", "page", "reason",
-    "table", "math", "code", "long 900", "browser",
+    "table", "math", "code", "long 900",
 )  # fmt: skip
 
 
@@ -167,6 +180,7 @@ def prepare(rig: Rig) -> World:
         world.sessions[word.split()[0]] = rig.say(f"{word} pace 0")["session"]
     stepper = rig.api("POST", "/api/sessions", {"text": "story pace 0", "agent": "stepper", "at_step_limit": "ask"})
     world.sessions["limit"] = stepper["session"]
+    world.sessions["brief"] = rig.api("POST", "/api/sessions", {"text": "story pace 0", "agent": "brief"})["session"]
     world.sessions["timely"] = rig.api("POST", "/api/sessions", {"text": "mail pace 0", "agent": "timely"})["session"]
     world.sessions["empty"] = rig.say("call nothing pace 0")["session"]
     plan = (
@@ -176,6 +190,16 @@ def prepare(rig: Rig) -> World:
     )
     todos = ", ".join(f'{{"content": "{text}", "status": "{status}"}}' for text, status in plan)
     world.sessions["todos"] = rig.say(f'call write_todos {{"todos": [{todos}]}}')["session"]
+    preview = "```mermaid\nflowchart LR\n  A[Ask] --> B{Allowed?}\n  B -->|yes| C[Run the tool]\n```\n```html\n<h1>Hello</h1><p>A preview.</p>\n```\n"
+    world.sessions["preview"] = rig.say(f"echo:{preview}")["session"]
+    mails = " ".join(
+        f"call send_mail {json.dumps({'to': f'p{number}@example.org', 'subject': 'Rain'})}" for number in range(100)
+    )
+    world.sessions["hundred"] = rig.say(mails)["session"]
+    world.sessions["reverted"] = _edited_files(rig)
+    compared = rig.api("POST", "/api/sessions", {"text": "plain 80 pace 0", "compare_with": ["rig-other"]})
+    world.sessions["compared"] = compared["session"]
+    _administrate(rig, world)
     world.sessions["versions"] = _versions(rig)
     world.sessions["compacted"] = _compacted(rig)
     world.sessions["shared"] = _shared(rig)
@@ -190,6 +214,49 @@ def prepare(rig: Rig) -> World:
         rig.api("PUT", "/api/memory/file", {"path": path, "text": text})
     time.sleep(3)
     return world
+
+
+def _edited_files(rig: Rig) -> str:
+    """A conversation whose tools changed files, with a person's leave."""
+    session = rig.say("files pace 0")["session"]
+    for _ in range(40):
+        for gate in rig.gates(session):
+            gate_path = f"/api/sessions/{session}/gates/{gate['gate']['id']}/answer"
+            rig.api("POST", gate_path, {"allow": "once", "hash": gate["gate"]["hash"]})
+        if rig.is_idle(session):
+            break
+        time.sleep(0.5)
+    return session
+
+
+def _administrate(rig: Rig, world: World) -> None:
+    """What an administrator and a person may have stored."""
+    instructions = "Answer in two sentences. Cite the ticket that you used."
+    for version, text in enumerate((instructions, instructions + "\nNever promise a refund.")):
+        agent = {"description": "Answers customers.", "instructions": text, "model": "rig-other"}
+        rig.api("PUT", "/api/settings/agents/support", {"settings": agent, "version": version})
+    rules = [
+        {"tool": "send_mail", "action": "ask", "note": "Mail leaves the house."},
+        {"tool": "weather", "action": "allow"},
+    ]
+    rig.api("PUT", "/api/settings/rules", {"rules": rules})
+    rig.api(
+        "POST",
+        "/api/schedules",
+        {"id": "weekly", "text": "Summarize the week.", "cron": "0 17 * * 5", "timezone": "Europe/Berlin"},
+    )
+    rig.api(
+        "POST", "/api/webhooks", {"url": "https://example.com/hook", "description": "Pager", "events": ["turn.failed"]}
+    )
+    rig.api(
+        "PUT", "/api/settings/hooks/issues", {"scheme": "github", "text": "Triage {{issue.title}}", "agent": "support"}
+    )
+    rig.api(
+        "PUT", "/api/prompts", {"name": "standup", "text": "Write my standup from {{notes}}", "description": "Daily"}
+    )
+    rig.api("PUT", "/api/users/member/budget", {"cost": 5.0, "period": 86_400})
+    invitation = rig.api("POST", "/api/invitations", {"user": "ben", "role": "member"})
+    world.sessions["invitation"] = invitation["secret"]
 
 
 def _versions(rig: Rig) -> str:
@@ -235,6 +302,11 @@ def states(world: World) -> dict[str, list[State]]:
     turn = next(message["turn"] for message in rig.messages(world.sessions["retry"]) if message.get("turn"))
     other = next(message["turn"] for message in rig.messages(world.sessions["parallel"]) if message.get("turn"))
     gate = "[data-gate][data-open]"
+    turns = [
+        message["turn"]
+        for message in rig.api("GET", f"/api/sessions/{world.sessions['versions']}/tree")["messages"]
+        if message.get("role") == "assistant"
+    ]
     admin = (
         "users",
         "invitations",
@@ -253,12 +325,15 @@ def states(world: World) -> dict[str, list[State]]:
     return {
         "entrance": [
             State("login", user=""), State("login-link", "LINK", user=""), State("dead-link", "#/link/nothing"),
-            State("dead-invite", "#/invite/nothing", user=""), State("no-session", "#/s/ses_nothing"),
+            State("dead-invite", "#/invite/nothing", user=""), State("invite", f"#/invite/{world.sessions['invitation']}", user=""),
+            State("login-wrong", user="", act=wrong_password), State("no-session", "#/s/ses_nothing"),
             State("unknown-page", "#/nowhere"), State("loading", path("table"), hold_loading),
             State("failing", path("table"), fail_loading), State("offline", path("table"), go_offline),
         ],
         "new": [
-            State("new"), State("temporary", act=click(".temporary button")), State("agents", act=click(".pickers .menu > button")),
+            State("new"), State("narrow-sidebar", act=collapse_sidebar), State("parameters", act=click(".composer .button:has(path[d^='M4 7h10'])")),
+            State("compare-models", act=click(".composer .button:has(path[d^='M4 4h6v16'])")), State("attached", act=attach), State("prompt", act=after(fill("textarea.composer-text", "/sta"), click(".prompt-picker .button"))),
+            State("dictating", act=click(".composer .button:has(path[d^='M12 15a3'])")), State("temporary", act=click(".temporary button")), State("agents", act=click(".pickers .menu > button")),
             State("models", act=click(".model-button")), State("model-search", act=after(click(".model-button"), fill("dialog input", "oth"))),
             State("slash", act=fill("textarea.composer-text", "/")), State("palette", act=lambda page: page.keyboard.press("Control+k")),
             State("search", act=after(open_sidebar, fill(".sidebar .find input", "weather"))),
@@ -266,7 +341,8 @@ def states(world: World) -> dict[str, list[State]]:
             State("account", act=after(open_sidebar, click(".sidebar .account .menu > button"))), State("viewer-new", user="viewer"),
         ],
         "conversation": [
-            State("parallel", path("parallel")), State("card-open", path("parallel"), click(".tool-card summary")),
+            State("parallel", path("parallel")), State("narrow", path("table"), after(collapse_sidebar, hover_table)), State("preview", path("preview"), after(hover_last, lambda page: page.frame_locator("iframe.sandboxed").locator("svg").first.wait_for(timeout=20_000))),
+            State("compared", path("compared")), State("temporary-chat", act=temporary_chat), State("card-open", path("parallel"), click(".tool-card summary")),
             State("story", path("story")), State("reason", path("reason"), click(".reasoning summary, .reasoning button")),
             State("table", path("table")), State("math", path("math")), State("code", path("code")), State("long", path("long")),
             State("files", path("files")), State("subagent", path("subagent")), State("fails", path("fails")),
@@ -287,7 +363,8 @@ def states(world: World) -> dict[str, list[State]]:
             State("form", path("form"), wait=gate), State("manual", path("manual"), wait=gate), State("loop", path("loop"), wait=gate),
             State("limit", path("limit")), State("limit-end", path("limit"), scroll_main), State("piped", path("piped")),
             State("hidden", path("hidden"), wait=gate), State("nested", path("nested"), wait=gate), State("trip", path("trip"), wait=gate),
-            State("expired", path("timely")), State("gate-viewer", path("mail"), user="owner"), State("browser", path("browser")),
+            State("expired", path("timely")), State("limit-ended", path("brief")), State("hundred", path("hundred")), State("hundred-all", path("hundred"), click(".gate-batch .button.primary")),
+            State("not-shared", path("mail"), user="owner"), State("browser", act=after(fill("textarea.composer-text", "browser pace 0", "Enter"), lambda page: page.wait_for_timeout(1500))),
         ],
         "dialogs": [
             State("share", path("shared"), click(".conversation-head .share")),
@@ -296,25 +373,86 @@ def states(world: World) -> dict[str, list[State]]:
             State("message-menu", path("versions"), menu_item(99)), State("raw", path("versions"), menu_item(-2)),
             State("delete", path("versions"), menu_item(-1)), State("rating", path("versions"), after(hover_last, click(".message-actions [aria-pressed]", last=True))),
             State("edit", path("table"), after(lambda page: page.locator('[data-message][data-role="user"]').last.hover(), click('[data-role="user"] .message-actions button:nth-of-type(2)'))),
-            State("revert", path("files"), after(scroll_main, click(".file-changes button, .files button"))),
+            State("files-changed", path("reverted"), scroll_main), State("revert", path("reverted"), after(scroll_main, click(".files-changed summary", ".files-changed .ways button", last=True))),
             State("tree", path("versions", "/tree")), State("compare", path("versions", f"/compare/{versions[-1]}/{versions[-2]}")),
             State("trace", path("retry", f"/trace/{turn}")), State("trace-parallel", path("parallel", f"/trace/{other}")),
-            State("request", path("parallel", f"/trace/{other}"), click(".timeline button")),
+            State("request", path("parallel", f"/trace/{other}"), click(".timeline button")), State("trace-compared", path("versions", f"/trace/{turns[-1]}/{turns[0]}")),
             State("reader", path("shared"), user="viewer"), State("writer", path("shared"), user="member"),
             State("by-link", f"#/link/{world.sessions['link']}", user="member"),
-            State("administrator", path("private"), click("#main .page .button", last=True), user="owner"),
+            State("administrator", path("private"), click("#main .page .button", last=True), user="owner"), State("administrator-open", path("private"), open_as_administrator, user="owner"),
         ],
         "pages": [
-            State("inbox", "#/inbox"), State("inbox-empty", "#/inbox", user="viewer"), State("permissions", "#/permissions"),
+            State("inbox", "#/inbox"), State("inbox-approver", "#/inbox", user="approver"), State("inbox-empty", "#/inbox", user="viewer"), State("permissions", "#/permissions"),
             State("explain", "#/permissions", explain), State("mcp", "#/mcp"), State("mcp-end", "#/mcp", scroll_main),
             State("memory", "#/memory"), State("memory-file", "#/memory", click(".memory li button, .memory .files button, .memory a")),
             State("memory-empty", "#/memory", user="viewer"), State("prompts", "#/prompts"), State("usage", "#/usage"),
-            State("usage-empty", "#/usage", user="viewer"), State("schedules", "#/schedules"), State("schedule-form", "#/schedules", click("#main button")), State("settings", "#/settings"), State("settings-end", "#/settings", scroll_main),
+            State("usage-viewer", "#/usage", user="viewer"), State("schedules", "#/schedules"), State("schedule-form", "#/schedules", click("#main .page .button")), State("schedules-empty", "#/schedules", user="member"), State("prompts-empty", "#/prompts", user="member"), State("push", "#/settings", lambda page: page.locator("h2").nth(3).scroll_into_view_if_needed()), State("settings", "#/settings"), State("settings-end", "#/settings", scroll_main),
         ],
         "admin": [State(f"admin-{name}", f"#/admin/{name}") for name in admin]
-        + [State(f"admin-{name}-form", f"#/admin/{name}", click("#main .section button.primary, #main .section header button, #main .section button")) for name in ("apiKeys", "models", "agents", "mcp", "rules", "webhooks", "hooks")]
+        + [State(f"admin-{name}-form", f"#/admin/{name}", click("#main .section button.primary, #main .section header button, #main .section button")) for name in ("models", "agents", "mcp", "rules", "webhooks", "hooks")]
+        + [State("admin-user-menu", "#/admin/users", click("#main tr .menu > button", last=True)), State("admin-budget", "#/admin/users", budget), State("admin-agent-versions", "#/admin/agents", click("#main .items .button:has(path[d^='M20 11a8'])")), State("admin-key-made", "#/admin/apiKeys", after(fill("#main form .field:first-child input", "deploy", "Enter"), lambda page: page.wait_for_timeout(600))), State("admin-rule-review", "#/admin/rules", review_rule), State("admin-usage-model", "#/admin/usage", click("#main .section [aria-pressed=false]")), State("admin-audit-empty", "#/admin/audit", after(fill("#main form .field:first-child input", "nobody", "Enter"), lambda page: page.wait_for_timeout(600)))]
         + [State("admin-viewer", "#/admin/users", user="viewer")],
     }  # fmt: skip
+
+
+def wrong_password(page: Page) -> None:
+    """Try to log in with a password that is wrong."""
+    page.locator("form input").nth(0).fill("local")
+    page.locator("form input[type=password]").fill("not the right one")
+    page.keyboard.press("Enter")
+    page.locator("[role=alert]").first.wait_for(timeout=10_000)
+
+
+def attach(page: Page) -> None:
+    """Attach a picture and a text."""
+    files = [
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"rain in both\n"},
+        {
+            "name": "a-file-with-a-rather-long-name-of-the-third-quarter.pdf",
+            "mimeType": "application/pdf",
+            "buffer": b"%PDF-1.4",
+        },
+    ]
+    page.locator(".composer input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
+    page.wait_for_timeout(800)
+
+
+def temporary_chat(page: Page) -> None:
+    """Begin a temporary chat."""
+    click(".temporary button")(page)
+    fill("textarea.composer-text", "plain 20 pace 0", "Enter")(page)
+    page.wait_for_timeout(1500)
+
+
+def hover_table(page: Page) -> None:
+    """Show the buttons of a table."""
+    page.locator(".markdown table").first.hover(timeout=5_000)
+    page.wait_for_timeout(200)
+
+
+def open_as_administrator(page: Page) -> None:
+    """Give a reason, and open the conversation of somebody else."""
+    click("#main .page .button", last=True)(page)
+    page.locator("dialog input, dialog textarea").first.fill("A question of the author")
+    page.locator("dialog .button.danger").click(timeout=5_000)
+    page.wait_for_timeout(1200)
+
+
+def budget(page: Page) -> None:
+    """The dialog of a user's budget."""
+    click("#main tr .menu > button", last=True)(page)
+    page.locator("[role=menuitem]").nth(1).click(timeout=5_000)
+    page.wait_for_timeout(300)
+
+
+def review_rule(page: Page) -> None:
+    """Draft a rule, and see what it would have decided about past calls."""
+    click("#main .section header .button:has(path[d^='M12 5v14'])")(page)
+    page.locator("#main form input").first.fill("weather")
+    page.locator("#main form .button.primary").first.click(timeout=5_000)
+    page.wait_for_timeout(300)
+    page.locator("#main .section .button.primary").first.click(timeout=5_000)
+    page.wait_for_timeout(1200)
 
 
 def open_row_menu(page: Page) -> None:
@@ -325,12 +463,16 @@ def open_row_menu(page: Page) -> None:
     page.wait_for_timeout(300)
 
 
+def collapse_sidebar(page: Page) -> None:
+    """Make the sidebar a strip of icons, where there is room for one."""
+    if page.viewport_size and page.viewport_size["width"] >= 700:
+        click(".sidebar .toggle")(page)
+
+
 def open_sidebar(page: Page) -> None:
     """On a phone the sidebar is behind a button."""
     if page.viewport_size and page.viewport_size["width"] < 700:
-        page.locator("button[aria-controls], .topbar button, header button").locator("visible=true").first.click(
-            timeout=3_000
-        )
+        page.locator(".open-side").click(timeout=3_000)
         page.wait_for_timeout(400)
 
 

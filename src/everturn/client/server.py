@@ -24,7 +24,7 @@ from everturn.core.parts import FilesPart
 from everturn.core.phases import Phase
 from everturn.core.ratings import Rating
 from everturn.core.state import fold
-from everturn.core.webhooks import DeliveryState
+from everturn.core.webhooks import DeliveryState, WebhookEvent
 from everturn.errors import ConfigError, HookError, TurnError
 
 T = TypeVar("T")
@@ -288,6 +288,24 @@ class Server:
         """Tell a URL of events; its secret is in this answer alone."""
         response = await self.node_client.ask("POST", "/api/webhooks", body=webhook, may_repeat=False)
         return decode_body(response, api.WebhookWithSecret)
+
+    async def update_webhook(
+        self,
+        id: str,
+        *,
+        url: str | None = None,
+        events: Sequence[WebhookEvent] | None = None,
+        description: str | None = None,
+        is_paused: bool | None = None,
+    ) -> api.WebhookView:
+        """Change what is given of a webhook; its secret stays. A new URL enables one that its receiver disabled."""
+        body = api.PatchWebhook(
+            url=url,
+            events=None if events is None else list(events),
+            description=description,
+            is_paused=is_paused,
+        )
+        return decode_body(await self.node_client.ask("PATCH", _webhook(id), body=body), api.WebhookView)
 
     async def rotate_webhook_secret(self, id: str) -> api.WebhookWithSecret:
         """Make a new secret; for a day deliveries are signed with both."""

@@ -49,7 +49,7 @@ NO_EXTRAS: Final = AgentExtras()
 
 def agent_tables(loaded: LoadedConfig) -> Mapping[str, AgentTable]:
     """Return the tables of the agents; without any, that of an assistant."""
-    return loaded.config.agents or {ASSISTANT: AgentTable(description="a plain assistant")}
+    return loaded.config.agents or {ASSISTANT: AgentTable(description="General assistant.")}
 
 
 def make_agents(

@@ -166,7 +166,7 @@ def _tree(loaded: LoadedConfig, rows: Sequence[Setting]) -> dict[str, Any]:
     agents = {row.name: _agent(body, offered) for row, body in bodies if isinstance(body, AgentSettings)}
     if (agents or offered) and not loaded.config.agents and ASSISTANT not in agents:
         # Without an agent in a file there is an assistant, and conversations with it must go on.
-        agents = {ASSISTANT: {"description": "a plain assistant", "models": offered}, **agents}
+        agents = {ASSISTANT: {"description": "General assistant.", "models": offered}, **agents}
     tree: dict[str, Any] = {"models": models, "agents": agents}
     return {name: table for name, table in tree.items() if table}
 

@@ -111,16 +111,8 @@ class Webhooks:
             UnknownWebhook: there is none.
         """
         before = await self.get(id, tenant=tenant)
-        webhook = replace(
-            before,
-            url=before.url if url is None else url,
-            events=before.events if events is None else check_events(events, or_all=False),
-            description=before.description if description is None else description,
-            is_paused=before.is_paused if is_paused is None else is_paused,
-        )
+        webhook = edited(before, url=url, events=events, description=description, is_paused=is_paused)
         self._check(webhook.url, webhook.description)
-        if webhook.url != before.url or is_paused is False:
-            webhook = replace(webhook, disabled="")
         if webhook != before:
             await self._app.store.webhooks.put(webhook)
             self.sender.notify()
@@ -210,6 +202,29 @@ def check_events(events: Iterable[str], *, or_all: bool = True) -> tuple[Webhook
         problem = f"{unknown[0]!r} is not one of them" if unknown else "name at least one"
         raise ConfigError(f"events: {problem}; there are {', '.join(WEBHOOK_EVENTS)}")
     return tuple(name for name in WEBHOOK_EVENTS if name in named)
+
+
+def edited(
+    webhook: Webhook,
+    *,
+    url: str | None = None,
+    events: Iterable[str] | None = None,
+    description: str | None = None,
+    is_paused: bool | None = None,
+) -> Webhook:
+    """A webhook with what is given changed; a new URL, and `is_paused=False`, enable a disabled one again.
+
+    Raises:
+        ConfigError: there is no such event, or none was named.
+    """
+    changed = replace(
+        webhook,
+        url=webhook.url if url is None else url,
+        events=webhook.events if events is None else check_events(events, or_all=False),
+        description=webhook.description if description is None else description,
+        is_paused=webhook.is_paused if is_paused is None else is_paused,
+    )
+    return replace(changed, disabled="") if changed.url != webhook.url or is_paused is False else changed
 
 
 def rotated(webhook: Webhook, now: float) -> Webhook:

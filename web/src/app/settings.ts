@@ -11,11 +11,12 @@ export interface Settings {
   notify: boolean; // notify of gates while the tab is hidden
   presence: boolean; // others see what this browser shows, and it sees who else looks
   gates: "rows" | "full"; // how gates side by side are shown
+  sidebar: "wide" | "narrow"; // narrow: a strip of icons, where there is room for a sidebar
   browserTools: Readonly<Record<string, "off" | "auto" | "ask" | "always">>; // by name
 }
 
 const KEY = "everturn.settings";
-const DEFAULTS: Settings = { language: "auto", theme: "auto", agent: "", model: "", isWelcomed: false, notify: false, presence: true, gates: "rows", browserTools: {} };
+const DEFAULTS: Settings = { language: "auto", theme: "auto", agent: "", model: "", isWelcomed: false, notify: false, presence: true, gates: "rows", sidebar: "wide", browserTools: {} };
 
 const TOOL_POLICIES: readonly unknown[] = ["off", "auto", "ask", "always"];
 const VALIDATORS: { readonly [Name in keyof Settings]: (value: unknown) => boolean } = {
@@ -27,6 +28,7 @@ const VALIDATORS: { readonly [Name in keyof Settings]: (value: unknown) => boole
   notify: (value) => typeof value === "boolean",
   presence: (value) => typeof value === "boolean",
   gates: (value) => value === "rows" || value === "full",
+  sidebar: (value) => value === "wide" || value === "narrow",
   browserTools: (value) => typeof value === "object" && value !== null && Object.values(value).every((policy) => TOOL_POLICIES.includes(policy)),
 };
 

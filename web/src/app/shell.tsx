@@ -11,6 +11,7 @@ import { ErrorBoundary } from "./errorBoundary";
 import { loadAccount } from "./auth";
 import { lazy } from "./lazy";
 import { hrefFor, route } from "./route";
+import { settings } from "./settings";
 import { useStore } from "./store";
 import { watchVisibility } from "./visibility";
 import { useBadge } from "../gates/badge";
@@ -49,6 +50,7 @@ function SignedInShell() {
   const [isOpen, setOpen] = useState(false);
   const currentRoute = useStore(route);
   const shownContext = useStore(contextPanel);
+  const { sidebar } = useStore(settings);
   useBadge();
   const canBeSeen = currentRoute.page !== "new"; // an empty page shows nothing that others look at, and loads less
   useEffect(() => {
@@ -70,7 +72,7 @@ function SignedInShell() {
     return () => removeEventListener("keydown", close);
   }, [isOpen]);
   return (
-    <div class="shell" data-side={isOpen ? "open" : "closed"}>
+    <div class="shell" data-side={isOpen ? "open" : "closed"} data-sidebar={sidebar}>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>{t.skip}</a>
       <ErrorBoundary name="sidebar"><Sidebar /></ErrorBoundary>
       <div class="scrim" onClick={() => setOpen(false)} />

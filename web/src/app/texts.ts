@@ -25,7 +25,7 @@ const locale = () => (language.value === "zh" ? "zh-CN" : "en");
 
 /** Formats numbers and times in the current language. */
 export const format = {
-  number: (value: number) => new Intl.NumberFormat(locale(), { notation: value >= 10_000 ? "compact" : "standard" }).format(value),
+  number: (value: number) => new Intl.NumberFormat(locale(), { notation: value >= 10_000 ? "compact" : "standard" }).format(value).replace("K", "k"),
   /** Three digits: 840, 12.4k, 1.2M. */
   tokens: (value: number) => new Intl.NumberFormat(locale(), { notation: "compact", maximumSignificantDigits: 3 }).format(value).replace("K", "k"),
   bytes: (value: number) => {
@@ -36,6 +36,7 @@ export const format = {
   cost: (value: number) => new Intl.NumberFormat(locale(), { style: "currency", currency: "USD", maximumSignificantDigits: 3 }).format(value),
   seconds: (value: number) => {
     const [s, min] = language.value === "zh" ? ["秒", "分"] : ["s", "min"];
+    if (value < 0.05) return `<0.1 ${s}`;
     return value < 60 ? `${value.toFixed(value < 10 ? 1 : 0)} ${s}` : `${Math.floor(value / 60)} ${min} ${Math.floor(value % 60)} ${s}`;
   },
   time: (timestamp: number) => new Date(timestamp * 1000).toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit" }),

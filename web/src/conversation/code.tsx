@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { lazy } from "../app/lazy";
 import { Button, CopyButton } from "../ui/components";
 import type { PreviewKind } from "../preview/drawPreview";
+import { saveFile } from "../pages/sessions";
 import { parseMarkup } from "./markup";
 import { showInvisible } from "./textEscapes";
 import { useTexts } from "../locales/code.gen";
@@ -34,12 +35,18 @@ export function Code({ text, language, isOpen = false }: { text: string; languag
         <span class="grow">{name || t.code}</span>
         {kind && <Button kind="quiet" little icon="eye" aria-pressed={isDrawn} onClick={toggle}>{t.preview}</Button>}
         <Button kind="quiet" little aria-pressed={wraps} title={t.wrapTitle} onClick={() => setWraps(!wraps)}>{t.wrap}</Button>
+        {!isOpen && <Button kind="quiet" little icon="download" aria-label={t.save} onClick={() => void saveText(text, name)} />}
         <CopyButton text={text} label={t.copy} done={t.copied} />
       </figcaption>
       {isDrawn && <Preview kind={kind} text={text} onFailed={() => setFailed(true)} />}
       {hasCode && <pre tabIndex={0} dir="ltr"><code>{highlighted ?? showInvisible(text)}</code></pre>}
     </figure>
   );
+}
+
+async function saveText(text: string, language: string): Promise<void> {
+  const { codeFileName } = await import("./saveText");
+  saveFile(new Blob([text], { type: "text/plain" }), codeFileName(language));
 }
 
 function previewKind(language: string, text: string): PreviewKind | null {

@@ -134,7 +134,7 @@ export function Composer({ session, running, stoppable, edited, onDone, onUp, su
     uploads.add(event.clipboardData.files);
   };
   return (
-    <form class={`composer ${edited ? "edits" : ""} ${isOver ? "over" : ""}`} onSubmit={(event) => { event.preventDefault(); send(); }}>
+    <form class={`composer ${edited ? "edits" : ""} ${running ? "runs" : ""} ${isOver ? "over" : ""}`} onSubmit={(event) => { event.preventDefault(); send(); }}>
       {isOver && <div class="drop-overlay" aria-hidden="true"><span>{t.drop}</span></div>}
       {session && !edited && <Queue session={session} running={running?.id} sent={sent} onBack={(back) => setText((now) => [now, back].filter(Boolean).join("\n\n"))} />}
       {sending.pending && !edited && <UnsentMessage text={sending.pending.text} problem={sending.problem} onRetry={sending.retry} onBack={takeBack} />}
@@ -157,7 +157,7 @@ export function Composer({ session, running, stoppable, edited, onDone, onUp, su
           <DictateButton session={session?.id} onText={insertDictated} />
           {!edited && <ParametersButton session={session?.id} />}
           {!edited && !running && <CompareButton session={session?.id} />}
-          <div class="grow">{!edited && <AgentPicker session={session?.id} />}</div>
+          <div class="grow choice">{!edited && <AgentPicker session={session?.id} />}</div>
           {session && !edited && <ContextGauge session={session} />}
           {edited && <Button little kind="quiet" onClick={() => onDone?.()}>{t.cancel}</Button>}
           {running && session && !edited && <StopButton session={session.id} turns={stoppable ?? [running.id]} />}

@@ -38,7 +38,7 @@ export function ConversationView({ session: id, message }: { session: string; me
   const stoppable = all.filter((turn) => turn === running || (turn.command && turn.command === running?.command)).map((turn) => turn.id);
   useStopKey(session, stoppable);
   if (session.connection === "gone") return <SessionGone session={session} />;
-  if (!state.seq) return <div class="conversation loading"><Spinner label={t.loading} /></div>;
+  if (!state.seq) return <div class="conversation loading"><Spinner label={t.loading} />{session.connection === "lost" && <p class="muted" role="status">{t.unloaded}</p>}</div>;
   const selected = path(state);
   const isOnOtherBranch = message !== undefined && state.messages.has(message) && !state.deleted.has(message) && !selected.some((selectedMessage) => selectedMessage.id === message);
   const messages = isOnOtherBranch ? path(state, newestLeaf(state, message)) : selected;

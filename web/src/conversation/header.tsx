@@ -46,7 +46,7 @@ export function ConversationHeader({ session }: { session: SessionFollower }) {
         </div>
         <ConversationViewers session={session.id} />
         {sharing && <AccessBadge sharing={sharing} />}
-        {isRoot && hasRole("member") && sharing && <Button little icon="share" class="share" aria-label={t.share} onClick={() => setOpen(true)}><span class="label">{t.share}</span></Button>}
+        {isRoot && hasRole("member") && sharing && sharing.level !== "read" && <Button little icon="share" class="share" aria-label={t.share} onClick={() => setOpen(true)}><span class="label">{t.share}</span></Button>}
         <Button little kind="quiet" icon="search" aria-label={t.find} aria-expanded={isFinding} onClick={() => setFinding(!isFinding)} />
         {hasBranches(session) && <a class="button quiet little icon" href={hrefFor({ page: "tree", session: session.id })} aria-label={t.branches} title={t.branches}><Icon name="branch" /></a>}
         <Menu end button={{ icon: "download", label: t.exported }} items={items} />

@@ -6,7 +6,9 @@ import { Code } from "./code";
 import { renderInline } from "./inline";
 import { lex, type Token, type Tokens } from "./lexer";
 import { Formula } from "./math";
+import { saveFile } from "../pages/sessions";
 import { showControls } from "./textEscapes";
+import { Button, CopyButton } from "../ui/components";
 import "./markdown.css";
 import { useTexts } from "../locales/markdown.gen";
 
@@ -134,13 +136,23 @@ function Table({ table }: { table: Tokens.Table }) {
   const rows = table.rows.slice(0, MAX_ROWS);
   const cells = (row: Tokens.TableCell[], Tag: "th" | "td") =>
     row.slice(0, MAX_COLUMNS).map((cell, index) => <Tag key={index} dir="auto" class={cell.align ?? undefined}>{renderInline(cell.tokens)}</Tag>);
+  const save = async () => {
+    const { toCsv } = await import("./saveText");
+    saveFile(new Blob([toCsv([table.header, ...table.rows].map((row) => row.map((cell) => cell.text)))], { type: "text/csv" }), "table.csv");
+  };
   return (
-    <div class="table" tabIndex={0} role="region" aria-label={t.table}>
-      <table>
-        <thead><tr>{cells(table.header, "th")}</tr></thead>
-        <tbody>{rows.map((row, index) => <tr key={index}>{cells(row, "td")}</tr>)}</tbody>
-      </table>
-      {table.rows.length > rows.length && <p class="muted small">{t.more(table.rows.length - rows.length)}</p>}
+    <div class="table-frame">
+      <div class="table" tabIndex={0} role="region" aria-label={t.table}>
+        <table>
+          <thead><tr>{cells(table.header, "th")}</tr></thead>
+          <tbody>{rows.map((row, index) => <tr key={index}>{cells(row, "td")}</tr>)}</tbody>
+        </table>
+        {table.rows.length > rows.length && <p class="muted small">{t.more(table.rows.length - rows.length)}</p>}
+      </div>
+      <div class="table-actions">
+        <CopyButton text={table.raw.trim()} label={t.copy} done={t.copied} />
+        <Button kind="quiet" little icon="download" aria-label={t.save} onClick={() => void save()} />
+      </div>
     </div>
   );
 }

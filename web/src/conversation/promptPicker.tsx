@@ -26,7 +26,7 @@ export function PromptPicker({ typed, onPick }: { typed: string; onPick: (text: 
           <code>/{prompt.name}</code> <span class="grow ellipsis muted" dir="auto">{showControls(prompt.description)}</span>
         </Button>
       ))}
-      {value && matching.length === 0 && <span class="small muted">{t.none}</span>}
+      {value && matching.length === 0 && <span class="small muted">{value.prompts.length ? t.none : t.empty}</span>}
       <a class="small" href="#/prompts">{t.manage}</a>
     </div>
   );

@@ -162,7 +162,7 @@ function TurnError({ session, turn }: { session: SessionFollower; turn: TurnStat
   );
 }
 
-const KINDS = ["deadline", "request", "key", "quota", "context", "unknown_model", "rate", "server"] as const;
+const KINDS = ["deadline", "request", "key", "quota", "context", "unknown_model", "rate", "server", "truncated"] as const;
 
 function errorTitle(kind: string, t: ReturnType<typeof useTexts>): string {
   const known = KINDS.find((candidate) => candidate === kind);

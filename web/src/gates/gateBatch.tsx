@@ -57,7 +57,7 @@ export function GateBatch({ items, label, hasDensity = false }: { items: readonl
 export function Density() {
   const t = useTexts();
   const { gates } = useStore(settings);
-  return <Button little kind="quiet" onClick={() => updateSettings({ gates: gates === "full" ? "rows" : "full" })}>{gates === "full" ? t.rows : t.full}</Button>;
+  return <Button little onClick={() => updateSettings({ gates: gates === "full" ? "rows" : "full" })}>{gates === "full" ? t.rows : t.full}</Button>;
 }
 
 function Confirm({ asked, onSend, onBack }: { asked: Asked; onSend: (asked: Asked) => void; onBack: () => void }) {

@@ -55,7 +55,7 @@ export function Inbox() {
         <div class="row wrap head">
           <h1 class="grow">{t.title} {personGates.length > 0 && <Badge tone="warn">{t.count(personGates.length)}</Badge>}</h1>
           {personGates.length >= COMPACT_FROM && <Density />}
-          {personGates.length > 1 && <Button little kind="quiet" onClick={() => setNewest(!isNewest)}>{isNewest ? t.newest : t.oldest}</Button>}
+          {personGates.length > 1 && <Button little onClick={() => setNewest(!isNewest)}>{isNewest ? t.newest : t.oldest}</Button>}
         </div>
         {hasFilters && (
           <div class="row wrap filters">

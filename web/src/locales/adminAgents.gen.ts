@@ -4,7 +4,7 @@ import { defineTexts } from "../app/texts";
 export const useTexts = defineTexts({
   about: "A changed agent applies to turns that start later. Each change is a version that can be restored.",
   create: "Create an agent",
-  none: "No agents are stored. There is a plain assistant.",
+  none: "No agents are stored. A general assistant answers.",
   name: "Name",
   nameHint: "Letters, digits, . _ and -",
   description: "Description",
@@ -35,7 +35,7 @@ export const useTexts = defineTexts({
 }, {
   about: "更改后的智能体适用于之后开始的轮次。每次更改都是一个可以恢复的版本。",
   create: "创建智能体",
-  none: "没有存储的智能体。有一个普通助手。",
+  none: "没有存储的智能体。由通用助手回答。",
   name: "名称",
   nameHint: "字母、数字、. _ 和 -",
   description: "描述",

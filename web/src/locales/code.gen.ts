@@ -8,6 +8,7 @@ export const useTexts = defineTexts({
   wrapTitle: "Break long lines",
   code: "Code",
   preview: "Preview",
+  save: "Download",
 }, {
   copy: "复制代码",
   copied: "已复制",
@@ -15,4 +16,5 @@ export const useTexts = defineTexts({
   wrapTitle: "自动换行",
   code: "代码",
   preview: "预览",
+  save: "下载",
 });

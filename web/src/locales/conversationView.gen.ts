@@ -13,6 +13,7 @@ export const useTexts = defineTexts({
   lost: "You no longer have access to this conversation.",
   read_only: "This conversation is shared with you to read. Its author can let you write in it.",
   admin: "Open as administrator…",
+  unloaded: "The conversation could not be loaded. Trying again …",
 }, {
   loading: "正在打开对话",
   gone: "此对话已不存在，或您无权查看。",
@@ -25,4 +26,5 @@ export const useTexts = defineTexts({
   lost: "您已无权访问此对话。",
   read_only: "此对话仅供您阅读。作者可以允许您写入。",
   admin: "以管理员身份打开…",
+  unloaded: "对话无法载入，正在重试……",
 });

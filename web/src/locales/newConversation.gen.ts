@@ -12,9 +12,9 @@ export const useTexts = defineTexts({
   two: "What tools do you have, and what would you ask me before you use them?",
   three: "Explain step by step how you would find a slow query.",
   temporary: "Temporary chat",
-  temporary_about: "It will be in no list and in no search, and is erased after a day.",
+  temporary_about: "Not listed, not searchable, and erased after a day.",
 }, {
-  hello: "我们来做什么？",
+  hello: "有什么可以帮您？",
   read: "阅读对话",
   viewer: "您可以阅读列表中的对话，但不能开始新对话。",
   try: "可以试试",
@@ -24,5 +24,5 @@ export const useTexts = defineTexts({
   two: "您有哪些工具？使用前会先问我什么？",
   three: "请逐步说明如何找出一个慢查询。",
   temporary: "临时对话",
-  temporary_about: "它不会出现在列表和搜索中，并会在一天后清除。",
+  temporary_about: "不出现在列表和搜索中，一天后清除。",
 });

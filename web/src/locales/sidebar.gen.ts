@@ -21,6 +21,8 @@ export const useTexts = defineTexts({
   pages: "Pages",
   admin: "Administration",
   schedules: "Schedules",
+  collapse: "Collapse the sidebar",
+  expand: "Expand the sidebar",
 }, {
   label: "对话与页面",
   create: "新对话",
@@ -41,4 +43,6 @@ export const useTexts = defineTexts({
   pages: "页面",
   admin: "管理",
   schedules: "定时任务",
+  collapse: "收起侧边栏",
+  expand: "展开侧边栏",
 });

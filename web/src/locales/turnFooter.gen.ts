@@ -46,6 +46,7 @@ export const useTexts = defineTexts({
   denied: "Denied and stopped",
   deadline: "Timed out",
   trace: "Trace",
+  truncated: "The answer was cut off",
 }, {
   preparing: "准备中",
   thinking: "思考中",
@@ -91,4 +92,5 @@ export const useTexts = defineTexts({
   denied: "已拒绝并停止",
   deadline: "时间已用完",
   trace: "追踪",
+  truncated: "回答被截断",
 });

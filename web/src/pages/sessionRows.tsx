@@ -49,8 +49,8 @@ export function SessionRows() {
         {showsArchived && archived.map(row)}
       </ul>
       {showsArchived && !archived.length && <p class="empty small muted">{t.none_archived}</p>}
-      <p class="empty"><Button little kind="quiet" icon="archive" aria-pressed={showsArchived} onClick={toggleArchived}>{showsArchived ? t.hide_archived : t.show_archived}</Button></p>
       {state === "whole" && !all.length && <p class="empty small muted">{t.none}</p>}
+      <p class="empty"><Button little kind="quiet" icon="archive" aria-pressed={showsArchived} onClick={toggleArchived}>{showsArchived ? t.hide_archived : t.show_archived}</Button></p>
       {state === "failed" ? (
         <p class="empty small"><span class="muted">{t.failed}</span> <Button little onClick={() => void sessions.loadMore()}>{t.again}</Button></p>
       ) : (

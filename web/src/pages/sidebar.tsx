@@ -5,6 +5,7 @@ import { inbox, hasRole, me } from "../app/app";
 import { Brand } from "../app/branding";
 import { logOut } from "../app/auth";
 import { hrefFor, navigate, route, type Route } from "../app/route";
+import { settings, updateSettings } from "../app/settings";
 import { useStore, useTopics } from "../app/store";
 import { Button, Icon, Menu, type IconName } from "../ui/components";
 import { SearchResults } from "./searchResults";
@@ -17,10 +18,12 @@ import { useTexts } from "../locales/sidebar.gen";
 export function Sidebar() {
   const t = useTexts();
   const [query, setQuery] = useState("");
+  const isNarrow = useStore(settings).sidebar === "narrow";
   return (
     <nav class="sidebar" aria-label={t.label}>
       <div class="top">
         <a class="brand" href={hrefFor({ page: "new" })}><Brand /></a>
+        <Button class="toggle" kind="quiet" little icon="sidebar" aria-label={isNarrow ? t.expand : t.collapse} aria-expanded={!isNarrow} onClick={() => updateSettings({ sidebar: isNarrow ? "wide" : "narrow" })} />
         <Button kind="quiet" little icon="search" aria-label={t.palette} onClick={openPalette} />
         {hasRole("member") && <a class="button little primary icon" href={hrefFor({ page: "new" })} aria-label={t.create} title={t.create}><Icon name="add" /></a>}
       </div>
@@ -52,7 +55,7 @@ type PlainPage = Exclude<Route["page"], "new" | "link" | "invite" | "admin" | "s
 function PageLink({ page, icon, text, children }: { page: PlainPage; icon: IconName; text: string; children?: ComponentChildren }) {
   const isCurrent = useStore(route).page === page;
   return (
-    <a class="page-link" href={hrefFor({ page })} aria-current={isCurrent ? "page" : undefined}>
+    <a class="page-link" href={hrefFor({ page })} title={text} aria-current={isCurrent ? "page" : undefined}>
       <Icon name={icon} />
       <span class="grow ellipsis">{text}</span>
       {children}
@@ -63,7 +66,7 @@ function PageLink({ page, icon, text, children }: { page: PlainPage; icon: IconN
 function AdminLink({ text }: { text: string }) {
   const isCurrent = useStore(route).page === "admin";
   return (
-    <a class="page-link" href={hrefFor({ page: "admin", section: "" })} aria-current={isCurrent ? "page" : undefined}>
+    <a class="page-link" href={hrefFor({ page: "admin", section: "" })} title={text} aria-current={isCurrent ? "page" : undefined}>
       <Icon name="people" />
       <span class="grow ellipsis">{text}</span>
     </a>

@@ -124,7 +124,7 @@ function Numbers({ left, right }: { left: TraceView; right?: TraceView }) {
           {shown.map((measure) => (
             <tr key={measure}>
               <th scope="row">{t[measure]}</th><td>{show(measure, a[measure])}</td><td>{show(measure, b[measure])}</td>
-              <td>{b[measure] === a[measure] ? "" : `${b[measure] > a[measure] ? "+" : "−"}${show(measure, Math.abs(b[measure] - a[measure]))}`}</td>
+              <td>{difference(measure, a[measure], b[measure])}</td>
             </tr>
           ))}
         </tbody>
@@ -134,6 +134,12 @@ function Numbers({ left, right }: { left: TraceView; right?: TraceView }) {
 }
 
 const SECONDS: ReadonlySet<Measure> = new Set(["seconds", "active", "waiting", "first"]);
+
+/** With its sign; nothing if it is too small to be shown. */
+function difference(measure: Measure, from: number, to: number): string {
+  const text = show(measure, Math.abs(to - from));
+  return to === from || text.startsWith("<") ? "" : `${to > from ? "+" : "−"}${text}`;
+}
 
 function show(measure: Measure, value: number): string {
   if (SECONDS.has(measure)) return format.seconds(value);

@@ -5,6 +5,7 @@ import { attempt, client, hasRole, mayWrite, readOnlySessions, toast } from "../
 import { lazy } from "../app/lazy";
 import { navigate, hrefFor } from "../app/route";
 import { useStore, useTopics } from "../app/store";
+import { format } from "../app/texts";
 import { modelsOf } from "../pages/agentChoice";
 import { ModelButton, useSessionAgent } from "../pages/pickers";
 import { RatingButtons } from "./ratingButtons";
@@ -39,8 +40,17 @@ export function MessageActions({ session, message, onEdit }: Props) {
       {message.role === "assistant" && !isWritten && mayWrite(session.id) && <RatingButtons session={session} message={message.id} />}
       {message.role === "user" && onEdit && mayWrite(session.id) && <Button kind="quiet" little icon="edit" aria-label={t.edit} onClick={onEdit} />}
       <MoreMenu session={session} message={message} />
+      <WrittenAt at={message.role === "assistant" ? turn?.ended : turn?.started} />
     </div>
   );
+}
+
+/** When a message was sent, or an answer was finished: the time, with the day unless it is today. */
+function WrittenAt({ at }: { at: number | null | undefined }) {
+  if (!at) return null;
+  const date = new Date(at * 1000);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return <time class="at" dateTime={date.toISOString()} title={format.moment(at)}>{isToday ? format.time(at) : format.moment(at)}</time>;
 }
 
 /** ‹ 2/3 ›: the versions of a message, if there are several. */

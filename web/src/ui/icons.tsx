@@ -35,6 +35,7 @@ const PATHS = {
   server: "M4 5h16v6H4zM4 13h16v6H4zM8 8h.01M8 16h.01",
   settings: "M4 7h10M18 7h2M4 17h2M10 17h10M16 9a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM8 19a2 2 0 1 0 0-4 2 2 0 0 0 0 4z",
   share: "M12 15V3m0 0L8 7m4-4 4 4M5 11H4v10h16V11h-1",
+  sidebar: "M3 5h18v14H3zM9 5v14",
   speaker: "M4 9v6h4l5 4V5L8 9zM16 9a4 4 0 0 1 0 6M18.500 6a8 8 0 0 1 0 12",
   stop: "M7 7h10v10H7z",
   tag: "M4 4h8l8 8-8 8-8-8zM8.500 8.500h.01",

@@ -29,7 +29,7 @@ def add_webhook_commands(commands: Any) -> None:
     webhooks = add_command(
         commands,
         "webhooks",
-        "send events to URLs: list and create webhooks, replay dead letters",
+        "send events to URLs: list, create and edit webhooks, replay dead letters",
         WEBHOOKS,
         examples=(
             "everturn webhooks",
@@ -41,7 +41,7 @@ def add_webhook_commands(commands: Any) -> None:
     )
     webhooks.add_argument("--json", action="store_true", help="print JSON, one object per line")
     add_store_options(webhooks)
-    kinds = webhooks.add_subparsers(dest="about", metavar="create|secret|rotate|deliveries|replay|delete")
+    kinds = webhooks.add_subparsers(dest="about", metavar="create|edit|secret|rotate|deliveries|replay|delete")
     create = _add(kinds, "create", "create a webhook and print its secret once", "https://example.com/hook")
     create.add_argument(
         "url", metavar="URL", help="https URL with a public address; `allow` under [webhooks] permits others"
@@ -54,6 +54,27 @@ def add_webhook_commands(commands: Any) -> None:
         help="event type to send, such as turn.completed; repeatable (default: all)",
     )
     create.add_argument("--description", default="", help="description of the webhook")
+    edit = _add(
+        kinds,
+        "edit",
+        "change the URL, events or description of a webhook, or pause it; its secret stays",
+        "webhook_0123 --url https://example.com/new",
+    )
+    _add_id(edit)
+    edit.add_argument("--url", metavar="URL", help="new URL; enables a webhook that its receiver disabled")
+    edit.add_argument(
+        "--event",
+        action="append",
+        default=None,
+        metavar="TYPE",
+        help="event type to send, instead of the present ones; repeatable",
+    )
+    edit.add_argument("--description", default=None, help="new description")
+    state = edit.add_mutually_exclusive_group()
+    state.add_argument("--pause", dest="is_paused", action="store_const", const=True, default=None, help="send nothing")
+    state.add_argument(
+        "--resume", dest="is_paused", action="store_const", const=False, help="send again, also if it was disabled"
+    )
     _add_id(_add(kinds, "secret", "print the secret of a webhook; needs access to the store", "webhook_0123"))
     _add_id(_add(kinds, "rotate", "create a new secret; for one day, deliveries are signed with both", "webhook_0123"))
     deliveries = _add(kinds, "deliveries", "list deliveries, newest first (default: dead letters)", "webhook_0123")

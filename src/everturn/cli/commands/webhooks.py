@@ -1,4 +1,4 @@
-"""`everturn webhooks`: lists, creates, rotates and deletes webhooks, and replays their deliveries, in a store or at a server."""
+"""`everturn webhooks`: lists, creates, edits, rotates and deletes webhooks, and replays their deliveries, in a store or at a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Protocol
@@ -26,11 +26,11 @@ from everturn.cli.output import show_slow_operation
 from everturn.client import Server
 from everturn.config.load import load_config
 from everturn.core.store_ports import Store
-from everturn.core.webhooks import DeliveryState, Webhook, derive_secret
+from everturn.core.webhooks import DeliveryState, Webhook, WebhookEvent, derive_secret
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError, UnknownWebhook
 from everturn.terminal.text.screen import escape_unprintable
-from everturn.webhooks.webhooks import check_events, rotated
+from everturn.webhooks.webhooks import CONFIGURED, check_events, edited, rotated
 
 SHOWN_ONCE = "keep this secret: over HTTP it is not shown again"
 
@@ -50,6 +50,15 @@ async def _run(options: argparse.Namespace) -> list[str]:
             case "create":
                 new = api.NewWebhook(url=options.url, events=options.event, description=options.description)
                 return _with_secret(options, await place.create_webhook(new))
+            case "edit":
+                changed = await place.update_webhook(
+                    options.id,
+                    url=options.url,
+                    events=options.event,
+                    description=options.description,
+                    is_paused=options.is_paused,
+                )
+                return [as_json(changed) if options.json else _line(changed)]
             case "secret":
                 return _with_secret(options, await place.webhook_secret(options.id))
             case "rotate":
@@ -72,6 +81,7 @@ async def _run(options: argparse.Namespace) -> list[str]:
 
 def _line(row: api.WebhookView) -> str:
     state = f"disabled: {row.disabled}" if row.disabled else ", ".join(row.events)
+    state = f"paused; {state}" if row.is_paused else state
     return escape_unprintable(f"{row.id}  {row.url}  {state}")
 
 
@@ -91,6 +101,16 @@ class WebhookBackend(Protocol):
     async def webhooks(self) -> list[api.WebhookView]: ...
 
     async def create_webhook(self, webhook: api.NewWebhook) -> api.WebhookWithSecret: ...
+
+    async def update_webhook(
+        self,
+        id: str,
+        *,
+        url: str | None = None,
+        events: Sequence[WebhookEvent] | None = None,
+        description: str | None = None,
+        is_paused: bool | None = None,
+    ) -> api.WebhookView: ...
 
     async def webhook_secret(self, id: str) -> api.WebhookWithSecret: ...
 
@@ -134,10 +154,7 @@ class WebhookStoreBackend:
 
     async def create_webhook(self, webhook: api.NewWebhook) -> api.WebhookWithSecret:
         events = check_events(webhook.events)
-        try:
-            self._egress.check(webhook.url)
-        except AddressRefused as error:
-            raise ConfigError(f"url: {error}; `[webhooks] allow` makes an exception") from None
+        self._check_url(webhook.url)
         made = Webhook(
             id=f"webhook_{secrets.token_hex(8)}",
             tenant=self._tenant,
@@ -148,6 +165,23 @@ class WebhookStoreBackend:
         )
         await self._store.webhooks.put(made)
         return await self._with_secret(made)
+
+    async def update_webhook(
+        self,
+        id: str,
+        *,
+        url: str | None = None,
+        events: Sequence[WebhookEvent] | None = None,
+        description: str | None = None,
+        is_paused: bool | None = None,
+    ) -> api.WebhookView:
+        before = await self._get(id)
+        if before.by == CONFIGURED:
+            raise ConfigError("this webhook is in everturn.toml; change [[webhooks.endpoints]] there, and restart")
+        changed = edited(before, url=url, events=events, description=description, is_paused=is_paused)
+        self._check_url(changed.url)
+        await self._store.webhooks.put(changed)
+        return webhook_view(changed)
 
     async def webhook_secret(self, id: str) -> api.WebhookWithSecret:
         return await self._with_secret(await self._get(id))
@@ -170,6 +204,12 @@ class WebhookStoreBackend:
     async def delete_webhook(self, id: str) -> None:
         await self._get(id)
         await self._store.webhooks.delete(self._tenant, id)
+
+    def _check_url(self, url: str) -> None:
+        try:
+            self._egress.check(url)
+        except AddressRefused as error:
+            raise ConfigError(f"url: {error}; `[webhooks] allow` makes an exception") from None
 
     async def _get(self, id: str) -> Webhook:
         if (found := await self._store.webhooks.get(self._tenant, id)) is None:

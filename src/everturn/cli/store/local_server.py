@@ -198,7 +198,7 @@ def apply_command_line(loaded: LoadedConfig, options: argparse.Namespace, also: 
         table = replace(table, files="", virtual_files=False)
     replaced = {"code": options.code, "shell": options.shell is not None, "web": options.web}
     table = replace(table, **{name: False for name, is_set in replaced.items() if is_set})
-    agents = config.agents or {ASSISTANT: AgentTable(description="a plain assistant")}
+    agents = config.agents or {ASSISTANT: AgentTable(description="General assistant.")}
     first = next(iter(agents))
     models, system = config.models, replace_surrogates(options.system)
     name = replace_surrogates(options.model or "") or (default_model(os.environ) if options.base_url else "")

@@ -1,7 +1,8 @@
 /** Agents page: create, edit and delete agents; their versions, with what each changed, and undo. */
 import { useState } from "preact/hooks";
 import type { AgentSettings, AgentSettingsView } from "@everturn/client";
-import { attempt } from "../../app/app";
+import { agents, attempt } from "../../app/app";
+import { useStore } from "../../app/store";
 import { format } from "../../app/texts";
 import { diff } from "../../tree/diff";
 import { Badge, Button, Dialog, ErrorLine, Field, Spinner } from "../../ui/components";
@@ -9,9 +10,11 @@ import { useFetch } from "../../app/useFetch";
 import { deleteAgent, fetchVersions, putAgent, restoreAgent } from "./api";
 import { SettingsSection, DeleteButton, Fixed } from "./page";
 import { useTexts } from "../../locales/adminAgents.gen";
+import { useTexts as useAdmin } from "../../locales/admin.gen";
 
 export function Agents() {
   const t = useTexts();
+  const a = useAdmin();
   const [edited, setEdited] = useState<AgentSettingsView | "new" | null>(null);
   const [shown, setShown] = useState<string | null>(null);
   return (
@@ -21,7 +24,7 @@ export function Agents() {
         const done = () => { setEdited(null); setShown(null); reload(); };
         return (
           <>
-            {!edited && <div class="row"><Button icon="add" onClick={() => setEdited("new")}>{t.create}</Button></div>}
+            <header class="row wrap"><h2 class="grow">{a.agents}</h2>{!edited && <Button icon="add" onClick={() => setEdited("new")}>{t.create}</Button>}</header>
             {edited === "new" && <AgentEditor onDone={done} onCancel={() => setEdited(null)} />}
             {settings.agents.length + fixed.length === 0 && !edited && <p class="card">{t.none}</p>}
             <ul class="items">
@@ -61,6 +64,7 @@ const words = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 
 function AgentEditor({ view, onDone, onCancel }: { view?: AgentSettingsView; onDone: () => void; onCancel: () => void }) {
   const t = useTexts();
+  const offered = useStore(agents)?.models ?? [];
   const before: AgentSettings = view?.settings ?? {};
   const [name, setName] = useState(view?.name ?? "");
   const [description, setDescription] = useState(before.description ?? "");
@@ -88,7 +92,7 @@ function AgentEditor({ view, onDone, onCancel }: { view?: AgentSettingsView; onD
       <div class="fields">
         {!view && <Field label={t.name} hint={t.nameHint}><input class="input" value={name} required autoFocus maxLength={64} onInput={(event) => setName(event.currentTarget.value)} /></Field>}
         <Field label={t.description}><input class="input" dir="auto" value={description} maxLength={2000} onInput={(event) => setDescription(event.currentTarget.value)} /></Field>
-        <Field label={t.model} hint={t.modelHint}><input class="input" value={model} maxLength={200} onInput={(event) => setModel(event.currentTarget.value)} /></Field>
+        <Field label={t.model} hint={t.modelHint}><input class="input" list="agent-models" value={model} maxLength={200} onInput={(event) => setModel(event.currentTarget.value)} /></Field>
       </div>
       <Field label={t.instructions}><textarea class="input" rows={10} dir="auto" maxLength={200_000} value={instructions} onInput={(event) => setInstructions(event.currentTarget.value)} /></Field>
       <label class="row"><input type="checkbox" checked={hasTools} onChange={(event) => setHasTools(event.currentTarget.checked)} /> {t.allTools}</label>
@@ -97,8 +101,10 @@ function AgentEditor({ view, onDone, onCancel }: { view?: AgentSettingsView; onD
         <Field label={t.groups} hint={t.toolsHint}><input class="input" value={groups} onInput={(event) => setGroups(event.currentTarget.value)} /></Field>
         <Field label={t.steps}><input class="input" type="number" min={1} max={1000} value={steps} onInput={(event) => setSteps(Number(event.currentTarget.value) || 1)} /></Field>
         <Field label={t.cost} hint={t.costHint}><input class="input" type="number" min={0} step="any" value={cost} onInput={(event) => setCost(Number(event.currentTarget.value) || 0)} /></Field>
-        <Field label={t.context} hint={t.contextHint}><input class="input" value={context} maxLength={40} onInput={(event) => setContext(event.currentTarget.value)} /></Field>
+        <Field label={t.context} hint={t.contextHint}><input class="input" list="agent-contexts" value={context} maxLength={40} onInput={(event) => setContext(event.currentTarget.value)} /></Field>
       </div>
+      <datalist id="agent-models">{offered.map(({ name }) => <option key={name} value={name} />)}</datalist>
+      <datalist id="agent-contexts">{["auto", "off", "last_turns(20)"].map((value) => <option key={value} value={value} />)}</datalist>
       <div class="row wrap">
         <Button kind="primary" type="submit" disabled={isBusy || !name.trim()}>{t.save}</Button>
         <Button onClick={onCancel}>{t.cancel}</Button>

@@ -1,11 +1,11 @@
 /** API keys section: create a key, which is shown once; keys and logins with their last use; revoke. */
 import { useState } from "preact/hooks";
-import type { KeyView, NewKeyView } from "@everturn/client";
+import type { KeyView, NewKeyView, UserView } from "@everturn/client";
 import { attempt, me } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Field } from "../../ui/components";
 import { useFetch } from "../../app/useFetch";
-import { DataTable, Loaded, RolePicker, SecretDialog, useRoles, type RoleName } from "./admin";
+import { DataTable, Loaded, ROLES, RolePicker, SecretDialog, useRoles, type RoleName } from "./admin";
 import { createKey, fetchKeys, fetchUsers, revokeKey } from "./peopleApi";
 import { useTexts } from "../../locales/adminKeys.gen";
 import { useTexts as useAdmin } from "../../locales/admin.gen";
@@ -16,19 +16,20 @@ export function ApiKeys() {
   const t = useTexts();
   const a = useAdmin();
   const fetched = useFetch(fetchKeys);
+  const users = useFetch(fetchUsers).value?.users ?? [];
   const [made, setMade] = useState<NewKeyView | null>(null);
   const [onlyValid, setOnlyValid] = useState(true);
   return (
     <>
       <p class="muted">{t.about}</p>
-      <NewKeyForm onDone={(key) => { setMade(key); fetched.reload(); }} />
+      <NewKeyForm users={users} onDone={(key) => { setMade(key); fetched.reload(); }} />
       <label class="check"><input type="checkbox" checked={onlyValid} onChange={(event) => setOnlyValid(event.currentTarget.checked)} /><span>{t.onlyValid}</span></label>
       <Loaded of={fetched}>{({ keys }) => {
         const shown = keys.filter((key) => !onlyValid || isValid(key)).reverse();
         if (!shown.length) return <p class="card">{t.none}</p>;
         return (
           <DataTable label={a.apiKeys} head={[t.name, t.kind, t.user, t.role, a.status, a.lastUsed, a.expires, a.action]}>
-            {shown.map((key) => <KeyRow key={key.id} row={key} onRevoke={() => void attempt(revokeKey(key.id)).then(fetched.reload)} />)}
+            {shown.map((key) => <KeyRow key={key.id} row={key} role={lowerRole(key.role, users.find((user) => user.id === key.user)?.role)} onRevoke={() => void attempt(revokeKey(key.id)).then(fetched.reload)} />)}
           </DataTable>
         );
       }}</Loaded>
@@ -37,17 +38,20 @@ export function ApiKeys() {
   );
 }
 
-function KeyRow({ row, onRevoke }: { row: KeyView; onRevoke: () => void }) {
+/** The role that a key gives: never a higher one than its user has. */
+const lowerRole = (role: RoleName, ofUser: RoleName = role): RoleName => (ROLES.indexOf(ofUser) < ROLES.indexOf(role) ? ofUser : role);
+
+function KeyRow({ row, role, onRevoke }: { row: KeyView; role: RoleName; onRevoke: () => void }) {
   const t = useTexts();
   const a = useAdmin();
   const roles = Object.fromEntries(useRoles());
   const name = row.name || row.id;
   return (
     <tr>
-      <th scope="row"><bdi>{name}</bdi></th>
+      <th scope="row"><bdi class={row.name ? undefined : "small muted"}>{name}</bdi></th>
       <td>{row.kind === "key" ? t.key : t.login}</td>
       <td><bdi>{row.user}</bdi></td>
-      <td>{roles[row.role] ?? row.role}</td>
+      <td>{roles[role] ?? role}</td>
       <td>{isValid(row) ? <Badge tone="good">{t.valid}</Badge> : <Badge>{row.revoked ? t.revoked : t.expired}</Badge>}</td>
       <td class="when">{row.used ? format.ago(row.used) : a.never}</td>
       <td class="when">{row.expires ? format.moment(row.expires) : t.never}</td>
@@ -56,9 +60,8 @@ function KeyRow({ row, onRevoke }: { row: KeyView; onRevoke: () => void }) {
   );
 }
 
-function NewKeyForm({ onDone }: { onDone: (key: NewKeyView) => void }) {
+function NewKeyForm({ users, onDone }: { users: readonly UserView[]; onDone: (key: NewKeyView) => void }) {
   const t = useTexts();
-  const users = useFetch(fetchUsers).value?.users ?? [];
   const caller = me.value !== null && me.value !== "anonymous" ? me.value.user : "";
   const [name, setName] = useState("");
   const [user, setUser] = useState(caller);

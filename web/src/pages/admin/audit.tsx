@@ -38,7 +38,7 @@ export function Audit() {
   return (
     <>
       <p class="muted">{t.about}</p>
-      <form class="card fields" onSubmit={(event) => { event.preventDefault(); void load(); }}>
+      <form class="card fields dense" onSubmit={(event) => { event.preventDefault(); void load(); }}>
         {text("by", t.by)}
         {text("did", t.did, t.didHint)}
         {text("on", t.on)}

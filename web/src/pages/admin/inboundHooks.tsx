@@ -13,6 +13,7 @@ import { DeleteButton } from "./page";
 import { textOfWhen, whenOfText } from "./when";
 import "./hooks.css";
 import { useTexts } from "../../locales/adminHooks.gen";
+import { useTexts as useAdmin } from "../../locales/admin.gen";
 
 const INTERVAL = 5; // seconds
 type Scheme = HookView["scheme"];
@@ -21,6 +22,7 @@ const urlOf = (hook: HookView) => `${location.origin}${hook.path}`;
 
 export function InboundHooks() {
   const t = useTexts();
+  const a = useAdmin();
   const fetched = useFetch(fetchHooks);
   const [edited, setEdited] = useState<string | null>(null); // "": a new one
   const [made, setMade] = useState<HookWithSecret | null>(null);
@@ -31,7 +33,7 @@ export function InboundHooks() {
       <Loaded of={fetched}>{({ hooks, problem }) => (
         <>
           {problem && <p class="card attention">{problem}</p>}
-          {!problem && edited === null && <div class="row"><Button icon="add" onClick={() => setEdited("")}>{t.create}</Button></div>}
+          <header class="row wrap"><h2 class="grow">{a.hooks}</h2>{!problem && edited === null && <Button icon="add" onClick={() => setEdited("")}>{t.create}</Button>}</header>
           {edited === "" && <Editor onDone={done} onCancel={() => setEdited(null)} />}
           {hooks.length === 0 && edited === null && <p class="card">{t.none}</p>}
           <ul class="items hooks">
@@ -186,7 +188,7 @@ function Editor({ view, onDone, onCancel }: { view?: HookView; onDone: (saved: H
   return (
     <form class="card editor" aria-label={view ? t.edit : t.create} onSubmit={(event) => { event.preventDefault(); void save(); }}>
       <div class="fields">
-        {!view && <Field label={t.name} hint={t.nameHint(location.origin)}><input class="input" required autoFocus maxLength={64} pattern="[A-Za-z0-9][A-Za-z0-9_\-]*" spellcheck={false} value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>}
+        {!view && <Field label={t.name} hint={t.nameHint(`${location.origin}/api/hooks/${name.trim() || "…"}`)}><input class="input" required autoFocus maxLength={64} pattern="[A-Za-z0-9][A-Za-z0-9_\-]*" spellcheck={false} value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>}
         <Field label={t.sender} hint={t.senderHint}>
           <select class="input" value={scheme} onChange={(event) => setScheme(event.currentTarget.value as Scheme)}>
             {([["standard", t.standard], ["github", t.github], ["slack", t.slack]] as const).map(([value, label]) => <option key={value} value={value} selected={value === scheme}>{label}</option>)}

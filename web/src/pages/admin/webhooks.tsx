@@ -10,6 +10,7 @@ import { createWebhook, deleteWebhook, fetchDeliveries, fetchWebhooks, pauseWebh
 import { DeleteButton } from "./page";
 import "./hooks.css";
 import { useTexts } from "../../locales/adminWebhooks.gen";
+import { useTexts as useAdmin } from "../../locales/admin.gen";
 
 const INTERVAL = 5; // seconds
 const EVENTS = ["turn.completed", "turn.failed", "turn.cancelled", "gate.opened", "gate.resolved"] as const;
@@ -17,6 +18,7 @@ type EventName = (typeof EVENTS)[number];
 
 export function Webhooks() {
   const t = useTexts();
+  const a = useAdmin();
   const fetched = useFetch(fetchWebhooks);
   const [isAdding, setAdding] = useState(false);
   const [made, setMade] = useState<WebhookWithSecret | null>(null);
@@ -24,7 +26,7 @@ export function Webhooks() {
   return (
     <>
       <p class="muted">{t.about}</p>
-      {!isAdding && <div class="row"><Button icon="add" onClick={() => setAdding(true)}>{t.add}</Button></div>}
+      <header class="row wrap"><h2 class="grow">{a.webhooks}</h2>{!isAdding && <Button icon="add" onClick={() => setAdding(true)}>{t.add}</Button>}</header>
       {isAdding && <NewWebhookForm onDone={(created) => { setAdding(false); setMade(created); fetched.reload(); }} onCancel={() => setAdding(false)} />}
       <Loaded of={fetched}>{({ webhooks }) => (
         <>
