@@ -288,6 +288,17 @@ def test_what_a_tool_of_the_folder_has_read_is_shown_only_on_request(origin: str
     assert "It is dark." in lines(card, is_open=True)
 
 
+@pytest.mark.parametrize(("status", "sign", "word"), [(0, "✓", ""), (1, "!", "exit 1"), (-9, "!", "exit -9")])
+def test_a_command_that_failed_does_not_look_like_one_that_succeeded(status: int, sign: str, word: str) -> None:
+    writing = call("running")
+    output = Output("2 failed", origin="code:shell", metadata={"exit": status})
+    writing.event(CallFinished(turn="t", call="t-1", state="completed", output=output, at=2.5))
+    head = lines(next(block for block in BlockList().blocks(writing.state) if block.kind == "call")).splitlines()[0]
+    assert head.strip().startswith(sign)
+    assert word in head
+    assert ("exit" in head) is bool(status)
+
+
 def test_the_agent_of_a_folder_is_called_by_the_folder() -> None:
     view = api.AgentView(name="shop-bac038", description="", model="m", folder="/home/ann/shop")
     agents = api.AgentList(agents=[view, api.AgentView(name="team-c0ffee", description="", model="m")], models=[])

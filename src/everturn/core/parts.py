@@ -197,6 +197,12 @@ class Output(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     sensitive: bool = False  # it was computed from private values
     redacted: bool = False  # a person removed something from it
 
+    @property
+    def exit_status(self) -> int:
+        """The exit status of the program that the call ran; 0: it succeeded, or the call ran none."""
+        status = (self.metadata or {}).get("exit")
+        return status if type(status) is int else 0
+
 
 class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True, repr_omit_defaults=True):
     """A call and, once it is finished, its result. `arguments` is the text the model wrote, valid JSON or not."""

@@ -76,19 +76,22 @@ function Call({ session, turn: id, part, live }: CardProps) {
   // Finished for the turn while its tool still runs: show what the tool does.
   const shownState = note?.isStillRunning ? "still_running" : state === "pending" && turn && isOver(turn) ? "never" : state;
   const isRunning = shownState === "running" || shownState === "still_running";
-  const [icon, tone] = STATE_STYLE[shownState];
+  // A program that failed is a call that succeeded: its badge says so.
+  const exit = state === "completed" ? part?.output?.metadata?.exit : 0;
+  const [icon, tone] = STATE_STYLE[exit ? "outcome_unknown" : shownState];
+  const label = exit ? t.exited(String(exit)) : t[shownState];
   const gates = (note?.gates ?? []).map((gate) => turn?.gates.get(gate)).filter((gate): gate is GateState => gate !== undefined);
   const nested = turn ? nestedCalls(turn, name) : [];
   const todos = part && ["pending", "running", "completed"].includes(state) ? readTodos(part.name, part.used || part.arguments) : null;
   const brief = part?.output?.title || argumentSummary(part?.arguments || "", part?.used);
   return (
-    <article class={`tool-card ${state}`} data-call={name} data-state={state} aria-label={`${shown}: ${t[shownState]}`}>
+    <article class={`tool-card ${state}`} data-call={name} data-state={state} aria-label={`${shown}: ${label}`}>
       <Disclosure class="call" summary={
         <>
           <Icon name={executor.icon} />
           <span class="name">{shown}</span>
           <span class="grow ellipsis muted small" dir="auto">{escapeInvisible(brief)}</span>
-          <Badge tone={tone} icon={isRunning ? undefined : icon}>{isRunning && <Spinner />}{t[shownState]}</Badge>
+          <Badge tone={tone} icon={isRunning ? undefined : icon}>{isRunning && <Spinner />}{label}</Badge>
           {note && turn && <Duration turn={turn} note={note} isOn={isRunning} />}
         </>
       }>

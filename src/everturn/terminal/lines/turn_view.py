@@ -122,7 +122,7 @@ class TurnPrinter:
             case CallStarted(call=call, arguments=arguments):
                 self._call(call, "→", json.dumps(json.loads(arguments), ensure_ascii=False))
             case CallFinished(call=call, state="completed", output=output):
-                self._call(call, "✓", output.text, "good")
+                self._call(call, *(("×", output.text, "warn") if output.exit_status else ("✓", output.text, "good")))
             case CallFinished(call=call, state="outcome_unknown", output=output):
                 self._notify(f"{self.state.calls[call].name}: {OUTCOME_UNKNOWN}: {output.text}")
             case CallFinished(call=call, state=state, output=output):

@@ -109,11 +109,14 @@ def _head(card: Card, canvas: Canvas, depth: int) -> Line:
     word = getattr(canvas.texts, card.state)
     if card.state == "pending" and card.is_over:
         sign, word = "■", canvas.texts.never
+    status = card.part.output.exit_status if card.state == "completed" and card.part.output is not None else 0
+    if status:  # the call is done, and its program failed
+        sign, style, word = "!", "warn", canvas.texts.exited.replace("{code}", str(status))
     took = _took(card, canvas.now)
     where = describe_executor(card, canvas.texts)
     right: list[Run] = [(f"{where} · ", "dim")] if where and canvas.width > 60 else []
     right += [(word, style), *([(f" · {took}", "dim")] if took else [])]
-    if card.state == "completed" and _kind(card) in OWN_KINDS:  # the sign says it, and where is no news
+    if card.state == "completed" and not status and _kind(card) in OWN_KINDS:  # the sign says it, and where is no news
         right = [(took, "dim")] if took and card.times[1] - card.times[0] >= LONG else []
     fold = "▾" if canvas.is_open else "▸"
     space = card_text_width(canvas.width, depth) - runs_width(right) - 2

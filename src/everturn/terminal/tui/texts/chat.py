@@ -35,6 +35,7 @@ class ChatTexts(Struct, frozen=True):
     withheld: str
     cancelled: str
     outcome_unknown: str
+    exited: str
     # details of a call
     unknown_why: str
     withheld_why: str
