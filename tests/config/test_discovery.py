@@ -62,6 +62,13 @@ async def test_keys_are_reported_by_name_and_what_to_write_for_them_is_a_configu
     assert (await discover_models(again, environ, ())("assistant", OFFLINE)).has_agent
 
 
+async def test_a_key_of_bedrock_is_offered_with_a_region_only(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "AWS_BEARER_TOKEN_BEDROCK": CANARY}
+    for region, offered in ({}, []), ({"AWS_DEFAULT_REGION": "eu-west-1"}, ["AWS_BEARER_TOKEN_BEDROCK"]):
+        found = await discover_models(load_config(None, environ, NOWHERE), environ | region, ())("assistant", OFFLINE)
+        assert [option.name for option in found.options] == offered
+
+
 @pytest.mark.parametrize("variable", EXAMPLES)
 def test_the_model_to_begin_with_is_one_of_the_vendor_whose_key_it_is(variable: str) -> None:
     get_model(EXAMPLES[variable], environ={variable: "k", "AWS_REGION": "us-east-1"})

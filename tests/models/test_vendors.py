@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
@@ -30,7 +31,7 @@ from everturn.models.formats.think_tags import ThinkTagReader
 from everturn.models.registry import get_model
 from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
-from everturn.transport import live
+from everturn.transport import HttpRequest, live
 from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 NAMES = {"vendor": "acme", "model": "m", "key": "K"}
@@ -218,6 +219,45 @@ async def test_a_profile_that_leads_elsewhere_does_not_take_the_key_along() -> N
     ):
         pass
     assert "authorization" not in replay.posts[0].headers
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [("https://api.example/v1", "api.example:443"), ("http://api.example/v1", "http://api.example/v1")],
+)
+async def test_a_proxy_gets_its_login(url: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    heads: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    for scheme in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(scheme, f"http://me:pa%2055@127.0.0.1:{port}")
+    live._proxy.cache_clear()
+    with contextlib.suppress(ModelError):
+        async with live.HttpTransport().post(HttpRequest(url, {"authorization": "Bearer key"}, b"{}")) as response:
+            assert response.status == 407
+    live._proxy.cache_clear()
+    server.close()
+    (head,) = heads
+    assert head.split()[1].decode() == target
+    assert b"Proxy-Authorization: Basic bWU6cGEgNTU=" in head
+    assert (b"Bearer key" in head) is url.startswith("http:"), "a tunnel shows the proxy no key"
+
+
+async def test_a_proxy_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://me:secret@127.0.0.1:1")
+    live._proxy.cache_clear()
+    with pytest.raises(
+        ModelError, match=r"^the proxy at http://127\.0\.0\.1:1 does not answer: .*; check HTTPS_PROXY$"
+    ):
+        async with live.HttpTransport().post(HttpRequest("https://api.example/v1", {}, b"{}")):
+            pass
+    live._proxy.cache_clear()
 
 
 def test_the_password_of_a_proxy_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from everturn.access.context.server_context import SetupSurvey
 from everturn.config.layers import user_file
 from everturn.config.load import LoadedConfig
 from everturn.config.models import DEFAULT_MODELS
+from everturn.models.clouds.bedrock import REGIONS
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import find_key
 from everturn.models.vendors import VENDORS
@@ -28,6 +29,7 @@ PROBE_TIMEOUT: Final = 0.5  # seconds for all probes
 MAX_RESPONSE: Final = 1_000_000  # bytes of a response
 MAX_MODELS: Final = 50  # models of one server
 HOST: Final = "127.0.0.1"
+BEDROCK_KEY: Final = "AWS_BEARER_TOKEN_BEDROCK"
 
 EXAMPLES: Final[Mapping[str, str]] = {
     **DEFAULT_MODELS,
@@ -37,7 +39,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "MOONSHOT_API_KEY": "kimi:kimi-latest",
     "MISTRAL_API_KEY": "mistral:mistral-large-latest",
     "GROQ_API_KEY": "groq:openai/gpt-oss-120b",
-    "AWS_BEARER_TOKEN_BEDROCK": "bedrock:global.anthropic.claude-sonnet-4-6-v1:0",
+    BEDROCK_KEY: "bedrock:global.anthropic.claude-sonnet-4-6-v1:0",
 }
 """A model to begin with, by the environment variable of its vendor's key."""
 
@@ -105,10 +107,15 @@ def _keys(environ: Mapping[str, str], agent: str, model: str) -> Iterable[api.Mo
     known = dict.fromkeys(profile.key for profile in VENDORS.values() if profile.key)
     for variable in known:
         name = EXAMPLES.get(variable, "")
-        if name and name != model and find_key(variable, environ).strip():
+        if name and name != model and find_key(variable, environ).strip() and _has_region(variable, environ):
             yield api.ModelSource(
                 kind="key", name=variable, address="", models=[name], toml=_agent(agent, name), needs_restart=False
             )
+
+
+def _has_region(variable: str, environ: Mapping[str, str]) -> bool:
+    """Whether a key can be used as it is: one of Amazon Bedrock needs a region as well."""
+    return variable != BEDROCK_KEY or any(environ.get(region, "").strip() for region in REGIONS)
 
 
 def server_setup(

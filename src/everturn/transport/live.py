@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import errno
 import socket
+from base64 import b64encode
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -181,18 +182,28 @@ async def send_request(
     """Send a request over a session, and close its socket when the context is left before the end of the response."""
     import aiohttp
 
+    authorization = _proxy_authorization(login)
+    is_tunnel = post.url.startswith(
+        "https:"
+    )  # then only the proxy may see its header, else it is in the request itself
     try:
         response = await session.request(
             post.method,
             _url(post.url),
             data=_payload(post.body),
-            headers=post.headers,
+            headers=post.headers if is_tunnel else {**post.headers, **authorization},
             allow_redirects=False,
             proxy=proxy,
-            proxy_auth=aiohttp.BasicAuth(*login) if login else None,
+            proxy_headers=authorization if proxy and is_tunnel else None,
         )
     except aiohttp.ClientHttpProxyError as error:
         raise ModelError(f"the proxy at {url_origin(proxy or '')} refused: {error.status}", kind="network") from None
+    except aiohttp.ClientProxyConnectionError as error:
+        raise ModelError(
+            f"the proxy at {url_origin(proxy or '')} does not answer: {error.os_error.strerror or error}; check HTTPS_PROXY",
+            kind="network",
+            retryable=True,
+        ) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         reason = replace_surrogates(str(getattr(error, "strerror", None) or error or type(error).__name__))
         raise ModelError(
@@ -207,6 +218,11 @@ async def send_request(
             response.release()  # the connection can be reused
         else:
             response.close()
+
+
+def _proxy_authorization(login: tuple[str, str] | None) -> dict[str, str]:
+    """The header that logs in at a proxy."""
+    return {"Proxy-Authorization": f"Basic {b64encode(':'.join(login).encode()).decode()}"} if login else {}
 
 
 def _payload(body: bytes) -> bytes | BytesIO | None:
