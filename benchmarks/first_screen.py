@@ -36,7 +36,7 @@ from tools.docs_table import write_docs_table  # noqa: E402
 from tools.environment import describe_load  # noqa: E402
 
 PATIENCE = 120.0  # seconds
-PAGE = ROOT / "benchmarks" / "results" / "first_screen.md"
+PAGE = ROOT / "benchmarks" / "results" / "first-screen.md"
 SIZE = (100, 30)
 INPUT = "sk anything"  # the cursor is on the first letter, which is written by itself
 OURS = ROOT / "src"
@@ -186,7 +186,7 @@ def main() -> None:
     if "--write" in sys.argv:
         text = render(rows, rounds)
         PAGE.write_text(text, encoding="utf-8")
-        write_docs_table("performance.md", "first_screen", text)
+        write_docs_table("performance.md", "first-screen", text)
 
 
 def _row(label: str, times: Sequence[float], modules: str) -> str:

@@ -10,7 +10,7 @@ from tools.environment import ROOT
 TABLES = {
     "terminal/first-run.md": "first_run",
     "terminal/folder.md": "real_job",
-    "performance.md": "first_screen",
+    "performance.md": "first-screen",
     "guides/tool-search.md": "tool_search",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -38,6 +40,12 @@ class Notebook(Rig):
     @property
     def environment(self) -> dict[str, str]:
         return environment(self.home, **self._variables)
+
+    def login_link(self, user: str = "local") -> str:
+        """A link that logs a browser in, made by the command: the example has a configuration and a store of its own."""
+        words = [sys.executable, "-m", "everturn", "login", "--config", str(self.config), "--user", user]
+        completed = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=True, timeout=60)
+        return completed.stdout.strip()
 
     def exported(self, session: str) -> Recording:
         """What the server gives of a session, as a file."""

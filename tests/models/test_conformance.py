@@ -290,7 +290,7 @@ class TestOllama(WholeCalls):
         await super().test_a_call_of_an_answer_that_was_cut_short_never_runs(bench, reason)
 
     @pytest.mark.parametrize(
-        ("family", "how", "capability"),
+        ("family", "how", "capability"),  # without `@native`, a model that refuses tools is prompted
         [("notools-", {"tools": [RecordingTool()]}, "tools"), ("nothink-", {}, "thinking")],
         ids=["tools", "thinking"],
     )
@@ -298,7 +298,7 @@ class TestOllama(WholeCalls):
         self, bench: ModelTestBench, family: str, how: dict[str, Any], capability: str
     ) -> None:
         bench.provider.script("model", [[Say("Never.")]])
-        chat = bench.open(bench.connect(f"{family}model"), **how)
+        chat = bench.open(bench.connect(f"{family}model@native"), **how)
 
         caught = await send_expecting_error(chat, params={"think": True} if capability == "thinking" else {})
 

@@ -69,8 +69,8 @@ SHARED_STORE_MUTANTS = [
     Mutant(
         "a request that was refused is a stream that broke off",
         "terminal/tui/render/annotations.py",
-        'if part.finish in odd and not part.continues and (has_said or part.finish != "error"):',
-        "if part.finish in odd:",
+        'return part.finish in ODD_ENDS and not part.continues and (has_said or part.finish != "error")',
+        "return part.finish in ODD_ENDS",
         f"{DRAWING}test_a_request_that_was_refused_is_not_told_as_a_stream_that_broke[context]",
     ),
 ]

@@ -57,7 +57,11 @@ def drawn(spans: list[Span]) -> list[str]:
 
 
 def test_the_spans_of_every_golden_log() -> None:
-    assert {path.stem: drawn(spans_of("talk", wire.load_log(path.read_bytes()))) for path in LOGS} == snapshot(
+    assert {
+        path.stem: drawn(spans_of("talk", wire.load_log(path.read_bytes())))
+        for path in LOGS
+        if path.parent.name == "v1"
+    } == snapshot(
         {
             "cancelled": ["  chat scripted", "invoke_agent"],
             "compacted": [

@@ -67,7 +67,7 @@ def test_a_key_a_model_and_an_agent_are_added_on_the_page(link: str, browser: Br
     page.get_by_role("link", name="Agents").click()
     page.get_by_role("button", name="Create an agent").click()
     page.get_by_role("textbox", name=re.compile("^Name")).fill("helper")
-    page.get_by_role("textbox", name=re.compile("^Model")).fill("demo")
+    page.get_by_role("combobox", name=re.compile("^Model")).fill("demo")
     page.get_by_role("textbox", name="Instructions").fill("Answer in one sentence.")
     look(page, "agents-form")
     page.get_by_role("button", name="Save").click()

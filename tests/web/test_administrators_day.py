@@ -137,7 +137,7 @@ def add_agent(page: Page) -> None:
     section(page, "Agents")
     page.get_by_role("button", name="Create an agent").click()
     page.get_by_role("textbox", name=re.compile("^Name")).fill("helper")
-    page.get_by_role("textbox", name=re.compile("^Model")).fill("house")
+    page.get_by_role("combobox", name=re.compile("^Model")).fill("house")
     page.get_by_role("textbox", name="Instructions").fill("Add numbers with the tool.")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("button", name="Edit: helper")).to_be_visible()

@@ -12,7 +12,7 @@ from tests.web import past_conversation
 from tests.web.conftest import Visit
 from tests.web.page_measurements import SHOWN, Meter, Sizes
 
-FIRST = 61 * 1024  # bytes, packed; the goal is 60
+FIRST = 62 * 1024  # bytes with all headers of 15 requests; what they contain is at most 60 KB (scripts/web_size.py)
 SCRIPT = 2.0  # seconds of script for three thousand pieces
 OPENS = 1.5  # seconds of CPU, as on a machine that does nothing else
 SCROLLS = 8.0  # seconds of CPU for forty turns of the wheel; to draw everything anew each time takes more

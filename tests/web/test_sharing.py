@@ -110,7 +110,7 @@ def test_a_temporary_chat_is_in_no_list(rig: Rig, visit: Visit) -> None:
     listed = screen.page.locator(".sidebar .session")
     expect(listed.first).to_be_visible()
     screen.page.get_by_role("button", name="Temporary chat").click()
-    expect(screen.page.get_by_text("is erased after a day")).to_be_visible()
+    expect(screen.page.get_by_text("erased after a day")).to_be_visible()
     session = screen.say("a secret wish")
     screen.wait_idle()
     expect(screen.page.locator(".conversation-head")).to_contain_text("Temporary")

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
 from yarl import URL
@@ -21,9 +21,6 @@ from everturn.cells.connection import connect
 from everturn.cells.identity import TenantIdentity, credential_of
 from everturn.cells.routes import CHANNEL, CellMap, RoutingTable, TenantRoute
 from everturn.errors import EverturnError
-
-if TYPE_CHECKING:
-    from multidict import CIMultiDict, CIMultiDictProxy
 
 log = logging.getLogger("everturn.router")
 
@@ -298,7 +295,7 @@ def _is_short(request: web.BaseRequest, response: ClientResponse) -> bool:
     return request.method != "HEAD" and length.isdecimal() and len(length) < 9 and int(length) <= WHOLE_ANSWER
 
 
-def _end_to_end(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+def _end_to_end(headers: Any) -> Any:  # a dictionary with several values for a key, as aiohttp has it
     """The headers without those of one connection, and without those that `Connection` names."""
     kept = headers.copy()
     for names in headers.getall("Connection", ()):

@@ -102,12 +102,14 @@ class Endpoint:
             return reply, bytes(data)
 
     def _address(self, path: str) -> str:
-        """The URL of a path, whose query follows that of the cloud."""
+        """The URL of a path; what its query has beyond that of the cloud follows that."""
         if self._cloud is None:
             return self._url + path
         path, _, query = path.partition("?")
         url = self._cloud.url(path)
-        return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+        known = url.partition("?")[2].split("&")
+        more = "&".join(field for field in query.split("&") if field and field not in known)
+        return f"{url}{'&' if '?' in url else '?'}{more}" if more else url
 
     def _send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
         return self._transport.post(request) if self._signer is None else self._post_signed(request, self._signer)

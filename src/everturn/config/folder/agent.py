@@ -22,7 +22,7 @@ from everturn.config.folder.project import Project
 from everturn.config.folder.prompt import ASSISTANT, FolderInstructions
 from everturn.config.folder.trust import FolderTrust
 from everturn.config.load import LoadedConfig
-from everturn.config.schema import AssistantTable
+from everturn.config.schema import AgentTable, AssistantTable
 from everturn.config.tools import data_folder, state_folder
 from everturn.core.ports import Model
 from everturn.core.rules.globs import escape_glob
@@ -81,9 +81,15 @@ def make_folder_agent(
         tools=(*folder_tools.tools, *added.tools),
         plugins=tuple(folder_tools.plugins),
         rules=tuple(folder_tools.rules),
-        max_steps=max(settings.max_steps, tables[first].max_steps),
+        max_steps=_step_limit(settings, tables[first]),
     )
     return make_agent(loaded, first, model, environ, app, extras), [*folder_tools.notes, *added.notes]
+
+
+def _step_limit(settings: AssistantTable, table: AgentTable) -> int:
+    """The limit of the assistant, or that of its agent's table if it sets a higher one."""
+    own = table.max_steps if table.max_steps != AgentTable().max_steps else 0
+    return max(settings.max_steps, own)
 
 
 def make_folder_tools(
