@@ -99,7 +99,7 @@ class App(BaseApp):
         Raises:
             TurnError: the turn failed.
         """
-        asked = None if session is None else agent  # whoever has the session: this agent was asked for
+        asked = None if session is None else agent  # in a session of another agent, this one takes the turn
         chat = self.chat(session or session_of_key(agent, how.get("key")), agent=agent)
         return await chat.run(message, agent=asked, metadata=metadata, deps=deps, wait=wait, **how)
 

@@ -192,7 +192,7 @@ def test_what_is_not_the_api_says_so_and_what_to_check(status: int, body: str, k
 async def test_a_login_page_instead_of_a_stream_is_named_by_its_title() -> None:
     page = RecordedResponse([b"<!DOCTYPE html><html><head><title>Sign in</title>", b"</head>" + b"x" * 5_000])
     model = HttpModel("m", VENDORS["openai-chat"], ReplayTransport([page]), key="k")
-    with pytest.raises(ModelError, match=r'sent the web page "Sign in" .that is no answer of a model API'):
+    with pytest.raises(ModelError, match=r'sent the web page "Sign in" .that is not an answer of a model API'):
         async for _ in model.stream(ModelRequest("m", "", [], [], {})):
             pass
 

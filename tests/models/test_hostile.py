@@ -496,7 +496,7 @@ async def test_a_page_is_no_answer(format: str) -> None:
     result = await hear(format, head(content_type="text/html") + HTML)
 
     assert result.outcome == "response!"
-    assert "sent a web page (that is no answer of a model API: check the base URL" in str(result.error)
+    assert "sent a web page (that is not an answer of a model API: check the base URL" in str(result.error)
     assert "check the base URL" in str(result.error)
     assert len(str(result.error)) < 500
     await check(format, head("502 Bad Gateway", content_type="text/html") + HTML, "server!")

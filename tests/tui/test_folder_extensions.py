@@ -86,7 +86,7 @@ async def test_a_command_of_a_file_is_completed_shown_in_help_and_sent(
         await person.sees("On it.")
         await person.sees("Fix issue #12 following our standards. Everything: 12 quickly")
         await person.says("/nothing")
-        await person.is_told("There is no command /nothing")
+        await person.is_told("Unknown command /nothing")
 
 
 async def test_a_built_in_command_is_not_hidden(

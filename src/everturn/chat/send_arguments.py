@@ -54,7 +54,7 @@ def check_send_arguments(function: str, given: Iterable[str], more: Iterable[str
     """Refuse an argument that `send` does not have, under the name of the function that was called.
 
     Raises:
-        TypeError: there is no such argument; the message suggests the nearest one.
+        TypeError: an argument is unknown; the message suggests the nearest one.
     """
     for name in given:
         if name not in KNOWN:

@@ -43,7 +43,7 @@ _OVERLOADED = r"(?i)overloaded|try again|temporarily|timeout|timed out|unavailab
 _PAGE = rb"(?i)\s*<(!doctype html|html|head)\b"
 _TITLE = rb"(?is)<(title|h1)[^>]*>(.*?)</"
 PAGE_ADVICE = (
-    "that is no answer of a model API: check the base URL, and whether a proxy or a login page is in between "
+    "that is not an answer of a model API: check the base URL, and whether a proxy or a login page is in between "
     "(HTTPS_PROXY, NO_PROXY)"
 )
 _ADVICE = {

@@ -215,7 +215,7 @@ def edited(
     """A webhook with what is given changed; a new URL, and `is_paused=False`, enable a disabled one again.
 
     Raises:
-        ConfigError: there is no such event, or none was named.
+        ConfigError: an event is unknown, or the list is empty.
     """
     changed = replace(
         webhook,

@@ -116,7 +116,7 @@ def _head(card: Card, canvas: Canvas, depth: int) -> Line:
     where = describe_executor(card, canvas.texts)
     right: list[Run] = [(f"{where} · ", "dim")] if where and canvas.width > 60 else []
     right += [(word, style), *([(f" · {took}", "dim")] if took else [])]
-    if card.state == "completed" and not status and _kind(card) in OWN_KINDS:  # the sign says it, and where is no news
+    if card.state == "completed" and not status and _kind(card) in OWN_KINDS:  # the sign is enough
         right = [(took, "dim")] if took and card.times[1] - card.times[0] >= LONG else []
     fold = "▾" if canvas.is_open else "▸"
     space = card_text_width(canvas.width, depth) - runs_width(right) - 2
