@@ -10,8 +10,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent / "src" / "everturn" / "server" / "web"
 TALKING: Final = "src/conversation/conversationView.tsx"
-MOST: Final = 60 * 1024  # bytes, as they are sent, until somebody can write
-MOST_TALKING: Final = 110 * 1024  # and until a conversation is drawn, compactions and earlier turns included
+MOST: Final = 50 * 1024  # bytes, as they are sent, until somebody can write
+MOST_TALKING: Final = 100 * 1024  # and until a conversation is drawn, compactions and earlier turns included
 
 
 def fetched(root: Path, *beside: str) -> dict[str, int]:
