@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from everturn import Agent, App, Chat, Turn, get_model, tool
 from everturn.access import redact_for_client
-from everturn.errors import GateClosed
+from everturn.errors import GateClosed, KeyConflict
 from everturn.models import Model
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -74,7 +74,10 @@ async def send_message(
     idempotency_key: TextHeader,
 ) -> StartedTurn:
     # A repeated request with the same key returns the same turn.
-    turn = await chat.send(message.text, key=idempotency_key, by=user)
+    try:
+        turn = await chat.send(message.text, key=idempotency_key, by=user)
+    except KeyConflict as error:  # the key of another message
+        raise HTTPException(409, str(error)) from None
     return StartedTurn(turn=turn.id)
 
 

@@ -37,6 +37,11 @@ ADDED: Final[Mapping[str, int]] = {"FileUploadChanged": 2}
 without where an older release may read it."""
 
 
+ASKED: Final[Mapping[str, int]] = {"fork": 2}
+"""what a command can ask for -> the version of the format since which drivers know it. An older driver does not see it, and
+does something else: whoever sends such a command asks `can_ask` before."""
+
+
 DOWNGRADES: Final[Mapping[tuple[str, int], EventConverter]] = {}
 """(event type, version) -> converts an event of that version so that the version before it can read it."""
 
@@ -114,6 +119,11 @@ def set_write_version(version: int) -> None:
 def can_write(event: type[Event]) -> bool:
     """Whether the format that this process writes has events of this type; not while an older release may read them."""
     return ADDED.get(event.__name__, 1) <= _written
+
+
+def can_ask(what: str) -> bool:
+    """Whether a command may ask for this; not while a driver of an older release may carry it out."""
+    return ASKED[what] <= _written
 
 
 def dump_event(event: Event) -> bytes:

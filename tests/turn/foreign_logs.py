@@ -19,7 +19,7 @@ from everturn.core.hooks import SUSPEND
 from everturn.core.phases import Phase
 from everturn.core.state import TurnState, fold
 from everturn.errors import InvalidEvent
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel, call, calls, say
 from tests.helpers.random_events import wild
 from tests.helpers.simulated_driver import NOTES, PLUGINS, Dice, carry_out

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, ToolContext, tool
+from everturn import Chat, ToolContext
 from everturn.core.events import CallStarted, FilesChanged, GateOpened, TurnSuspended
 from everturn.core.gates import Gate
 from everturn.core.ports import Question, SubagentRequest, Tool
@@ -21,6 +21,7 @@ from everturn.tools.client import client_tool
 from tests.helpers.conversations import Scenes
 from tests.helpers.crash_harness import SESSION, Story, World, entries_in, tell
 from tests.helpers.crash_scenarios import model, send_message
+from tests.helpers.repeated_tools import repeated_tool
 from tests.turn.test_crash import (
     test_a_story_told_twice_leaves_the_same_log as told_twice,
 )
@@ -35,7 +36,7 @@ from tests.turn.test_crash import (
 def reaching(world: World) -> list[Tool]:
     """Tools that need somebody else."""
 
-    @tool(idempotent=True)
+    @repeated_tool(idempotent=True)
     async def form(ctx: ToolContext) -> str:
         first = await ctx.ask(Question("What?", schema={"type": "string"}))
         ctx.save_state(f"heard {first.result}")
@@ -43,17 +44,17 @@ def reaching(world: World) -> list[Tool]:
         await world.happen("write", ctx)
         return f"{first.result} {second.result}"
 
-    @tool()
+    @repeated_tool()
     async def pay(amount: int, ctx: ToolContext) -> int:
         await world.happen("once", ctx)
         return amount
 
-    @tool(approval="always")
+    @repeated_tool(approval="always")
     async def mail(to: str, ctx: ToolContext) -> str:
         await world.happen("once", ctx)
         return f"mailed {to}"
 
-    @tool(idempotent=True)
+    @repeated_tool(idempotent=True)
     async def script(ctx: ToolContext) -> str:
         results: list[str] = []
         for name, arguments in [
@@ -65,22 +66,22 @@ def reaching(world: World) -> list[Tool]:
                 results.append(type(error).__name__)
         return f"{len(results)} calls"
 
-    @tool(idempotent=True)
+    @repeated_tool(idempotent=True)
     async def inner(ctx: ToolContext) -> str:
         with suppress(ToolError):  # what came of it may not be known
             await ctx.run_tool("mail", {"to": "within"})
         return "tried"
 
-    @tool(idempotent=True)
+    @repeated_tool(idempotent=True)
     async def outer(ctx: ToolContext) -> str:
         await ctx.run_tool("inner", {})
         return f"{(await ctx.ask(Question('And?'))).result}"
 
-    @tool(idempotent=True)
+    @repeated_tool(idempotent=True)
     async def hand_on(ctx: ToolContext) -> str:
         return (await ctx.run_subagent(SubagentRequest("below"))).text
 
-    @tool(idempotent=True)
+    @repeated_tool(idempotent=True)
     async def file(ctx: ToolContext) -> str:
         assert ctx.files is not None
         assert ctx.blobs is not None

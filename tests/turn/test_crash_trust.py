@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, ToolContext, TurnOptions, tool
+from everturn import Chat, ToolContext, TurnOptions
 from everturn.core.events import CallStarted, GateOpened, LimitReached
 from everturn.core.gates import Gate
 from everturn.core.options import Budget
@@ -18,6 +18,7 @@ from everturn.core.rules.policy import Rule
 from everturn.testing import call, calls, say
 from tests.helpers.crash_harness import SESSION, Story, World, entries_in, tell, watch
 from tests.helpers.crash_scenarios import model, send_message
+from tests.helpers.repeated_tools import repeated_tool
 from tests.turn.test_crash import (
     test_a_story_told_twice_leaves_the_same_log as told_twice,
 )
@@ -32,22 +33,22 @@ from tests.turn.test_crash import (
 def trusted(world: World) -> list[Tool]:
     """Tools that are asked about, looked at, and counted."""
 
-    @tool(approval="ask")
+    @repeated_tool(approval="ask")
     async def send(to: str, ctx: ToolContext) -> str:
         await world.happen("once", ctx)
         return f"sent to {to}"
 
-    @tool(read_only=True, review="always")
+    @repeated_tool(read_only=True, review="always")
     async def read(path: str, ctx: ToolContext) -> str:
         await world.happen("read", ctx)
         return f"SECRET of {path}"
 
-    @tool(read_only=True, review="on_error")
+    @repeated_tool(read_only=True, review="on_error")
     async def risky(ctx: ToolContext) -> str:
         await world.happen("read", ctx)
         raise ValueError("SECRET in an error")
 
-    @tool()
+    @repeated_tool()
     async def pay(amount: int, ctx: ToolContext) -> str:
         await world.happen("once", ctx)
         return f"paid {amount}"

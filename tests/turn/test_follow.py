@@ -12,6 +12,7 @@ from everturn.core.deltas import CallDelta, ReasoningDelta, TurnItem, TurnReader
 from everturn.core.events import Entry, Event
 from everturn.errors import DriverLost
 from everturn.events import CallProgress, Cursor, TextDelta, TurnCompleted, TurnStarted
+from everturn.running.follow import follow_turn
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say, think
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
@@ -207,3 +208,55 @@ async def test_a_reader_is_told_when_nobody_drives_any_more() -> None:
         with pytest.raises(DriverLost):
             async with asyncio.timeout(SOON):
                 await anext(reader)
+
+
+class Behind:
+    """A store whose first answer was read just before the step began, and a bus that heard nothing of its beginning."""
+
+    def __init__(self, store: MemoryStore, began: int, frames: list[TextDelta]) -> None:
+        self._store, self._began, self._frames = store, began, frames
+        self.reads = 0
+        self.inbox, self.open_turns = store.inbox, store.open_turns
+
+    async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
+        self.reads += 1
+        entries = await self._store.events(session, after, turn)
+        return entries if self.reads > 1 else [entry for entry in entries if entry.seq < self._began]
+
+    def tail(self, turn: str) -> Any:
+        async def frames() -> Any:
+            for frame in self._frames:
+                yield [frame]
+            await asyncio.Event().wait()
+
+        return frames()
+
+
+async def follow_behind(turn: Turn, behind: Behind, until: str) -> str:
+    text = ""
+    world: Any = behind
+    async with asyncio.timeout(SOON):
+        following = follow_turn(world, world, turn.session, TurnReader(turn.id))
+        async for item in following:
+            text += item.text if isinstance(item, TextDelta) else ""
+            if text == until:
+                break
+        await following.aclose()
+    return text
+
+
+async def test_text_that_comes_before_the_beginning_of_its_step_was_read_is_shown() -> None:
+    hanging: Any = [say("one two three"), [ScriptedHang()]]
+    store = MemoryStore()
+    async with Chat(ScriptedModel(hanging), store=store) as chat:
+        turn = await chat.send("please")
+        deltas: list[TextDelta] = []
+        async for item in turn:
+            deltas += [item] if isinstance(item, TextDelta) else []
+            if "".join(delta.text for delta in deltas) == "one two three":
+                break
+        assert len(deltas) > 1
+        unknown = [TextDelta(turn.id, 10**6, 0, 0, "x"), TextDelta(turn.id, 10**6, 0, 1, "y")]
+        behind = Behind(store, deltas[0].seq, [*deltas[:1], *unknown, *deltas[1:]])
+        assert await follow_behind(turn, behind, "one two three") == "one two three"
+        assert behind.reads == 3, "the log is read once for each step that is not known"

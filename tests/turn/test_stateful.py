@@ -182,7 +182,7 @@ class Anything(RuleBasedStateMachine):
         else:
             self._try(self._bounded(self.chat.fork(message) if kind == "fork" else self.chat.delete(message)))
 
-    async def _bounded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _bounded(self, work: Coroutine[Any, Any, object]) -> None:
         """A process that dies does not answer; the client goes away."""
         task = asyncio.ensure_future(work)
         for _ in range(50):

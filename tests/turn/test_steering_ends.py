@@ -16,7 +16,7 @@ from everturn.core.requests import ModelRequest
 from everturn.core.store_ports import Store
 from everturn.errors import CommandRefused, ConfigError, UnknownTurn
 from everturn.events import Phase
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import ScriptedFailure, ScriptedModel, call, calls, say
 from everturn.tools.subagent import SubagentTool
 from tests.helpers.tools import pay_with_approval

@@ -19,10 +19,11 @@ from everturn.errors import ModelError
 from everturn.events import GateOpened
 from everturn.replay.compare import normalize_recording
 from everturn.replay.recording import Recording
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.stores.export import export_session, import_session
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
+from tests.helpers.sqlite_files import empty_database
 
 FIRST = "Please book a table for four at the harbour restaurant on Friday evening"
 TITLE = "Please book a table for four at the harbour restaurant on…"
@@ -47,7 +48,9 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     stores: list[Any] = []
 
     def make() -> Any:
-        stores.append(MemoryStore() if request.param == "memory" else SqlStore.sqlite(tmp_path / "s.db"))
+        stores.append(
+            MemoryStore() if request.param == "memory" else SqlStore.sqlite(empty_database(tmp_path / "s.db"))
+        )
         return stores[-1]
 
     yield make

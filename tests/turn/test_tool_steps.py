@@ -563,3 +563,28 @@ async def test_a_time_without_a_time_zone_is_refused() -> None:
         with pytest.raises(ConfigError, match="at="):
             await process.chat.send("later", at=at)  # pyright: ignore[reportArgumentType]
     await process.app.aclose()
+
+
+async def test_a_wait_says_what_it_is_for_and_this_process_may_deliver_its_value_after_the_suspension() -> None:
+    kept: list[Any] = []
+
+    @tool(resumable=True)
+    async def order(ctx: ToolContext) -> str:
+        """Order."""
+        parcel = await ctx.external(timeout=60, label="the carrier" + "!" * 500)
+        kept.append(parcel)
+        return str(await parcel.result())
+
+    process = Process(MemoryStore(), FakeClock(), [order], calls(call("order")), say("Done."))
+    turn = await process.chat.send("order!")
+    await process.until(TurnSuspended)
+    started = await process.until(WaitStarted)
+    assert started.label.startswith("the carrier!")
+    assert len(started.label) == 200
+    assert await kept[0].deliver("P-1") is True
+    assert await kept[0].deliver("P-1") is False
+    assert (await turn).text == "Done."
+    with pytest.raises(CallbackConflict):
+        await kept[0].deliver("P-2")
+    assert [event.output.text for event in await process.events(CallFinished)] == ["P-1"]
+    await process.app.aclose()

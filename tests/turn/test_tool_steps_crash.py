@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, ToolContext, tool
+from everturn import Chat, ToolContext
 from everturn.base_app import BaseApp
 from everturn.core.events import CallFinished, ToolStepFinished
 from everturn.events import TurnSuspended
 from everturn.testing import FakeClock, call, calls, say
 from tests.helpers.crash_harness import Story, World, check, entries_in, plain, tell
 from tests.helpers.crash_scenarios import model
+from tests.helpers.repeated_tools import repeated_tool
 
 HOURS = 3
 
@@ -42,18 +43,18 @@ class Outside:
             await app.complete(token, "parcel")  # and again, if the process died after the first time
 
     def tools(self, declared: dict[str, Any]) -> list[Any]:
-        @tool(**declared)
+        @repeated_tool(**declared)
         async def sleeper(ctx: ToolContext) -> str:
             receipt = await ctx.step("charge", self.charge)
             await ctx.sleep(hours=HOURS)
             return f"receipt {receipt}"
 
-        @tool(**declared)
+        @repeated_tool(**declared)
         async def external(ctx: ToolContext) -> str:
             receipt = await ctx.step("charge", self.charge)
             return f"receipt {receipt} {await ctx.external(self.request, timeout=3600 * HOURS)}"
 
-        @tool(**declared)
+        @repeated_tool(**declared)
         async def token(ctx: ToolContext) -> str:
             receipt = await ctx.step("charge", self.charge)
             parcel = await ctx.external(timeout=3600 * HOURS)

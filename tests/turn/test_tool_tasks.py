@@ -237,7 +237,7 @@ async def test_nothing_is_left_of_turns_that_are_over_or_parked() -> None:
         await asyncio.gather(*engine._driving.values())
         bus: Any = chat.app.bus
         supervisor = chat.app.tool_tasks
-        registries: list[Any] = [bus.channels, chat.app._followed, supervisor._turns, supervisor._done]
+        registries: list[Any] = [bus.channels, chat.app._readers._followed, supervisor._turns, supervisor._done]
         assert [len(registry) for registry in (*registries, supervisor._watchers)] == [0, 0, 0, 0, 0]
 
 

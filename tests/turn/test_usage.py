@@ -15,7 +15,7 @@ from everturn.core.chunks import MAX_CALLS_PER_STEP, CallChunk, FinishChunk, Tex
 from everturn.core.options import Budget
 from everturn.core.parts import MAX_USAGE_COUNT, ToolPart, Usage
 from everturn.core.state import TurnState
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.turn.stream import StepAssembly
 

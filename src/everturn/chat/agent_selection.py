@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from everturn.base_app import BaseApp
+from everturn.chat.commands import carry_out
 from everturn.chat.replies import checked_name
 from everturn.core.commands import SelectAgent
 
@@ -17,6 +18,4 @@ async def select_agent(app: BaseApp, session: str, tenant: str, agent: str, by: 
     """
     key, at = key or app.ids.new("cmd"), app.clock.now()
     command = SelectAgent(key=key, session=session, tenant=tenant, at=at, agent=agent, by=checked_name(by))
-    after = await app.store.head(session)
-    receipt = await app.command(command)
-    await app.wait_until_carried_out(command, after if receipt.is_new else 0)
+    await carry_out(app, command)

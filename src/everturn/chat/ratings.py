@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from everturn.base_app import BaseApp
+from everturn.chat.commands import carry_out
 from everturn.chat.replies import checked_name
 from everturn.core.commands import RateAnswer
 from everturn.core.events import AnswerRated
@@ -42,9 +43,7 @@ async def rate_answer(app: BaseApp, command: RateAnswer) -> None:
     [message] = await app.store.path(command.session, command.message, 1)
     if message.role != "assistant":
         raise ConfigError(NO_ANSWER)
-    after = await app.store.head(command.session)
-    receipt = await app.command(command)
-    await app.wait_until_carried_out(command, after if receipt.is_new else 0)
+    await carry_out(app, command)
 
 
 async def read_ratings(store: Store, session: str) -> list[AnswerRated]:

@@ -50,6 +50,25 @@ class ChatSendArguments(SendArguments, total=False):
 KNOWN = (*ChatSendArguments.__annotations__, "metadata", "deps")
 
 
+_CONVERSATION = "chat = agent.chat(), and then await chat.run(…) for each message: a chat keeps its history"
+_OF_THE_AGENT = "it in Agent(…): it belongs to the agent"
+
+NAMES_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("message_history", "history", "messages"), _CONVERSATION),
+    **dict.fromkeys(("thread_id", "session_id", "conversation_id"), "session="),
+    **dict.fromkeys(("temperature", "max_tokens", "top_p"), "params={…}: what the vendor's API takes"),
+    **dict.fromkeys(("model_settings", "settings"), "params={…}: what the vendor's API takes"),
+    **dict.fromkeys(("output_type", "instructions", "plugins", "rules", "timeout"), _OF_THE_AGENT),
+    "usage_limits": "Agent(…, budget=Budget(cost=1.0, calls=40))",
+    "budget": "Agent(…, budget=Budget(cost=1.0, calls=40))",
+    "max_turns": "max_steps=",
+    "idempotency_key": "key=",
+    "user": "by=",
+    "user_id": "by=",
+}
+"""What other libraries call an argument of `run`, and what to write here."""
+
+
 def check_send_arguments(function: str, given: Iterable[str], more: Iterable[str] = ()) -> None:
     """Refuse an argument that `send` does not have, under the name of the function that was called.
 
@@ -58,4 +77,4 @@ def check_send_arguments(function: str, given: Iterable[str], more: Iterable[str
     """
     for name in given:
         if name not in KNOWN:
-            raise unexpected_argument(function, name, (*KNOWN, *more))
+            raise unexpected_argument(function, name, (*KNOWN, *more), NAMES_ELSEWHERE)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from msgspec.structs import replace
 
 from everturn.agents.definition import AgentDefinition
-from everturn.agents.session_agent import options_of_agent
 from everturn.base_app import BaseApp, StatusListener
+from everturn.chat.admission import OutgoingMessage, admit_message
 from everturn.chat.agent_selection import select_agent
+from everturn.chat.attachments import store_attachment
+from everturn.chat.chat_arguments import resolve_arguments
+from everturn.chat.commands import carry_out
 from everturn.chat.comparison import ComparedModels, compared_answers, params_by_model
 from everturn.chat.context import read_context
-from everturn.chat.import_export import ImportedMessages, import_id, read_files
+from everturn.chat.forks import copy_id, fork_point
+from everturn.chat.import_export import ImportedMessages, export_conversation, import_conversation
+from everturn.chat.message_options import OptionsResolver, SendOptions
+from everturn.chat.open_gates import read_open_gates
 from everturn.chat.ratings import build_rating, rate_answer
 from everturn.chat.replies import GateReply, answer_gate, checked_name, claim_call
 from everturn.chat.result import RunResult
@@ -24,68 +29,41 @@ from everturn.chat.run import Run
 from everturn.chat.send_arguments import ChatSendArguments, check_send_arguments
 from everturn.chat.session_update import build_update, update_session
 from everturn.chat.steering import find_steered_turn, id_of_turn
+from everturn.chat.tree import read_branch, read_message, read_tree
 from everturn.chat.turn import Turn
 from everturn.chat.validation import (
     MessageInput,
-    check_clients,
-    check_manual,
-    check_tools,
-    guess_media_type,
     id_of,
     message_parts,
-    refuse_with_app,
     timestamp,
-    validate_options,
     validate_params,
 )
-from everturn.core.canonical_json import replace_surrogates
-from everturn.core.commands import ComparedAnswer, Delete, ImportMessages, Revert, Revoke, Select, Send
+from everturn.core.commands import Delete, Revert, Revoke, Select
 from everturn.core.context.context_report import ContextReport
-from everturn.core.context.documents import document_type, page_count
 from everturn.core.events import FilesReverted, TurnStarted
 from everturn.core.gates import CallClaim, Gate, Grant
-from everturn.core.history import render_history
-from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
-from everturn.core.modality import Modality, explain_invalid_message, explain_missing_input, modality_of
-from everturn.core.options import ClientTool, LatePolicy, Prompt, StepLimitPolicy, ToolHistory, TurnOptions
+from everturn.core.options import ClientTool, LatePolicy, StepLimitPolicy, ToolHistory, TurnOptions
 from everturn.core.parts import FilePart, FilesPart, Part
 from everturn.core.phases import Phase
 from everturn.core.ports import Model
 from everturn.core.rate_limits import Priority
 from everturn.core.ratings import Rating
 from everturn.core.rules.policy import Rule
-from everturn.core.state import fold
 from everturn.core.store_ports import TurnStore
 from everturn.core.tenants.accounts import LOCAL
 from everturn.core.tenants.encryption import blobs_of_tenant
 from everturn.core.tree import MessageTree
-from everturn.errors import CommandRefused, ConfigError, MissingInput, UnknownMessage, UnknownSession, UnknownTurn
-from everturn.message_formats import MessageFormat, read_messages, write_messages
-from everturn.running.active_turn import TurnSettings
-from everturn.running.subagent_index import active_subagent_sessions, detached_subagent_sessions
-from everturn.tools.groups import ToolGroup
+from everturn.errors import CommandRefused, ConfigError, UnknownSession, UnknownTurn
+from everturn.message_formats import MessageFormat
+from everturn.running.drive_setup import TurnSettings
 from everturn.tools.registry import ToolItem, ToolRegistry
-from everturn.tools.subagent import SubagentTool
-from everturn.turn.request import merge_params
 
 PLAIN_DEPENDENCIES = (
     "deps=… is an object of this process, and a turn in this store may be continued by another one; give the "
     "agent a factory: "
     "Agent(…, deps=make_deps), with async def make_deps(turn: TurnInfo) -> Deps, and what differs as metadata={…}"
 )
-
-
-class SendOptions(NamedTuple):
-    """The options of a message; with a `base`, another agent that has the session by then takes its turn.
-
-    See `core.commands.Send`.
-    """
-
-    options: TurnOptions
-    base: TurnOptions | None = None
-    chosen: tuple[str, ...] = ()
-    compared: tuple[ComparedAnswer, ...] = ()
 
 
 class CommandStamp(TypedDict):
@@ -117,46 +95,21 @@ class Chat:
         app: BaseApp | None = None,
         tenant: str = LOCAL,
     ) -> None:
-        if (
-            hasattr(tools, "spec")
-            or callable(tools)
-            or isinstance(tools, ToolGroup)
-            or any(hasattr(plugins, hook) for hook in HOOKS)
-        ):
-            raise ConfigError("tools and plugins must be lists: tools=[search], plugins=[Timing()]")
-        tools, plugins = tools if isinstance(tools, ToolRegistry) else list(tools), list(plugins)
-        if isinstance(options, dict) or isinstance(settings, dict):
-            raise ConfigError("options must be a TurnOptions(...), settings a Settings(...)")
-        agent = model if isinstance(model, AgentDefinition) else None
-        base: TurnOptions | None = None
-        self._agent = ""
-        if agent is not None:
-            arguments = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
-            if any(arguments.values()):
-                raise ConfigError("an agent has its own instructions, tools, plugins and rules; pass them to Agent(…)")
-            app = app or BaseApp(agents=[agent], store=store, settings=settings)
-            self._agent, base = app.add_agent(agent), options or TurnOptions()
-            options = app.agent_options(self._agent, base)
-        elif app is None:
-            assert not isinstance(model, AgentDefinition)
-            if model is None:  # pyright: ignore[reportUnnecessaryComparison]
-                raise ConfigError(
-                    "None is not a model; pass a model or an agent: Chat('openai:gpt-5.2'), Chat(Agent(…))"
-                )
-            if settings is not None and system:
-                raise ConfigError("pass `system`, or `settings` with a prompt, not both")
-            settings = settings or TurnSettings(prompt=Prompt(agent=system))
-            app = BaseApp(model, tools=tools, plugins=plugins, store=store, settings=settings, rules=rules)
-        else:
-            assert not isinstance(model, AgentDefinition)
-            arguments = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
-            refuse_with_app({**arguments, "store": store is not None, "settings": settings is not None})
-            options = replace(options or TurnOptions(), model=app.add_model(model))
-        self.app = app
-        self.session = session or app.ids.new("session")
+        setup = resolve_arguments(
+            model,
+            tools=tools,
+            plugins=plugins,
+            system=system,
+            store=store,
+            options=options,
+            settings=settings,
+            rules=rules,
+            app=app,
+        )
+        self.app = setup.app
+        self.session = session or self.app.ids.new("session")
         self.tenant = tenant
-        self._options = self._checked(options or TurnOptions())
-        self._base = self._options if base is None else self._checked(base)  # without what the agent contributes
+        self._options = OptionsResolver(*setup)
 
     async def send(
         self,
@@ -228,12 +181,12 @@ class Chat:
             "priority": priority or ("background" if at is not None else None),
             "at_step_limit": at_step_limit,
         }
-        sent = self._turn_options(agent, model=model, params=params, **own)
+        sent = self._options.resolve(agent, model=model, params=params, **own)
         if others := params_by_model(compare_with):
             if steer is not False:
                 raise ConfigError("a message that steers joins the running turn; leave compare_with out")
             answers = [
-                self._turn_options(agent, model=name, params=params if value is None else value, **own).options
+                self._options.resolve(agent, model=name, params=params if value is None else value, **own).options
                 for name, value in others.items()
             ]
             sent = sent._replace(compared=compared_answers(self.app, sent.options, answers))
@@ -252,11 +205,18 @@ class Chat:
             joined_turn = await find_steered_turn(self.app.store, self.session, target, sent.options.by)
             if at is not None:
                 raise ConfigError("a message that steers joins the running turn; leave `at` out")
-        at_leaf = after is None and beside is None
-        not_before = 0.0 if at is None else timestamp(at)
-        return await self._send(
-            message_parts(message), parent, at_leaf, key, sent, alone, joined_turn, not_before, deps
+        new = OutgoingMessage(
+            parts=message_parts(message),
+            options=sent,
+            parent=parent,
+            at_leaf=after is None and beside is None,
+            key=key,
+            alone=alone,
+            joins=joined_turn,
+            not_before=0.0 if at is None else timestamp(at),
+            deps=deps,
         )
+        return await admit_message(self.app, self.session, self.tenant, new)
 
     async def run(
         self,
@@ -294,154 +254,12 @@ class Chat:
             raise UnknownTurn(f"there is no turn {state.id!r} in this session, or it has not begun")
         return state.parent
 
-    def _turn_options(self, agent: AgentDefinition[Any] | str | None = None, **changed: Any) -> SendOptions:
-        overrides = {name: value for name, value in changed.items() if value is not None}
-        own = self._options
-        if agent is None and not overrides and own.tools is None and not own.manual and not own.clients:
-            # Checked when this chat was made, and it names no tools, which may have changed.
-            return SendOptions(own, self._base) if self._agent else SendOptions(own)
-        if "model" in overrides:
-            overrides["model"] = self.app.add_model(overrides["model"])
-        if agent is not None:
-            base, chosen = self._with_overrides(overrides)
-            return SendOptions(self._checked(options_of_agent(self.app, self._known_agent(agent), base, chosen)))
-        options = self._merged_options(dict(overrides))
-        if not self._agent:
-            return SendOptions(options)
-        # The values as they were checked; client tools and metadata are those of any agent.
-        checked = {name: getattr(options, name) for name in overrides if name not in ("params", "clients", "metadata")}
-        base, chosen = self._with_overrides({**checked, "params": overrides.get("params")})
-        return SendOptions(options, base, chosen)
-
-    def _with_overrides(self, overrides: Mapping[str, Any]) -> tuple[TurnOptions, tuple[str, ...]]:
-        """The chat's own options with what was chosen for a message, and the names of that."""
-        changed = {name: value for name, value in overrides.items() if value is not None}
-        if "params" in changed:
-            changed["params"] = merge_params((self._base.params or {}, validate_params(changed["params"])))
-        return (replace(self._base, **changed) if changed else self._base), tuple(sorted(changed))
-
-    def _known_agent(self, agent: AgentDefinition[Any] | str) -> str:
-        """The name of an agent of this app.
-
-        Raises:
-            ConfigError: the app does not know it; the text lists those it knows.
-        """
-        if isinstance(agent, AgentDefinition):
-            return self.app.add_agent(agent)
-        return self.app.binding(agent).name
-
-    def _merged_options(self, overrides: dict[str, Any]) -> TurnOptions:
-        fields = {name: getattr(self._options, name) for name in TurnOptions.__struct_fields__}
-        if "model" in overrides and self.app.modality_of(overrides["model"]) != "chat":
-            fields["params"] = None  # the chat's parameters are for chat models
-        if "params" in overrides:
-            overrides["params"] = merge_params((fields["params"] or {}, validate_params(overrides["params"])))
-        return self._checked(TurnOptions(**{**fields, **overrides}))
-
-    def _checked(self, options: TurnOptions) -> TurnOptions:
-        """Validate options, and check that the tools they name exist."""
-        registry = self.app.registry_of(getattr(options, "agent", ""))
-        if getattr(options, "tools", None) is not None:
-            options = replace(options, tools=self._check_tools(options.tools, registry))
-        options = validate_options(options)
-        if not self.app.sources:  # otherwise a source may still publish them
-            check_manual(options.manual, registry.tools)
-        check_clients(options.clients, registry.tools)
-        return options
-
-    def _check_tools(self, patterns: Any, registry: ToolRegistry) -> tuple[str, ...] | None:
-        """Check that tools exist: those of the agent that begins, of the app, or of another agent that may take over."""
-        if not self._agent:
-            return registry.check_selection(patterns)
-        others = [self.app.registry, *(self.app.binding(name).registry for name in self.app.agents)]
-        return check_tools(patterns, self.app.binding(self._agent).registry, others)
-
-    async def _send(
-        self,
-        parts: tuple[Part, ...] | None,
-        parent: str | None,
-        at_leaf: bool,
-        key: str | None = None,
-        sent: SendOptions | None = None,
-        alone: bool = False,
-        joins: str | None = None,
-        not_before: float = 0.0,
-        deps: Any = None,
+    async def _admit(
+        self, parts: tuple[Part, ...] | None, options: SendOptions, parent: str | None = None, key: str | None = None
     ) -> Turn:
-        options, base, chosen, compared = sent or SendOptions(self._options)
-        if (modality := modality_of(self.app.model_for(options.model))) != "chat":
-            await self._check(modality, parts, parent, at_leaf, key)
-        ids = self.app.ids
-        command = Send(
-            key=key or ids.new("cmd"),
-            session=self.session,
-            tenant=self.tenant,
-            at=self.app.clock.now(),
-            turn=ids.new("turn"),
-            message=ids.new("msg") if parts is not None else "",
-            parts=parts,
-            parent=parent,
-            at_leaf=at_leaf,
-            alone=alone,
-            steers=joins is not None,
-            joins=joins or "",
-            not_before=not_before,
-            options=options,
-            base=base,
-            chosen=chosen,
-            compared=compared,
-        )
-        for name in (command.turn, *(answer.turn for answer in compared)) if deps is not None else ():
-            self.app.turn_dependencies[name] = deps
-        receipt = await self.app.command(command)
-        admitted = receipt.command
-        assert isinstance(admitted, Send)
-        turn = Turn(self.app, self.session, admitted.turn, admitted.key, self.tenant)
-        # If sent again, it may have started its own turn meanwhile; a new one has yet to join.
-        if admitted.joins and (receipt.is_new or not await self.app.store.events(self.session, turn=admitted.turn)):
-            turn = Turn(self.app, self.session, admitted.joins, admitted.key, self.tenant, otherwise=admitted.turn)
-        turn.message, turn.is_new = admitted.message, receipt.is_new
-        turn.compared = tuple(
-            Turn(self.app, self.session, other.turn, tenant=self.tenant) for other in admitted.compared
-        )
-        return turn
-
-    async def _check(
-        self, modality: Modality, parts: tuple[Part, ...] | None, parent: str | None, at_leaf: bool, key: str | None
-    ) -> None:
-        """Check the input of a model that is not for chat, before anything is created.
-
-        Raises:
-            MissingInput: the input is incomplete; the text says what is missing.
-        """
-        branch = await self.messages() if at_leaf else await self.messages(parent) if parent else []
-        if parts is None and branch:
-            parts = branch[-1].parts
-        problem = explain_missing_input(modality, branch, parts or ())
-        may_come = (
-            not explain_invalid_message(modality, parts or ()) and await self._is_busy()
-        )  # it is checked again when its turn starts
-        if problem and not may_come and not (key is not None and await self._was_taken(key)):
-            raise MissingInput(problem)
-
-    async def _is_busy(self) -> bool:
-        """Whether a turn is running or queued that may produce a file."""
-        try:
-            store = self.app.store
-            return bool(await store.inbox(self.session) or await store.open_turns(self.session))
-        except UnknownSession:
-            return False
-
-    async def _was_taken(self, key: str) -> bool:
-        """Whether a message with this key was admitted before: a repeat returns the same turn, whatever the branch has
-        now.
-        """
-        try:
-            turn = await self.app.store.turn_of_command(self.session, key)
-            log = await self.app.store.events(self.session, turn=turn) if turn else []
-        except UnknownSession:
-            return False
-        return any(isinstance(entry.event, TurnStarted) and entry.event.command == key for entry in log)
+        """Admit a message under a given parent; without parts, a request for another answer to it."""
+        new = OutgoingMessage(parts=parts, options=options, parent=parent, key=key)
+        return await admit_message(self.app, self.session, self.tenant, new)
 
     def turn(self, turn: str) -> Turn:
         """A turn of this session, by its id: to follow it again, or from another process."""
@@ -456,19 +274,36 @@ class Chat:
         model: Model | str | None = None,
         params: Mapping[str, Any] | None = None,
         tools: Iterable[str] | None = None,
+        after_step: int = 0,
         key: str | None = None,
     ) -> Turn:
         """Regenerate: a new version beside an answer, or another answer to a user message. `tools` is as in `send`.
 
+        With `after_step` the first steps of the answer stay, with their calls and results: they are copied into a message
+        beside it, and the model continues after the step of this number. None of their calls runs again, and files stay as
+        they are. An answer that is still being written has its finished steps.
+
         An answer of a model that is not for chat (a picture, speech) is generated by the same model, unless `model` is
         given.
+
+        Raises:
+            CommandRefused: the answer has no such step, or the step is not finished.
         """
         original = await self._message(message)
+        if after_step:
+            new = OutgoingMessage(
+                parts=None,
+                options=self._options.resolve(model=model, params=params, tools=tools),
+                parent=original.parent,
+                key=key,
+                fork=fork_point(original, after_step),
+            )
+            return await admit_message(self.app, self.session, self.tenant, new)
         parent = original.parent if original.role == "assistant" else original.id
         if model is None and original.role == "assistant" and self.app.modality_of(original.by) != "chat":
             model = original.by
             params = {**await self._params_of(original.turn), **(params or {})}
-        return await self._send(None, parent, False, key, self._turn_options(model=model, params=params, tools=tools))
+        return await self._admit(None, self._options.resolve(model=model, params=params, tools=tools), parent, key)
 
     async def compact(self, *, focus: str = "", key: str | None = None) -> Turn:
         """Summarise the earlier part of the selected branch, so that later requests are shorter; `focus` is kept above all.
@@ -481,8 +316,9 @@ class Chat:
             SessionBusy: a turn is running or queued; in it the conversation is compacted when it has to be.
         """
         await self.app.store.info(self.session)
-        sent = SendOptions(replace(self._options, compact=focus.strip(), context="auto"))
-        return await self._send(None, None, at_leaf=True, key=key, sent=sent, alone=True)
+        options = replace(self._options.defaults, compact=focus.strip(), context="auto")
+        new = OutgoingMessage(parts=None, options=SendOptions(options), at_leaf=True, key=key, alone=True)
+        return await admit_message(self.app, self.session, self.tenant, new)
 
     async def context(self, *, at: str | Message | None = None, model: Model | str | None = None) -> ContextReport:
         """Report how full the context window is, for the selected branch or the one that ends `at` a message.
@@ -493,7 +329,7 @@ class Chat:
         Raises:
             UnknownMessage: there is no message `at`.
         """
-        options, base, chosen, _ = self._turn_options(model=model)
+        options, base, chosen, _ = self._options.resolve(model=model)
         place = None if at is None else id_of(at)
         return await read_context(self.app, self.session, self.tenant, options, at=place, base=base, chosen=chosen)
 
@@ -518,17 +354,34 @@ class Chat:
         original = await self._message(message)
         if original.role != "user":
             raise ConfigError("only messages of a person can be edited; chat.rerun creates another answer")
-        options = self._turn_options(model=model, params=params, tools=tools)
-        return await self._send(message_parts(text), original.parent, False, key, options)
+        options = self._options.resolve(model=model, params=params, tools=tools)
+        return await self._admit(message_parts(text), options, original.parent, key)
 
     async def insert(self, after: str | Message, text: MessageInput, *, model: Model | str | None = None) -> Turn:
         """Send a message after an earlier one: a new branch beside the existing messages."""
-        return await self._send(message_parts(text), id_of(after), at_leaf=False, sent=self._turn_options(model=model))
+        return await self._admit(message_parts(text), self._options.resolve(model=model), id_of(after))
 
-    async def fork(self, message: str | Message | None) -> None:
-        """Continue from an earlier message (None: from the beginning): the next `send` starts a branch there."""
-        to = None if message is None else id_of(message)
-        await self._tell(Select(key=self._key(), message=to, **self._stamp()))
+    async def fork(self, message: str | Message | None, *, step: int = 0, key: str | None = None) -> str | None:
+        """Continue from an earlier message (None: from the beginning): the next `send` starts a branch there.
+
+        With a `step` it starts inside an answer, after the step of this number: the steps up to it are copied into a
+        message beside the answer, with their calls and results, and none of the calls runs again. `rerun` with
+        `after_step` lets the model continue there at once. Returns the id of the message that the branch continues from.
+
+        Raises:
+            CommandRefused: the answer has no such step, or the step is not finished.
+        """
+        to, key = None if message is None else id_of(message), key or self._key()
+        if not step:
+            await carry_out(self.app, Select(key=key, message=to, **self._stamp()))
+            return to
+        if to is None:
+            raise ConfigError("a step is one of an answer: fork(message, step=…)")
+        place = fork_point(await self._message(to), step)
+        copy = copy_id(self.session, key)
+        command = Select(key=key, message=place.message, step=place.step, copy=copy, **self._stamp())
+        await carry_out(self.app, command)
+        return copy
 
     # The agent ---------------------------------------------------------------------------------------------------
 
@@ -537,7 +390,7 @@ class Chat:
         try:
             return (await self.app.store.info(self.session)).agent
         except UnknownSession:  # the session is created by its first message
-            return self._options.agent
+            return self._options.defaults.agent
 
     async def switch(self, agent: AgentDefinition[Any] | str, *, by: str = "person", key: str | None = None) -> None:
         """Hand the session to another agent, which takes the next turns on every branch until the next handoff.
@@ -549,7 +402,7 @@ class Chat:
             SessionBusy, CommandRefused: a turn is running or suspended.
             UnknownSession: the session has no message yet; `app.chat(id, agent=…)` says who begins.
         """
-        await select_agent(self.app, self.session, self.tenant, self._known_agent(agent), by, key)
+        await select_agent(self.app, self.session, self.tenant, self._options.agent_name(agent), by, key)
 
     async def update(
         self,
@@ -600,7 +453,7 @@ class Chat:
     async def delete(self, message: str | Message) -> None:
         """Hide a message and everything under it."""
         message_id = (await self._message(message)).id
-        await self._tell(Delete(key=self._key(), message=message_id, **self._stamp()))
+        await carry_out(self.app, Delete(key=self._key(), message=message_id, **self._stamp()))
 
     async def _message(self, message: str | Message) -> Message:
         """One message as the store has it.
@@ -608,12 +461,7 @@ class Chat:
         Raises:
             UnknownMessage: it does not exist, or was deleted.
         """
-        message_id = id_of(message)
-        try:
-            (found,) = await self.app.store.path(self.session, message_id, 1)
-        except UnknownSession:  # the session is created by its first message
-            raise UnknownMessage(f"there is no message {message_id!r} in this session") from None
-        return found
+        return await read_message(self.app.store, self.session, id_of(message))
 
     def _key(self) -> str:
         return self.app.ids.new("cmd")
@@ -622,52 +470,20 @@ class Chat:
         """The common fields of a command of this session."""
         return CommandStamp(session=self.session, tenant=self.tenant, at=self.app.clock.now())
 
-    async def _tell(self, command: Select | Delete | Revoke | Revert) -> None:
-        after = await self.app.store.head(self.session)
-        await self.app.command(command)
-        await self.app.wait_until_carried_out(command, after)
-
     async def tree(self) -> MessageTree:
         """All messages of the session."""
-        try:
-            return await self.app.store.tree(self.session)
-        except UnknownSession:  # the session is created by its first message
-            return MessageTree()
+        return await read_tree(self.app.store, self.session)
 
     async def messages(self, leaf: str | Message | None = None) -> list[Message]:
         """The selected branch, or the one that ends at `leaf`, oldest first."""
-        store = self.app.store
-        try:
-            path = await store.path(self.session, id_of(leaf) if leaf else (await store.info(self.session)).leaf)
-        except UnknownSession:  # the session is created by its first message
-            return []
-        return [message for message in path if not message.hidden]
+        return await read_branch(self.app.store, self.session, id_of(leaf) if leaf else None)
 
     async def attach(self, file: bytes | Path | str, media_type: str = "", name: str = "") -> FilePart:
         """Store a file in order to send it: `send([TextPart("What is this?"), await attach(path)])`.
 
         The text of a PDF or Office file is read, in a process of its own, and stored beside it.
         """
-        if not isinstance(file, bytes):
-            file = Path(file)
-            name = name or file.name
-            data = await asyncio.to_thread(file.read_bytes)
-        else:
-            data = file
-        if not data:
-            raise ConfigError(f"{name or 'the file'} is empty; there is nothing to send")
-        name = replace_surrogates(name)
-        media_type = media_type or guess_media_type(name, data)
-        text, pages = b"", 0
-        if document := document_type(media_type, name):
-            from everturn.documents.extraction import extract_text
-
-            media_type, text = document, await extract_text(data, document)
-            pages = page_count(text)
-        with blobs_of_tenant(self.tenant):
-            blob = await self.app.store.put_blob(data)
-            text_blob = await self.app.store.put_blob(text) if text else ""
-        return FilePart(blob, media_type, len(data), name, text_blob, pages)
+        return await store_attachment(self.app.store, self.tenant, file, media_type, name)
 
     async def read(self, file: FilePart) -> bytes:
         """The bytes of a file that was attached, or that a model or a tool generated."""
@@ -696,31 +512,16 @@ class Chat:
             ConfigError: this is not a message list, or nothing in it can be imported.
             SessionBusy: a turn is running or queued.
         """
-        builder = read_messages(messages, format)
-        key = key or self._key()
-        imported = builder.build(import_id(self.session, key))
-        if not imported:
-            raise ConfigError("there is no message to import" + "".join(f"; {text}" for text in builder.warnings))
-        with blobs_of_tenant(self.tenant):
-            for data in builder.files.values():
-                await self.app.store.put_blob(data)
-        command = ImportMessages(
-            key=key,
-            messages=imported,
+        return await import_conversation(
+            self.app,
+            messages,
+            format,
             parent=None if after is None else id_of(after),
             at_leaf=after is None,
             by=checked_name(by) if by else "",
+            key=key or self._key(),
             **self._stamp(),
         )
-        try:
-            after_head = await self.app.store.head(self.session)
-        except UnknownSession:  # the import creates the session
-            after_head = 0
-        receipt = await self.app.command(command)
-        await self.app.wait_until_carried_out(command, after_head if receipt.is_new else 0)
-        tree = await self.tree()
-        placed = tuple(tree.messages[message.id] for message in imported)
-        return ImportedMessages(placed, builder.system, tuple(builder.warnings), receipt.is_new)
 
     async def export_messages(
         self, *, format: MessageFormat, leaf: str | Message | None = None
@@ -730,30 +531,13 @@ class Chat:
         It is what a model would be sent: every call with its result, and no instructions. Provider signatures stay
         here.
         """
-        messages = [message for message in await self.messages(leaf) if message.parts]
-        with blobs_of_tenant(self.tenant):
-            files = await read_files(self.app.store, messages)
-        return write_messages(render_history(messages), format, files)
+        return await export_conversation(self.app.store, self.tenant, await self.messages(leaf), format)
 
     # Gates and grants-----------------------------------------------------------------------------------------------
 
     async def gates(self) -> list[Gate]:
         """The open gates of this session and its sub-agent runs."""
-        store = self.app.store
-        try:
-            gates = [row.gate for row in await store.gates(self.session)]
-            logs = [await store.events(self.session, turn=turn) for turn in await store.open_turns(self.session)]
-        except UnknownSession:  # the session is created by its first message
-            return []
-        states = [fold(entry.event for entry in log) for log in logs if log]
-        subagent_sessions = await active_subagent_sessions(store, self.session, states)
-        if any(isinstance(tool, SubagentTool) and tool.request.detached for tool in self.app.tools.values()):
-            subagent_sessions += [
-                name for name in await detached_subagent_sessions(store, self.session) if name not in subagent_sessions
-            ]
-        for name in subagent_sessions:
-            gates += [row.gate for row in await store.gates(name)]
-        return gates
+        return await read_open_gates(self.app, self.session)
 
     async def answer(self, gate: Gate, **reply: Unpack[GateReply]) -> bool:
         """Answer a gate; see `Turn.answer`. False if the same answer was given before."""
@@ -791,7 +575,7 @@ class Chat:
         key = self._key()
         command = Revert(key=key, root=root, tree=tree, by=checked_name(by), **self._stamp())
         after = await self.app.store.head(self.session)
-        await self._tell(command)
+        await carry_out(self.app, command)
         for entry in await self.app.store.events(self.session, after):
             if isinstance(entry.event, FilesReverted) and entry.event.command == key:
                 return entry.event
@@ -812,7 +596,7 @@ class Chat:
         """
         if not isinstance(grant, Grant):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError("chat.revoke needs a grant: one of chat.grants()")
-        await self._tell(Revoke(key=self._key(), grant=grant.id, by=checked_name(by), **self._stamp()))
+        await carry_out(self.app, Revoke(key=self._key(), grant=grant.id, by=checked_name(by), **self._stamp()))
 
     def subscribe(self, listener: StatusListener) -> Callable[[], None]:
         """Call `listener` for every phase a turn enters, before its work starts; returns a function that unsubscribes."""

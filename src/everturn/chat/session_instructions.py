@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from everturn.base_app import BaseApp
+from everturn.chat.commands import carry_out
 from everturn.chat.replies import checked_name
 from everturn.core.commands import SetInstructions
 from everturn.core.events import InstructionsSet
@@ -32,6 +33,4 @@ async def set_session_instructions(
     """
     key, at = key or app.ids.new("cmd"), app.clock.now()
     command = SetInstructions(key=key, session=session, tenant=tenant, at=at, text=text, by=checked_name(by))
-    after = await app.store.head(session)
-    receipt = await app.command(command)
-    await app.wait_until_carried_out(command, after if receipt.is_new else 0)
+    await carry_out(app, command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from everturn.base_app import BaseApp
+from everturn.chat.commands import carry_out
 from everturn.chat.replies import checked_name
 from everturn.core.commands import UpdateSession
 from everturn.core.session_parameters import SessionParameters, check_parameters
@@ -56,6 +57,4 @@ async def update_session(app: BaseApp, command: UpdateSession) -> None:
     Raises:
         UnknownSession: the session does not exist.
     """
-    after = await app.store.head(command.session)
-    receipt = await app.command(command)
-    await app.wait_until_carried_out(command, after if receipt.is_new else 0)
+    await carry_out(app, command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, cast, get_args
@@ -165,40 +164,6 @@ def _are_texts(values: Iterable[Any]) -> bool:
 def id_of(message: str | Message) -> str:
     """The id of a message."""
     return message.id if isinstance(message, Message) else message
-
-
-def guess_media_type(name: str, data: bytes) -> str:
-    """The media type of a file, by its name or its first bytes; valid UTF-8 counts as text."""
-    from everturn.models.media.file_types import detect_type
-
-    guess = mimetypes.guess_type(name)[0] or detect_type(data).media_type or "application/octet-stream"
-    if guess != "application/octet-stream" and not guess.startswith(("video/", "application/x-")):
-        return guess
-    try:
-        return "text/plain" if b"\0" not in data and data.decode() else guess
-    except UnicodeDecodeError:
-        return guess
-
-
-# Arguments that a chat with a runtime cannot take, and where to pass them instead.
-APP_ARGUMENTS: Final = {
-    "tools": "App(tools=…); a turn has some of them with send(tools=[names])",
-    "plugins": "App(plugins=…)",
-    "system": "options=TurnOptions(system=…) for this chat, or App(settings=Settings(prompt=Prompt(agent=…))) for all",
-    "store": "App(store=…)",
-    "settings": "App(settings=…)",
-    "rules": "App(rules=…), or options=TurnOptions(rules=(…,)) for this chat",
-}
-
-
-def refuse_with_app(arguments: Mapping[str, object]) -> None:
-    """Refuse arguments that the runtime already has.
-
-    Raises:
-        ConfigError: the text says where to pass each of them instead.
-    """
-    if problems := [f"{name}: {instead}" for name, instead in APP_ARGUMENTS.items() if arguments[name]]:
-        raise ConfigError(f"Chat(app=…) conflicts with other arguments: {'; '.join(problems)}")
 
 
 def validate_params(params: Mapping[str, Any]) -> dict[str, object]:

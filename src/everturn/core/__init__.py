@@ -19,6 +19,7 @@ The turn and its log, in reading order:
 - `state`: state of a turn: `fold` reads its log
 - `decide`: next action of a turn: `decide` says it from the state
 - `tree`: the message tree, folded from a session's events
+- `forks`: copies of an answer up to one of its steps
 - `titles`, `todos`, `ratings`, `session_parameters`, `file_uploads`: what else events record of a session
 
 Requests and streams:

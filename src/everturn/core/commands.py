@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.gates import GateResolution
-from everturn.core.messages import Message
+from everturn.core.messages import ForkPoint, Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, Part
 from everturn.core.ratings import Rating
@@ -50,6 +50,9 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
     that is another one than `options` are for, its options are added to `base`, which has what the caller gave, and the
     values of the fields in `chosen`.
 
+    With `fork` the turn continues another answer after one of its finished steps: the copy of these steps gets the id
+    `message`, and the answer of the turn follows it. There are no `parts`, and `parent` is that of the other answer.
+
     `compared` are further answers to the same message. Their turns start in the same append, each in a branch of its own,
     and their `TurnStarted` events carry the key of this command: turns of one command are a comparison.
     """
@@ -67,6 +70,7 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
     base: TurnOptions | None = None  # without client tools and metadata, which are in `options`
     chosen: tuple[str, ...] = ()  # names of fields of `base` that the caller chose for this message
     compared: tuple[ComparedAnswer, ...] = ()
+    fork: ForkPoint | None = None
 
     @property
     def turns(self) -> tuple[str, ...]:
@@ -105,9 +109,14 @@ class Cancel(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
 
 
 class Select(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Select the branch that ends at a message (None: start at the root)."""
+    """Select the branch that ends at a message (None: start at the root).
+
+    With a `step` that is the copy of an answer up to this step, which is added beside it under the id `copy`.
+    """
 
     message: str | None
+    step: int = 0
+    copy: str = ""
 
 
 class SelectAgent(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):

@@ -329,6 +329,7 @@ class WaitStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
     wait: str
     kind: WaitKind
     until: float = 0.0  # when the timer fires, or the external result times out; 0: never
+    label: str = ""  # what the tool says that it waits for
 
 
 class WaitFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):

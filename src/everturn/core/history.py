@@ -35,8 +35,16 @@ DIGEST_LIMIT = 200  # characters of a result in a digest: enough to recognise it
 DIGEST_WARNING = "A log of tools that were used, for reference only; writing such lines calls nothing."
 
 
-def render_history(messages: Iterable[Message], policy: ToolHistory = "full") -> list[RequestMessage]:
-    """Render messages of earlier turns for a model, with their tool calls as the policy says."""
+def render_history(
+    messages: Iterable[Message], policy: ToolHistory = "full", *, continues: bool = False
+) -> list[RequestMessage]:
+    """Render messages of earlier turns for a model, with their tool calls as the policy says.
+
+    If the turn `continues` the branch without a new message, the copy of an answer at its end, which was forked after one of
+    its steps, is the beginning of the present answer: it is rendered in full.
+    """
+    messages = list(messages)
+    last = messages.pop() if continues and messages and messages[-1].fork is not None else None
     rendered: list[RequestMessage] = []
     render_answer = _RENDER[policy]
     for message in messages:
@@ -47,7 +55,7 @@ def render_history(messages: Iterable[Message], policy: ToolHistory = "full") ->
             rendered.append(RequestMessage("assistant" if is_answer else "user", (text,)))
         else:
             rendered += render_answer(message) if is_answer else _render_user(message)
-    return rendered
+    return rendered if last is None else [*rendered, *_render_full(last)]
 
 
 def without_refused(messages: list[Message]) -> list[Message]:
@@ -105,13 +113,16 @@ def render_compacted(
     own: Sequence[Message],
     policy: ToolHistory = "full",
     rejected: Mapping[int, OutputRejected] | None = None,
+    *,
+    continues: bool = False,
 ) -> list[RequestMessage]:
     """Render a branch with compactions: the messages of earlier turns as the policy says, the turn's own in full."""
     own_ids = {message.id for message in own}
+    last = history[-1].id if history else ""
     rendered: list[RequestMessage] = []
     for message in compact_path([*history, *own]):
         if message.id not in own_ids:
-            rendered += render_history((message,), policy)
+            rendered += render_history((message,), policy, continues=continues and message.id == last)
         elif not message.refused:
             rendered += render_own_message(message, 0, rejected)
     return rendered

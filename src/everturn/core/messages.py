@@ -12,6 +12,13 @@ Role = Literal["user", "assistant", "notice"]
 """`notice` is a message of the runtime or a plugin to the model; it never has a person's authority."""
 
 
+class ForkPoint(Struct, frozen=True, gc=False):
+    """A place inside an answer: behind one of its finished steps."""
+
+    message: str
+    step: int
+
+
 class Message(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A message of a conversation: a message of a user, an answer of a model, or a message that a plugin appended.
 
@@ -27,6 +34,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defau
     hidden: bool = False  # a plugin kept this answer out of the conversation (`prevent_default`)
     imported: bool = False  # it was written elsewhere: nothing in it happened here, and no call in it runs
     refused: bool = False  # a plugin refused it: no model reads it; in an answer, the runtime's text that says so
+    fork: ForkPoint | None = None  # it is a copy of the first steps of this answer, from which a branch continues
 
     @property
     def text(self) -> str:

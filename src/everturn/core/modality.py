@@ -12,6 +12,10 @@ from everturn.core.messages import Message
 from everturn.core.parts import FilePart, Part, ToolPart, join_text
 
 Modality = Literal["chat", "image-gen", "image-edit", "audio-stt", "audio-tts"]
+# What a tool that a provider runs can be beside in a request: any other tool; only others that the provider runs; or, of
+# those, only others that search.
+ProviderToolMix = Literal["mixed", "alone", "searches"]
+SEARCHES: Final = frozenset({"web_search", "web_fetch", "file_search"})
 MODALITIES: Final[tuple[Modality, ...]] = get_args(Modality)
 
 # The media types it works on; a transcription model reads the sound of a video as well.
@@ -37,9 +41,9 @@ def provider_tools_of(model: object) -> frozenset[str]:
     return getattr(model, "provider_tools", frozenset())
 
 
-def has_lone_provider_tools(model: object) -> bool:
-    """Whether the provider of a model runs its tools only in requests that offer no other tools."""
-    return getattr(model, "has_lone_provider_tools", False)
+def provider_tool_mix(model: object) -> ProviderToolMix:
+    """What the tools that the provider of a model runs can be beside in a request; anything, if it does not say."""
+    return getattr(model, "provider_tool_mix", "mixed")
 
 
 def explain_missing_input(modality: Modality, branch: Sequence[Message], message_parts: Sequence[Part]) -> str:

@@ -37,6 +37,9 @@ class ToolSpec(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     manual: bool = False  # a person runs its calls by hand
     echoes: bool = False  # its result may repeat its arguments in any form: it gets no private values
     resumable: bool = False  # it can be suspended: run again with its recorded answers, it repeats no effect
+    effects_in_steps: bool = (
+        False  # all its effects are steps (`ctx.step`): after a crash it is run again, and they are not
+    )
     provider: JsonObject | None = None  # the provider of the model runs it: its options by vendor
 
     @property

@@ -50,6 +50,17 @@ class Receipt(Struct, frozen=True, repr_omit_defaults=True):
     is_new: bool
 
 
+class UsageRecord(Struct, frozen=True, repr_omit_defaults=True):
+    """What a request outside of a turn used, such as one for audio. It belongs to no session."""
+
+    id: str  # unique: the same record counts once
+    tenant: str
+    user: str
+    model: str
+    at: float
+    spent: Spent
+
+
 class SessionInfo(Struct, frozen=True, repr_omit_defaults=True):
     """A session in a list."""
 
@@ -410,8 +421,12 @@ class SessionDirectory(Protocol):
         """
         ...
 
+    async def record_usage(self, record: UsageRecord) -> None:
+        """Count what a request outside of a turn used, for its tenant, user and model. The same id counts once."""
+        ...
+
     async def user_spent(self, tenant: str, user: str, since: float = 0.0) -> Spent:
-        """Usage of the turns that a user started, and of their sub-agent runs."""
+        """Usage of the turns that a user started, of their sub-agent runs, and of the user's requests outside of turns."""
         ...
 
     async def retry(self, session: str) -> bool:

@@ -107,6 +107,7 @@ async def _no_external(
     *,
     timeout: float = 0.0,  # noqa: ASYNC109 - the wait is durable
     hook: str = "",
+    label: str = "",
 ) -> Any:
     raise ToolError("an external result is not possible in this context")
 
@@ -184,14 +185,37 @@ class ExternalResult(Protocol):
         """
         ...
 
+    @property
+    def deliver(self) -> Callable[[object], Awaitable[bool]]:
+        """`await deliver(value)` does what `app.complete(token, value)` does, for a connection of this process that hears
+        of the value. It may be kept and called after the tool was suspended.
+        """
+        ...
+
 
 class ExternalWaiter(Protocol):
     """`ctx.external(timeout=…)`: see `ToolContext`."""
 
     @overload
-    async def __call__(self, start: None = None, /, *, timeout: float = 0.0, hook: str = "") -> ExternalResult: ...  # noqa: ASYNC109
+    async def __call__(
+        self,
+        start: None = None,
+        /,
+        *,
+        timeout: float = 0.0,  # noqa: ASYNC109
+        hook: str = "",
+        label: str = "",
+    ) -> ExternalResult: ...
     @overload
-    async def __call__(self, start: Callable[[str], Any], /, *, timeout: float = 0.0, hook: str = "") -> Any: ...  # noqa: ASYNC109
+    async def __call__(
+        self,
+        start: Callable[[str], Any],
+        /,
+        *,
+        timeout: float = 0.0,  # noqa: ASYNC109
+        hook: str = "",
+        label: str = "",
+    ) -> Any: ...
     async def __call__(
         self,
         start: Callable[[str], Any] | None = None,
@@ -199,6 +223,7 @@ class ExternalWaiter(Protocol):
         *,
         timeout: float = 0.0,  # noqa: ASYNC109 - the wait is durable
         hook: str = "",
+        label: str = "",
     ) -> Any:
         """Start a wait for a result of another system; with `start`, call `start(token)` once and return the value."""
         ...
@@ -382,10 +407,22 @@ class ToolContext(Struct, Generic[DepsT], frozen=True, kw_only=True):
         return self.is_cancelled()
 
 
+class StoppedCall(Struct, frozen=True, kw_only=True):
+    """A call that was cancelled hard, and the values of its recorded steps (`ctx.step`), by name."""
+
+    session: str
+    turn: str
+    call: str
+    tenant: str
+    by: str  # the user who started the turn, if users are known
+    steps: Mapping[str, Any]
+
+
 class Tool(Protocol):
     """A tool that a model may call.
 
-    An attribute `takes_context = False` says that `run` does not use its context: none is made then.
+    An attribute `takes_context = False` says that `run` does not use its context: none is made then. A method `stop(call:
+    StoppedCall)` is called when a call with recorded steps is cancelled hard, to stop what its steps started elsewhere.
     """
 
     @property

@@ -53,9 +53,10 @@ from everturn.core.events import (
     WaitFinished,
     WaitStarted,
 )
+from everturn.core.forks import fork_answer
 from everturn.core.gate_rows import claim_end
 from everturn.core.gates import CallClaim, Gate, GateResolution, Grant
-from everturn.core.messages import Message
+from everturn.core.messages import ForkPoint, Message
 from everturn.core.options import Lineage, TurnOptions
 from everturn.core.phases import Phase
 from everturn.core.state import TurnState, fold
@@ -72,7 +73,8 @@ from everturn.errors import (
     UnknownMessage,
     UnknownSession,
 )
-from everturn.running.active_turn import ActiveTurn, DriveSetup
+from everturn.running.active_turn import ActiveTurn
+from everturn.running.drive_setup import DriveSetup
 from everturn.running.ledger import Ledger
 from everturn.running.prompt_layers import with_prompt
 
@@ -219,10 +221,9 @@ class CommandHandler:
             await self._drop(command, "it says that it is a sub-agent run of a session that it does not belong to")
             return True
         try:
-            if not command.at_leaf:  # the leaf always exists; another parent may have been deleted meanwhile
-                await self._setup.store.path(self._ledger.session, parent, 1)
-        except UnknownMessage:
-            await self._drop(command, f"message {parent} was deleted before its turn came")
+            parent, copy = await self._place(command, parent)
+        except CommandRefused as error:
+            await self._drop(command, str(error))
             return True
         options = self._options_of(command, info)
         if options is None:
@@ -244,6 +245,9 @@ class CommandHandler:
         is_checked = bool(self._setup.hooks["on_input"])
         title = derive_title(command.parts) if started.untitled and not is_checked else ""
         title_event = [TitleSet(turn=command.turn, at=started.at, title=title)] if title else []
+        if copy is not None:  # the copy and its turn are one append: after a crash there are both, or neither
+            await self._ledger.commit([MessagesImported(at=started.at, messages=(copy,)), started])
+            return True
         if command.compared:
             # Written now: the other turns begin under a message that only the log has.
             await self._ledger.commit([started, *title_event, *self._compared_turns(command, base_options, started.at)])
@@ -251,6 +255,33 @@ class CommandHandler:
         # Until its first request a turn only reads, unless code of the application runs: that commits first.
         self._ledger.stage([started, *title_event])
         return True
+
+    async def _place(self, command: Send, parent: str | None) -> tuple[str | None, Message | None]:
+        """The message under which a turn starts; with a fork, that is the copy, which is not written yet.
+
+        Raises:
+            CommandRefused: that message was deleted meanwhile, or there is nothing to fork.
+        """
+        try:
+            if command.fork is not None:
+                copy = await self._fork(command.fork, command.message)
+                return copy.id, copy
+            if not command.at_leaf:  # the leaf always exists; another parent may have been deleted meanwhile
+                await self._setup.store.path(self._ledger.session, parent, 1)
+        except UnknownMessage:
+            name = parent if command.fork is None else command.fork.message
+            raise CommandRefused(f"message {name} was deleted before its turn came") from None
+        return parent, None
+
+    async def _fork(self, place: ForkPoint, copy: str) -> Message:
+        """The copy of an answer up to one of its steps, as the log has them now.
+
+        Raises:
+            UnknownMessage: the answer was deleted.
+            CommandRefused: it has no such step, or the step is not finished.
+        """
+        (answer,) = await self._setup.store.path(self._ledger.session, place.message, 1)
+        return fork_answer(answer, place.step, copy)
 
     def _compared_turns(self, command: Send, options: TurnOptions, at: float) -> list[Event]:
         """The starts of the other answers to a message, by other models."""
@@ -546,8 +577,12 @@ class CommandHandler:
 
     async def _select(self, command: Select) -> None:
         try:
+            if command.step and command.message is not None:
+                copy = await self._fork(ForkPoint(command.message, command.step), command.copy)
+                await self._ledger.commit([MessagesImported(at=self._now(), messages=(copy,), command=command.key)])
+                return
             await self._setup.store.path(self._ledger.session, command.message, 1)
-        except UnknownMessage as error:
+        except (UnknownMessage, CommandRefused) as error:
             await self._drop(command, str(error))
             return
         await self._ledger.commit([LeafSelected(at=self._now(), message=command.message, command=command.key)])

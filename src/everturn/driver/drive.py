@@ -21,8 +21,9 @@ from everturn.core.state import TurnState
 from everturn.core.store_ports import SessionClaim
 from everturn.core.titles import derive_title
 from everturn.driver.commands import CLAIM_EXPIRED, ActiveTurns, CommandHandler
-from everturn.running.active_turn import ActiveTurn, DriveSetup
+from everturn.running.active_turn import ActiveTurn
 from everturn.running.budget import time_limit_event
+from everturn.running.drive_setup import DriveSetup
 from everturn.running.ledger import Ledger
 from everturn.turn.loop import drive_turn
 

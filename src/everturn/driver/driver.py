@@ -15,7 +15,7 @@ from everturn.core.store_ports import SessionClaim
 from everturn.core.tenants.encryption import blobs_of_tenant
 from everturn.driver.drive import Drive
 from everturn.errors import DriverLost, SessionQuarantined, Stale, StoreUnavailable, TenantKeyDestroyed, UnknownSession
-from everturn.running.active_turn import DriveSetup
+from everturn.running.drive_setup import DriveSetup
 from everturn.running.follow import READ_LOG_FRAMES
 from everturn.running.ledger import Announce, Ledger
 
@@ -121,7 +121,7 @@ class Driver:
         ledger = Ledger(session, claim, self._setup.store, self._setup.bus, self._announce)
         if claim.head == 0:
             ledger.start_empty()
-        drive = Drive(self._setup, ledger, claim)
+        drive = Drive(self._setup.of_tenant(claim.info.tenant), ledger, claim)
         CURRENT_DRIVE.set(ActiveDrive(session, claim.epoch, claim.tries))
         self._drives.add(drive)
         self.idle.clear()

@@ -12,7 +12,7 @@ from everturn import failpoints
 from everturn.core.commands import Revert
 from everturn.core.events import Event, FilesChanged, FilesReverted, RevertStarted, TurnStarted
 from everturn.errors import CommandRefused
-from everturn.running.active_turn import DriveSetup
+from everturn.running.drive_setup import DriveSetup
 from everturn.running.ledger import Ledger
 from everturn.running.plugin_table import invoke_hook
 

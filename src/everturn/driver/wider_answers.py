@@ -13,7 +13,7 @@ from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule
 from everturn.core.state import TurnState
 from everturn.errors import EverturnError, UnknownSession
-from everturn.running.active_turn import DriveSetup
+from everturn.running.drive_setup import DriveSetup
 from everturn.running.subagent_index import active_subagent_sessions
 
 

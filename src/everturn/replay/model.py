@@ -215,7 +215,7 @@ def _request_messages(turn: Sequence[TurnEvent], known: Mapping[str, Message]) -
     while at is not None and at in known:
         history.append(known[at])
         at = known[at].parent
-    yield from render_history(reversed(history), state.options.tool_history)
+    yield from render_history(reversed(history), state.options.tool_history, continues=state.input is None)
     for message in state.messages.values():
         yield from render_own_message(message)
 

@@ -63,6 +63,7 @@ from everturn.core.events import (
     TurnStarted,
     WaitFinished,
 )
+from everturn.core.messages import Message
 from everturn.core.state import fold
 from everturn.errors import EverturnError
 from everturn.replay.check import check_replayable, flatten_recordings
@@ -268,6 +269,7 @@ class _SessionPlayer:
                 return Delete(key=key, session=session, message=message)
             case MessagesImported(messages=messages, by=by):
                 parent = messages[0].parent if messages else None
+                key = event.command or import_key(messages)
                 return ImportMessages(key=key, session=session, messages=messages, parent=parent, by=by)
             case GrantRevoked(grant=grant, by=by):
                 return Revoke(key=key, session=session, grant=grant, by=by)
@@ -359,6 +361,11 @@ def update_command(event: SessionUpdated, session: str) -> UpdateSession:
         parameters=event.parameters,
         by=event.by,
     )
+
+
+def import_key(messages: Sequence[Message]) -> str:
+    """The key of an import that no command of its own led to: a fork that a turn continues at once."""
+    return f"import-{messages[0].id if messages else ''}"
 
 
 def rating_command(event: AnswerRated, session: str) -> RateAnswer:

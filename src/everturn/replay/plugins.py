@@ -36,7 +36,7 @@ from everturn.core.requests import ToolSpec
 from everturn.core.store_ports import SessionInfo
 from everturn.replay.model import MEMO, RecordedFileBytes
 from everturn.replay.script import ReplayScript, find_writer
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.running.hook_contexts import HookContext, RequestHookContext, StepHookContext
 from everturn.running.tool_tasks import ToolOutcome
 from everturn.stores.memory import MemoryStore

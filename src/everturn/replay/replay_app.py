@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from everturn.app import App
 from everturn.core.options import TurnOptions
-from everturn.running.active_turn import DriveSetup
+from everturn.running.drive_setup import DriveSetup
 
 
 class ReplayApp(App):

@@ -62,12 +62,12 @@ from everturn.errors import (
 from everturn.replay.check import find_all_differences
 from everturn.replay.compare import differences
 from everturn.replay.model import replay_model
-from everturn.replay.play import rating_command, update_command
+from everturn.replay.play import import_key, rating_command, update_command
 from everturn.replay.play import replay_offline as play_again
 from everturn.replay.recording import Recording
 from everturn.replay.replay_app import ReplayApp
 from everturn.replay.steering_messages import Steering
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.stores.memory import MemoryStore
 from everturn.testing.doubles import CountingIds
 from everturn.tools.groups import ToolGroup
@@ -174,7 +174,14 @@ class _CommandSender:
             case MessagesImported(messages=messages, by=by, command=key):
                 parent = messages[0].parent if messages else None
                 await self._run_command(
-                    ImportMessages(key=key, session=session, at=now, messages=messages, parent=parent, by=by)
+                    ImportMessages(
+                        key=key or import_key(messages),
+                        session=session,
+                        at=now,
+                        messages=messages,
+                        parent=parent,
+                        by=by,
+                    )
                 )
             case GrantRevoked(grant=grant, by=by, command=key):
                 await self._run_command(Revoke(key=key, session=session, at=now, grant=grant, by=by))

@@ -45,13 +45,19 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
     # After that the log is read again whenever it has grown, and deltas are shown in between.
     frames: Sequence[Frame] = READ_LOG_FRAMES
     try:
-        is_over, is_first = await is_turn_over(store, session, reader.turn), True
+        is_over, is_first, unread = await is_turn_over(store, session, reader.turn), True, 0
         while True:
             for frame in frames:
                 if isinstance(frame, Delta):  # first, as it is the common case
                     if (delta := reader.delta(frame)) is not None:
                         yield delta
-                elif isinstance(frame, LogAdvanced):
+                        continue
+                    if frame.seq <= max(reader.seq, unread):
+                        continue
+                    # Text of a step whose beginning was not read yet: its LogAdvanced was sent before this process listened.
+                    # Dropped, everything up to the end of the step would come after a gap. One read for each such step.
+                    unread = frame.seq
+                if isinstance(frame, LogAdvanced | Delta):
                     has_grown = frame.seq > reader.seq
                     entries = await store.events(session, reader.seq, reader.turn) if has_grown else []
                     # Nothing new in the log: the turn may have been dropped, or it ended long ago.
@@ -62,6 +68,8 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
                             yield shown
                         if type(entry.event) in _TERMINAL:
                             return
+                    if isinstance(frame, Delta) and (delta := reader.delta(frame)) is not None:
+                        yield delta
                 elif isinstance(frame, CallProgress):
                     yield frame
                 else:

@@ -1,7 +1,7 @@
 """Permissions of a turn: decides whether a call may run, and which grants a gate offers for it.
 
-The rules of a turn are the tools' own (`execute`), the runtime's, the agent's, the session's, and people's grants. For
-a sub-agent run the rules of every parent turn apply as well, and the strictest decision wins.
+The rules of a turn are the tools' own (`execute`), the runtime's, the tenant's, the agent's, the session's, and people's
+grants. For a sub-agent run the rules of every parent turn apply as well, and the strictest decision wins.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
@@ -75,26 +76,59 @@ class Permissions:
         read_commands: ReadCommands = _no_shells,
     ) -> None:
         self._read_command, self._read_commands = read_command, read_commands
-        self.replace(rules)
+        self._rules_of_tenants: Mapping[str, Sequence[Rule]] = {}
+        self._tenants = WeakValueDictionary[str, Permissions]()
         self._is_complete: asyncio.Event | None = None  # None: the rules are complete
         self._known: dict[str, _CachedToolFacts] = {}
         self._policies: dict[bytes, Policy] = {}
+        self.replace(rules)
 
-    def replace(self, rules: Iterable[Rule]) -> None:
-        """Replace the rules: each call is decided by the rules that are set when it is about to start."""
+    def replace(self, rules: Iterable[Rule], of_tenants: Mapping[str, Sequence[Rule]] | None = None) -> None:
+        """Replace the rules: each call is decided by the rules that are set when it is about to start.
+
+        `of_tenants` are rules for the calls of one tenant each; without it they stay as they are.
+        """
         rules = tuple(rules)
+        policies = {tenant: Policy((*rules, *own)) for tenant, own in (of_tenants or {}).items()}  # it may raise
         self.policy = Policy(rules)
         self._loops = _loop_rules(rules)
+        if of_tenants is not None:
+            self._rules_of_tenants = of_tenants
+        for tenant, permissions in self._tenants.items():
+            self._pass_on(tenant, permissions, policies.get(tenant))
+
+    def of_tenant(self, tenant: str) -> Permissions:
+        """The permissions of one tenant: these rules and the tenant's own. They follow every later `replace`."""
+        found = self._tenants.get(tenant)
+        if found is None:
+            found = Permissions((), self._read_command, self._read_commands)
+            found._known, found._policies = self._known, self._policies
+            found._is_complete = self._is_complete
+            self._pass_on(tenant, found)
+            self._tenants[tenant] = found
+        return found
+
+    def _pass_on(self, tenant: str, permissions: Permissions, policy: Policy | None = None) -> None:
+        """Give the permissions of a tenant the rules that are in effect for it."""
+        own = self._rules_of_tenants.get(tenant, ())
+        if own:
+            permissions.policy = policy or Policy((*self.policy.rules, *own))
+        else:
+            permissions.policy = self.policy
+        permissions._loops = (*self._loops, *_loop_rules(own))
 
     def hold(self) -> None:
         """Let decisions wait until `release`: more rules are being read, and one of them may deny the call."""
         self._is_complete = asyncio.Event()
+        for permissions in self._tenants.values():
+            permissions._is_complete = self._is_complete
 
     def release(self) -> None:
         """Let decisions be made: the rules are complete."""
         if self._is_complete is not None:
             self._is_complete.set()
-            self._is_complete = None
+            for permissions in (self, *self._tenants.values()):
+                permissions._is_complete = None
 
     def identity(self, spec: ToolSpec) -> str:
         """The identity of a tool, cached."""

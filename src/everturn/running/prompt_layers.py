@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from everturn.core.options import NO_PROMPT, Prompt, TurnOptions
-from everturn.running.active_turn import DriveSetup
+from everturn.running.drive_setup import DriveSetup
 
 CALLER_LAYERS = ("shared", "user", "session")
 """The layers that a caller gives with a message; the others are those of the process that starts the turn."""

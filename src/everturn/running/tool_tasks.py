@@ -215,6 +215,10 @@ class ToolTasks:
         self._loose.add(task)
         task.add_done_callback(self._loose.discard)
 
+    def run_detached(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work that no turn waits for; `aclose` cancels it."""
+        self._own(work)
+
     def _own(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._loose.add(task)

@@ -4,7 +4,10 @@ the terminal event last.
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
+
+import msgspec
 
 from everturn import failpoints
 from everturn.core.calls import CallRecord, stop_output
@@ -21,11 +24,14 @@ from everturn.core.events import (
 )
 from everturn.core.options import TurnOptions
 from everturn.core.parts import CallState, Output
+from everturn.core.tool import StoppedCall
 from everturn.errors import KeyConflict, UnknownSession, UnknownTurn
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import HookContext
 from everturn.running.subagent_index import active_subagent_sessions, may_have_active_subagents
 from everturn.running.tool_tasks import LateResultCallback, ToolOutcome
+
+log = logging.getLogger(__name__)
 
 NEVER_RAN = "The turn ended before this call ran; it had no effect."
 UNREVIEWED = "The turn ended before a person reviewed the result of this call. It did run."
@@ -56,6 +62,7 @@ async def finalize_turn(run: ActiveTurn) -> None:
     ending = run.state.ending
     assert ending is not None
     cancels = await _cancel_subagents(run)
+    stopped = _calls_to_stop(run) if ending.hard else []
     if _is_quiet(run, ending):
         run.stage(_finish_open_calls(run))
     else:
@@ -63,6 +70,8 @@ async def finalize_turn(run: ActiveTurn) -> None:
     failpoints.hit_failpoint("turn.calls_finished")
     if ending.hard:
         run.setup.tool_tasks.cancel(run.turn)
+        if stopped:
+            run.setup.tool_tasks.run_detached(_stop_calls(run, stopped))
     else:
         run.setup.tool_tasks.detach(run.turn, _late_result_callback(run))
     run.tool_notifier.notify()  # a tool that is held in memory while it waits learns that no answer will come
@@ -113,6 +122,43 @@ async def _cancel_subagents(run: ActiveTurn) -> list[Cancel]:
             key, tenant, now = f"{run.turn}:ended", run.ledger.tenant, run.now()
             cancels.append(Cancel(key=f"{key}:{turn}", session=session, tenant=tenant, at=now, turn=turn, hard=True))
     return cancels
+
+
+def _calls_to_stop(run: ActiveTurn) -> list[tuple[str, StoppedCall]]:
+    """The open calls whose steps may have started something elsewhere, with the names of their tools."""
+    found: list[tuple[str, StoppedCall]] = []
+    for call in run.state.open_calls:
+        steps = {
+            name: msgspec.json.decode(step.value)
+            for name, step in call.tool_steps.items()
+            if step is not None and not step.failed and step.value
+        }
+        if call.started is not None and steps:
+            stopped = StoppedCall(
+                session=run.session,
+                turn=run.turn,
+                call=call.id,
+                tenant=run.ledger.tenant,
+                by=run.state.options.by,
+                steps=steps,
+            )
+            found.append((call.started.tool, stopped))
+    return found
+
+
+async def _stop_calls(run: ActiveTurn, stopped: list[tuple[str, StoppedCall]]) -> None:
+    """Tell the tools of hard-cancelled calls. It is not repeated after a crash."""
+    for name, call in stopped:
+        tool = await run.setup.app.wait_for_tool(name)
+        stop = getattr(tool, "stop", None)
+        if stop is None:
+            continue
+        try:
+            await stop(call)
+        except Exception as error:
+            log.warning(
+                "call %s of %s was cancelled, and could not be stopped where it runs: %s", call.call, name, error
+            )
 
 
 def _is_quiet(run: ActiveTurn, ending: TurnFinishing) -> bool:

@@ -13,7 +13,8 @@ from everturn.core.messages import Message
 from everturn.core.modality import explain_missing_input, modality_of
 from everturn.core.parts import LATE_NOTICE_PREFIX, NoticePart, Output, ToolPart
 from everturn.errors import TurnError
-from everturn.running.active_turn import ActiveTurn, AgentPort
+from everturn.running.active_turn import ActiveTurn
+from everturn.running.drive_setup import AgentPort
 from everturn.running.hook_contexts import run_append_hooks
 
 

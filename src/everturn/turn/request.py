@@ -84,15 +84,17 @@ def cache_key(tenant: str, session: str, agent: str) -> str:
 
 def _messages(run: ActiveTurn, history: Sequence[Message]) -> list[RequestMessage]:
     """The branch as the model reads it: with its compactions, or the last turns of it."""
-    options = run.state.options
+    options, continues = run.state.options, run.state.input is None
     count = count_last_turns(options.context)
     if run.state.compactions and not count:
         own = list(run.state.messages.values())
-        return render_compacted(history, own, options.tool_history, run.state.rejected)
+        return render_compacted(history, own, options.tool_history, run.state.rejected, continues=continues)
     if not run.rendered:
         history = compact_path(history) if run.has_compaction else history
         run.rendered = render_history(
-            select_turns(history, count, run.turn) if count else history, options.tool_history
+            select_turns(history, count, run.turn, continues=continues) if count else history,
+            options.tool_history,
+            continues=continues,
         )
     return [*run.rendered, *_own_messages(run)]
 

@@ -18,7 +18,8 @@ from everturn.core.phases import Phase
 from everturn.core.requests import ModelRequest
 from everturn.core.state import TurnState
 from everturn.core.store_ports import SessionClaim, SessionInfo
-from everturn.running.active_turn import ActiveTurn, DriveSetup
+from everturn.running.active_turn import ActiveTurn
+from everturn.running.drive_setup import DriveSetup
 from everturn.running.ledger import Ledger
 from everturn.running.plugin_table import PluginTable
 from everturn.turn.compaction import MAX_STRIKES, UNKNOWN, Branch, load_limits

@@ -15,7 +15,8 @@ from everturn.core.events import Event, OutputRejected, StepFinished
 from everturn.core.modality import modality_of
 from everturn.core.parts import TextPart, ToolPart, join_text
 from everturn.errors import TurnError
-from everturn.running.active_turn import ActiveTurn, OutputPort
+from everturn.running.active_turn import ActiveTurn
+from everturn.running.drive_setup import OutputPort
 
 CUT_OUTPUT = "The answer was cut off at the output limit: give a whole one, and make it shorter."
 GIVEN_UP = "the model gave no valid output in {attempts}: {problem}; output_retries={retries} allows more attempts"

@@ -53,11 +53,19 @@ def count_last_turns(policy: str) -> int:
     return int(match[1]) if match is not None else 0
 
 
-def select_turns(history: Sequence[Message], count: int, turn: str) -> list[Message]:
-    """The last turns of a branch: `count` with the present one."""
-    turns = list(dict.fromkeys(message.turn for message in history if message.turn != turn))
+def select_turns(history: Sequence[Message], count: int, turn: str, *, continues: bool = False) -> list[Message]:
+    """The last turns of a branch: `count` with the present one.
+
+    What a turn without a message of its own answers, or continues (`continues`), belongs to it.
+    """
+    names: list[str] = []
+    for message in history:  # a copied answer is of the turn of what it answers
+        names.append(names[-1] if message.fork is not None and names else message.turn)
+    if continues and names:
+        names = [turn if name == names[-1] else name for name in names]
+    turns = list(dict.fromkeys(name for name in names if name != turn))
     kept = {turn, *turns[max(len(turns) - count + 1, 0) :]}
-    return [message for message in history if message.turn in kept]
+    return [message for message, name in zip(history, names, strict=True) if name in kept]
 
 
 def needed_messages(message: Message) -> frozenset[str] | None:

@@ -215,6 +215,10 @@ class SettingStore(Protocol):
         """Return the newest version of each setting that is not deleted, the oldest setting first."""
         ...
 
+    async def of_tenants(self, kind: SettingKind) -> list[Setting]:
+        """Return the newest version of each setting of this kind that belongs to a tenant and is not deleted, by tenant."""
+        ...
+
     async def versions(self, kind: SettingKind, name: str, scope: str = INSTALLATION) -> list[Setting]:
         """Return all versions of a setting, newest first."""
         ...
