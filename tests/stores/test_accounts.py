@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.helpers.sqlite_files import empty_database
 from tests.helpers.stores import SQL, opened_sql
 from tests.stores.test_postgres import Place
 
@@ -37,7 +38,7 @@ class TestSqliteAccounts(AccountsContract):
             await store.aclose()
 
     async def make(self) -> Accounts:
-        self.opened.append(SqlStore.sqlite(self.path))
+        self.opened.append(SqlStore.sqlite(empty_database(self.path)))
         return self.opened[-1].accounts
 
     async def make_two(self) -> tuple[Accounts, Accounts]:

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from tests.helpers.sqlite_files import empty_database
 from tests.stores.test_postgres import borrowed_store
 
 from everturn.core.store_ports import Store
@@ -28,7 +29,7 @@ class TestEncryptedSqlite(StoreContract):
             await store.aclose()
 
     async def make(self) -> Store:
-        self.made.append(SqlStore.sqlite(self.folder / f"{len(self.made)}.db").encrypt(self.keys))
+        self.made.append(SqlStore.sqlite(empty_database(self.folder / f"{len(self.made)}.db")).encrypt(self.keys))
         return self.made[-1]
 
 

@@ -13,11 +13,11 @@ from everturn.core.events import CommandDropped, Entry
 from everturn.errors import UnknownSession
 from everturn.stores.backup import commands as backup
 from everturn.stores.sql import event_partitions
-from everturn.stores.sql import statements as say
 from everturn.stores.sql.database import Statement
 from everturn.stores.sql.event_packs import unpack_body
 from everturn.stores.sql.group_commit import single_row_sql
 from everturn.stores.sql.postgres_pool import _READING
+from everturn.stores.sql.statements.log import EVENTS, KEYED_EVENTS, LIVE_EVENTS, LIVE_TAILS, TURN_EVENTS
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import (
     NOON,
@@ -256,11 +256,11 @@ async def test_a_backup_of_several_partitions_is_restored(place: Place, tmp_path
 @pytest.mark.parametrize(
     ("statement", "values"),
     [
-        (say.EVENTS, ("new", 0, 10)),
-        (say.TURN_EVENTS, ("new", "t", 0)),
-        (say.KEYED_EVENTS, ("new", "command", "odd", 10)),
-        (say.LIVE_EVENTS, ("new",)),
-        (say.LIVE_TAILS, ("new",)),
+        (EVENTS, ("new", 0, 10)),
+        (TURN_EVENTS, ("new", "t", 0)),
+        (KEYED_EVENTS, ("new", "command", "odd", 10)),
+        (LIVE_EVENTS, ("new",)),
+        (LIVE_TAILS, ("new",)),
     ],
     ids=lambda value: value.name if isinstance(value, Statement) else "",
 )

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everturn.errors import Stale
-from everturn.stores.sql import blobs, retention, search, statements
+from everturn.stores.sql import blobs, retention, search
 from everturn.stores.sql.database import Operation, Query, Row, Statement
 from everturn.stores.sql.group_commit import OperationRun, StatementBatch, TornGroup, is_write, lockstep, single_row_sql
+from everturn.stores.sql.statements import admission, append, claims, gates, log, sessions
+from everturn.stores.sql.statements.admission import ADD_COMMAND
 
 
 def statement(name: str, returns: bool = True) -> Statement:
@@ -175,7 +177,7 @@ def test_a_lock_is_no_write():
 
 
 def test_for_one_row_a_statement_is_said_with_values():
-    assert single_row_sql(statements.ADD_COMMAND) == (
+    assert single_row_sql(ADD_COMMAND) == (
         "INSERT INTO inbox (session, key, turn, kind, body)\n"
         "    SELECT * FROM (VALUES ($1::text, $2::text, $3::text, $4::text, $5::bytea)) AS p"
     )
@@ -185,7 +187,7 @@ def test_for_one_row_a_statement_is_said_with_values():
 def test_names_of_statements_are_their_own():
     every = [
         value
-        for module in (statements, blobs, retention, search)
+        for module in (admission, append, claims, gates, log, sessions, blobs, retention, search)
         for value in vars(module).values()
         if isinstance(value, Statement) and value.postgres
     ]

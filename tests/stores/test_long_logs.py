@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from benchmarks.long_logs import session_events, turn_events
+from tests.helpers.sqlite_files import empty_database
 
 from everturn import Chat
+from everturn.chat.admission import was_admitted
 from everturn.core.events import CommandDropped, Event, FilesChanged, GateOpened, MessageAdded, SubagentStarted
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
@@ -66,7 +68,7 @@ def keyed_events(turn: str) -> list[Event]:
 @asynccontextmanager
 async def session_of(folder: Path, turns: int) -> AsyncGenerator[tuple[CountingSqlite, Chat]]:
     """A session of so many turns, and a chat in it."""
-    database = CountingSqlite(folder / f"{turns}.db")
+    database = CountingSqlite(empty_database(folder / f"{turns}.db"))
     store = SqlStore(database)
     first = turn_events(0)
     await store.restore(
@@ -89,7 +91,7 @@ async def _drop_reason(chat: Chat) -> None:
 
 
 async def _was_taken(chat: Chat) -> None:
-    assert not await chat._was_taken("nobody")
+    assert not await was_admitted(chat.app.store, chat.session, "nobody")
 
 
 async def _detached(chat: Chat) -> None:

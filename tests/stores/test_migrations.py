@@ -340,8 +340,12 @@ async def test_a_golden_database_opens_reads_as_it_was_written_and_goes_on(tmp_p
     await store.aclose()
 
 
+# An upgrade from the oldest one takes every step; from those in between, the steps are tried on SQLite.
+SOME_OLD = [name if name in (OLD[0], OLD[-1]) else pytest.param(name, marks=pytest.mark.long) for name in OLD]
+
+
 @pytest.mark.live
-@pytest.mark.parametrize("schema", OLD)
+@pytest.mark.parametrize("schema", SOME_OLD)
 async def test_a_golden_postgres_opens_reads_as_it_was_written_and_goes_on(places: tuple[Place, Place], schema: str):
     place = places[0]
     await place.run(

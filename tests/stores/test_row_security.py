@@ -25,10 +25,11 @@ from everturn.core.tenants.user_records import Invitation
 from everturn.core.webhooks import Webhook
 from everturn.errors import UnknownSession
 from everturn.stores.memory import MemoryStore
-from everturn.stores.sql import statements as say
+from everturn.stores.sql import queries
 from everturn.stores.sql.database import Operation, Query, Row, Statement
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.row_security import TABLES, current_tenant, restrict_to_tenant, tenant_role
+from everturn.stores.sql.statements.sessions import LIST_SESSIONS
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.directory import send_to_agent
 from everturn.testing.contracts.samples import (
@@ -215,12 +216,12 @@ async def test_a_query_of_our_own_that_forgot_its_tenant_leaks_nothing(place: Pl
     store = place.store()
     await fill(store)
     forgot = replace(
-        say.LIST_SESSIONS,
+        LIST_SESSIONS,
         name="listed, forgetting",
-        postgres=say.LIST_SESSIONS.postgres.replace("l.tenant = p.tenant AND", ""),
+        postgres=LIST_SESSIONS.postgres.replace("l.tenant = p.tenant AND", ""),
     )
-    assert forgot.postgres != say.LIST_SESSIONS.postgres
-    monkeypatch.setattr(say, "LIST_SESSIONS", forgot)
+    assert forgot.postgres != LIST_SESSIONS.postgres
+    monkeypatch.setattr(queries, "LIST_SESSIONS", forgot)
 
     assert [info.id for info in await store.session_page("a")] == ["sb", "sa"]  # without walls it does
     with store.restrict_to_tenant("a"):

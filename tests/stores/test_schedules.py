@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.helpers.sqlite_files import empty_database
 from tests.stores.test_postgres import Place
 
 from everturn.core.schedules import ScheduleStore
@@ -28,7 +29,7 @@ class TestSqliteSchedules(ScheduleStoreContract):
             await store.aclose()
 
     async def make(self) -> ScheduleStore:
-        self.opened.append(SqlStore.sqlite(self.path))
+        self.opened.append(SqlStore.sqlite(empty_database(self.path)))
         return self.opened[-1].schedules
 
     async def make_two(self) -> tuple[ScheduleStore, ScheduleStore]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.helpers.sqlite_files import empty_database
 from tests.stores.test_postgres import Place
 
 from everturn.core.store_ports import Store
@@ -29,7 +30,7 @@ class TestSqliteSettings(SettingStoreContract):
             await store.aclose()
 
     async def make(self) -> Store:
-        self.opened.append(SqlStore.sqlite(self.path))
+        self.opened.append(SqlStore.sqlite(empty_database(self.path)))
         return self.opened[-1]
 
     async def make_two(self) -> tuple[Store, Store]:
@@ -62,3 +63,15 @@ async def test_an_encrypted_store_keeps_the_bodies_of_settings_encrypted(tmp_pat
     found = b"".join(file.read_bytes() for file in tmp_path.glob("a.db*") if file.is_file())  # noqa: ASYNC240
     assert b"settings" in found
     assert b"plainly readable" not in found
+
+
+async def test_a_tenant_whose_key_was_destroyed_keeps_no_other_rules_from_being_read(tmp_path: Path) -> None:
+    master = base64.b64encode(bytes(32)).decode()
+    store = SqlStore.sqlite(tmp_path / "a.db").encrypt(open_keyring(str(tmp_path / "keys"), [master]))
+    try:
+        for tenant in ("acme", "other"):
+            await store.settings.add(make_setting(kind="rules", scope=tenant, body=b'{"rules":[]}'))
+        await store.destroy_key("acme")
+        assert [row.scope for row in await store.settings.of_tenants("rules")] == ["other"]
+    finally:
+        await store.aclose()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.helpers.sqlite_files import empty_database
 from tests.stores.test_postgres import Place
 from tests.stores.test_row_security import everything
 
@@ -31,7 +32,7 @@ class TestSqliteSharing(SharingStoreContract):
             await store.aclose()
 
     async def make(self) -> Store:
-        self.opened.append(SqlStore.sqlite(self.path))
+        self.opened.append(SqlStore.sqlite(empty_database(self.path)))
         return self.opened[-1]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
+import pkgutil
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +19,7 @@ from typing import Any, cast
 import pytest
 from tests.helpers.crash_harness import Process, Story, World, check, entries_in, plain, unknown_calls, without_results
 from tests.helpers.crash_scenarios import STORIES
+from tests.helpers.sqlite_files import empty_database
 
 from everturn import failpoints
 from everturn.core.commands import Send
@@ -29,6 +32,8 @@ from everturn.stores.sql.admission import admit
 from everturn.stores.sql.database import Operation, Query, Statement
 from everturn.stores.sql.row_security import restrict_to_tenant
 from everturn.stores.sql.sqlite import _switch_to_wal
+from everturn.stores.sql.statements.admission import ADD_COMMAND
+from everturn.stores.sql.statements.sessions import SESSIONS
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore
 from everturn.testing.contracts import StoreContract
@@ -52,7 +57,7 @@ class TestSqlite(StoreContract):
             await store.aclose()
 
     async def make(self) -> Store:
-        self.made.append(SqlStore.sqlite(self.folder / f"{len(self.made)}.db"))
+        self.made.append(SqlStore.sqlite(empty_database(self.folder / f"{len(self.made)}.db")))
         return self.made[-1]
 
 
@@ -89,7 +94,7 @@ class TestReopened(StoreContract):
 
     async def make(self) -> Store:
         self.count += 1
-        return cast("Store", Reopened(self.folder / f"{self.count}.db"))
+        return cast("Store", Reopened(empty_database(self.folder / f"{self.count}.db")))
 
 
 class TestInMemory(StoreContract):
@@ -195,7 +200,7 @@ async def test_what_was_made_safe_and_not_acknowledged_is_found_by_whoever_tries
 
 def half(session: str) -> Operation[None]:
     """An operation that fails when it has written something."""
-    yield Query(statements.ADD_COMMAND, (session, "half", "", "Send", b"{}"))
+    yield Query(ADD_COMMAND, (session, "half", "", "Send", b"{}"))
     raise ValueError("in the middle")
 
 
@@ -332,8 +337,9 @@ async def test_usage_is_summed_over_a_session_and_over_a_tenant(store: SqlStore)
 
 POINTS = [
     statement
-    for statement in vars(statements).values()
-    if isinstance(statement, Statement) and statement not in (statements.SESSIONS,)
+    for module in pkgutil.iter_modules(statements.__path__, f"{statements.__name__}.")
+    for statement in vars(importlib.import_module(module.name)).values()
+    if isinstance(statement, Statement) and statement is not SESSIONS
 ]
 
 
@@ -365,6 +371,8 @@ import asyncio, sys
 from everturn.core.commands import Send
 from everturn.core.events import TitleSet
 from everturn.stores.sql.sqlite import _switch_to_wal
+from everturn.stores.sql.statements.admission import ADD_COMMAND
+from everturn.stores.sql.statements.sessions import SESSIONS
 from everturn.stores.sql.store import SqlStore
 
 async def admit(store, lane):
@@ -383,6 +391,8 @@ asyncio.run(main())
 HOLDS = """
 import asyncio, os, sys, time
 from everturn.stores.sql.sqlite import _switch_to_wal
+from everturn.stores.sql.statements.admission import ADD_COMMAND
+from everturn.stores.sql.statements.sessions import SESSIONS
 from everturn.stores.sql.store import SqlStore
 asyncio.run(SqlStore.sqlite(sys.argv[1]).lock_for_process())
 print(os.getpid(), flush=True)
@@ -396,6 +406,8 @@ from everturn.core.events import TitleSet
 from everturn.core.parts import TextPart
 from everturn.errors import StoreUnavailable
 from everturn.stores.sql.sqlite import _switch_to_wal
+from everturn.stores.sql.statements.admission import ADD_COMMAND
+from everturn.stores.sql.statements.sessions import SESSIONS
 from everturn.stores.sql.store import SqlStore
 
 async def main():
@@ -502,7 +514,7 @@ async def test_on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_it_g
 
 async def tell(path: Path, story: Story, lives: int | None = None) -> World:
     """Tell a story on a file; when its process dies, another opens the file anew."""
-    store = SqlStore.sqlite(path)
+    store = SqlStore.sqlite(empty_database(path))
     world = World(store=cast("MemoryStore", store))
     if not await Process(story, world, lives).tell():
         await store.aclose()

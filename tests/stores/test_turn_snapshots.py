@@ -24,6 +24,7 @@ from everturn.core.store_ports import TurnSnapshot
 from everturn.core.tree import MessageTree
 from everturn.running.ledger import Ledger
 from everturn.stores.sql import append
+from everturn.stores.sql.database import Statement
 from everturn.stores.sql.projections import SessionProjection, dump_live_turn, load_live_turn
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryBus, MemoryStore
@@ -152,7 +153,7 @@ async def snapshots_in(store: SqlStore | MemoryStore) -> list[TurnSnapshot]:
         return list(store._sessions["s"].snapshots.values())
 
     def operation() -> append.Operation[list[TurnSnapshot]]:
-        rows = yield append.Query(append.say.LIVE_TAILS, ("s",))
+        rows = yield append.Query(append.LIVE_TAILS, ("s",))
         return [TurnSnapshot(turn, seq, code, body) for is_event, seq, body, turn, code, _ in rows if not is_event]
 
     return await store._database.read(operation)
@@ -192,7 +193,7 @@ async def damage(store: SqlStore | MemoryStore, snapshot: TurnSnapshot, change: 
     value = body if change == "body" else snapshot.seq - 1
 
     def operation(_: bool) -> append.Operation[None]:
-        yield append.Query(append.say.Statement(f"damage {change}", *text), (value,))
+        yield append.Query(Statement(f"damage {change}", *text), (value,))
 
     await store._database.write(operation, "s")
 
@@ -207,7 +208,7 @@ async def all_rows(store: SqlStore) -> list[str]:
     )
 
     def operation() -> append.Operation[list[str]]:
-        rows = yield append.Query(append.say.Statement("all snapshots", sqlite, postgres, returns=True), ("s",))
+        rows = yield append.Query(Statement("all snapshots", sqlite, postgres, returns=True), ("s",))
         return [row[0] for row in rows]
 
     return await store._database.read(operation)

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.helpers.sqlite_files import empty_database
 from tests.stores.test_postgres import Place
 
 from everturn.core.memory.user_memory import MemoryCreate, MemoryInsert, MemoryOrigin, UserMemory
@@ -32,7 +33,7 @@ class TestSqliteUserMemory(UserMemoryContract):
             await store.aclose()
 
     async def make(self) -> UserMemory:
-        self.opened.append(SqlStore.sqlite(self.path))
+        self.opened.append(SqlStore.sqlite(empty_database(self.path)))
         return self.opened[-1].user_memory
 
     async def make_two(self) -> tuple[UserMemory, UserMemory]:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.helpers.sqlite_files import empty_database
 from tests.stores.test_postgres import Place
 
 from everturn.core.store_ports import Store
@@ -26,7 +27,7 @@ class TestSqliteWebhooks(WebhookStoreContract):
             await store.aclose()
 
     async def make(self) -> Store:
-        self.opened.append(SqlStore.sqlite(self.path))
+        self.opened.append(SqlStore.sqlite(empty_database(self.path)))
         return self.opened[-1]
 
     async def make_two(self) -> tuple[Store, Store]:

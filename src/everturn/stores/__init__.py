@@ -6,6 +6,8 @@ matches the same terms in every store.
 
     registry         a store by its name or URL
     memory           the reference store, in dictionaries
+    memory_session   a session of the reference store: log, inbox and projections
+    memory_admission checks of a command before the reference store admits it
     memory_usage     grants and usage totals of the reference store
     accounts         tenants, users, credentials and audit log of the reference store
     user_records     passwords, budgets and invitations of the reference store

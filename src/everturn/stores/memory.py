@@ -8,73 +8,29 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from everturn.core.commands import (
     AnyCommand,
     Cancel,
-    ClaimCall,
-    Delete,
-    FinishWait,
     ImportMessages,
     LateResult,
-    NotifyCall,
-    RateAnswer,
-    ResolveGate,
-    Revert,
-    Revoke,
-    Select,
-    SelectAgent,
     Send,
-    SetInstructions,
-    UpdateSession,
 )
 from everturn.core.events import (
-    AgentSelected,
-    AnswerRated,
-    AnswerStarted,
-    CallClaimed,
-    CallFinished,
-    CallNotified,
-    CallStarted,
-    CommandDropped,
     Entry,
     Event,
-    FilesChanged,
-    FilesReverted,
     FileUploadChanged,
-    GateResolved,
-    GrantRevoked,
-    HookFinished,
-    InstructionsSet,
-    LateResultReceived,
-    LeafSelected,
-    LimitReached,
-    MessageAdded,
-    MessageDeleted,
-    MessagesImported,
-    PermissionDecided,
     RequestRetried,
-    SessionUpdated,
-    StepFinished,
     StepRestarted,
-    StepStarted,
-    TurnCancelled,
-    TurnCompleted,
-    TurnFailed,
-    TurnFinishing,
-    TurnStarted,
-    TurnSuspended,
-    WaitFinished,
 )
-from everturn.core.gate_rows import GateRow, apply_to_gates, check_answer, check_claim
-from everturn.core.gates import CallClaim, Grant
+from everturn.core.gate_rows import GateRow
+from everturn.core.gates import Grant
 from everturn.core.memory.search_terms import matches, query_terms
 from everturn.core.messages import Message
 from everturn.core.options import Spent
-from everturn.core.projections.event_index import EventIndex, index_key
+from everturn.core.projections.event_index import EventIndex
 from everturn.core.session_claims import (
-    MAX_QUICK_CLAIMS,
     PAUSED_TEXT,
     QUARANTINE_SECONDS,
     QUARANTINED_TEXT,
@@ -90,31 +46,26 @@ from everturn.core.store_ports import (
     SessionInfo,
     StoreCounts,
     TurnSnapshot,
+    UsageRecord,
     changes_session_list,
 )
 from everturn.core.tenants.sharing import Reader
 from everturn.core.tree import MessageTree
-from everturn.core.waits import OpenWaits, apply_to_waits, next_wait
 from everturn.errors import (
-    GateClosed,
     KeyConflict,
     SessionBusy,
     SessionQuarantined,
     Stale,
     UnknownMessage,
     UnknownSession,
-    UnknownTurn,
 )
 from everturn.stores.accounts import MemoryAccounts
 from everturn.stores.blob_refs import referenced_blobs
 from everturn.stores.import_check import (
-    AGENT_BUSY,
-    IMPORT_BUSY,
-    REVERT_BUSY,
-    SESSION_NOT_IDLE,
     creator_of,
-    parent_session,
 )
+from everturn.stores.memory_admission import check_command
+from everturn.stores.memory_session import MemorySession
 from everturn.stores.memory_usage import UsageTotals
 from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.stores.schedules import DictSchedules
@@ -126,211 +77,12 @@ from everturn.turn_snapshot import load_snapshot
 if TYPE_CHECKING:
     from everturn.stores.settings import DictSettings
 
-_ACTED_ON = frozenset(
-    (
-        TurnStarted,
-        MessageAdded,
-        GateResolved,
-        CallClaimed,
-        CallNotified,
-        WaitFinished,
-        TurnFinishing,
-        LateResultReceived,
-        LeafSelected,
-        AgentSelected,
-        InstructionsSet,
-        SessionUpdated,
-        AnswerRated,
-        MessageDeleted,
-        MessagesImported,
-        GrantRevoked,
-        FilesReverted,
-        CommandDropped,
-    )
-)
-# The usual events of a step. Beyond the log and the tree they change nothing here.
-_IN_TREE_ONLY = frozenset((AnswerStarted, StepStarted, StepFinished, PermissionDecided, CallStarted, HookFinished))
-_TERMINAL = frozenset((TurnCompleted, TurnFailed, TurnCancelled))
-
-
-class _MemorySession:
-    def __init__(self, tenant: str) -> None:
-        self.tenant = tenant
-        self.log: list[Entry] = []
-        self.by_turn: dict[str, list[Entry]] = {}
-        self.by_index: dict[EventIndex, list[tuple[str, Entry]]] = {}  # each with its key
-        self.tree = MessageTree()
-        self.gates: dict[str, GateRow] = {}
-        self.open_turns: dict[str, bool] = {}  # turn -> whether it is suspended
-        self.admitted: dict[str, AnyCommand] = {}
-        self.turns: set[str] = set()  # every requested turn, started or not
-        self.inbox: dict[str, AnyCommand] = {}
-        self.out: dict[str, set[str]] = {}  # turn -> its calls whose tools still run after they were answered
-        self.deadlines: dict[str, float] = {}  # open turn -> when its time limit or its grace period ends
-        self.waits: OpenWaits = {}
-        self.claims: dict[str, tuple[str, CallClaim]] = {}  # gate -> the claim admitted last, and by which command
-        self.roots: dict[str, str] = {}  # root -> the tree that was last recorded for it
-        self.restored = 0  # the position up to which the log was imported
-        self.epoch = self.tries = 0
-        self.touched = 0.0
-        self.quarantined = ""
-        self.agent: str = ""  # that begins; from the first turn on the tree has it
-        self.awaited_agent: str = ""
-        self.by: str = ""
-        self.parent: str = ""
-        self.created: float = 0.0
-        self.moved: float = 0.0
-        self.pinned = self.archived = False
-        self.labels: tuple[str, ...] = ()
-        self.organized: float = 0.0
-        self.mentions: set[str] = set()  # blobs
-        self.snapshots: dict[str, TurnSnapshot] = {}  # of long turns that are open
-
-    def keep(self, command: AnyCommand) -> None:
-        """Store a command that passed the checks."""
-        if isinstance(command, ImportMessages) and not (self.admitted or self.log):
-            self.by, self.created = command.by, command.at
-        self.admitted[command.key] = self.inbox[command.key] = command
-        self.tries, self.quarantined, self.touched = 0, "", max(self.touched, command.at)
-        self.awaited_agent = ""
-        if not isinstance(command, UpdateSession | RateAnswer):
-            self.moved = max(self.moved, command.at)
-        self.mentions.update(referenced_blobs(command))
-        if isinstance(command, Send):
-            if not self.turns and not self.created:
-                self.by, self.parent, self.created = command.options.by, parent_session(command.options), command.at
-                self.agent = command.options.agent
-            self.turns.add(command.turn)
-
-    def apply(self, event: Event) -> None:
-        entry = Entry(len(self.log) + 1, event)
-        self.log.append(entry)
-        self.tree.apply(event)
-        self._index(entry)
-        kind = type(event)
-        turn = getattr(event, "turn", None)
-        if turn is not None and kind in _IN_TREE_ONLY:
-            self.by_turn.setdefault(turn, []).append(entry)
-            if turn in self.open_turns:
-                self.open_turns[turn] = False
-            return
-        apply_to_gates(self.gates, event)
-        if turn is not None:
-            self._apply_to_turn(turn, entry, event)
-        if kind in _ACTED_ON:
-            self.inbox.pop(cast("CommandDropped", event).command, None)
-        if kind is CallClaimed:
-            self._keep_claims()
-        elif kind is SessionUpdated:
-            self._organize(cast("SessionUpdated", event))
-        elif kind in (FilesChanged, FilesReverted):
-            root = cast("FilesChanged", event).root
-            if (
-                not root or entry.seq > self.restored
-            ):  # an imported log is untrusted: folders of this machine are not its own
-                self.roots[root] = cast("FilesChanged", event).after
-
-    def _organize(self, event: SessionUpdated) -> None:
-        self.pinned = self.pinned if event.pinned is None else event.pinned
-        self.archived = self.archived if event.archived is None else event.archived
-        self.labels = self.labels if event.labels is None else event.labels
-        self.organized = max(self.organized, event.at)
-
-    def is_listed(self, where: SessionFilter) -> bool:
-        """Return whether a list with this filter has the session."""
-        return (
-            where.archived in (None, self.archived)
-            and where.pinned in (None, self.pinned)
-            and (not where.label or where.label in self.labels)
-            and where.agent in ("", self.tree.agent or self.agent)
-            and self.organized >= where.organized_since
-        )
-
-    def _index(self, entry: Entry) -> None:
-        if (indexed := index_key(entry.event)) is not None:
-            self.by_index.setdefault(indexed[0], []).append((indexed[1], entry))
-
-    def _apply_to_turn(self, turn: str, entry: Entry, event: Event) -> None:
-        kind = type(event)
-        self.by_turn.setdefault(turn, []).append(entry)
-        if kind in _TERMINAL:
-            self.open_turns.pop(turn, None)
-            self.deadlines.pop(turn, None)
-            self.snapshots.pop(turn, None)
-        elif kind is not CallClaimed and (
-            turn in self.open_turns or kind is TurnStarted
-        ):  # a claim leaves it suspended
-            self.open_turns[turn] = kind is TurnSuspended
-        if kind is TurnStarted or (
-            kind is LimitReached and cast("LimitReached", event).limit == "seconds" and turn in self.open_turns
-        ):
-            self.deadlines[turn] = self._deadline(turn, kind is LimitReached)
-        elif kind is CallFinished and cast("CallFinished", event).still_running:
-            self.out.setdefault(turn, set()).add(cast("CallFinished", event).call)
-        elif kind is LateResultReceived and turn in self.out:
-            self.out[turn].discard(cast("LateResultReceived", event).call)
-            if not self.out[turn]:
-                del self.out[turn]
-        apply_to_waits(self.waits, event)
-
-    def _keep_claims(self) -> None:
-        """The claim that was admitted last counts, also before it is in the log."""
-        for gate, (key, claim) in self.claims.items():
-            if key in self.inbox:
-                self.gates[gate].claim = claim
-
-    def _deadline(self, turn: str, is_limited: bool) -> float:
-        started = self.by_turn[turn][0].event
-        return started.options.due(started.at, is_limited) if isinstance(started, TurnStarted) else 0.0
-
-    def rewind(self, seq: int) -> None:
-        """Restore the state at `seq`, so that a failed append has written nothing."""
-        log, admitted, turns, epoch, tries = self.log[:seq], self.admitted, self.turns, self.epoch, self.tries
-        metadata = (self.agent, self.by, self.parent, self.created, self.moved, self.mentions)
-        claims, restored, snapshots = self.claims, self.restored, self.snapshots
-        self.__init__(self.tenant)
-        self.admitted, self.inbox, self.turns, self.restored = admitted, dict(admitted), turns, restored
-        self.epoch, self.tries = epoch, tries
-        self.agent, self.by, self.parent, self.created, self.moved, self.mentions = metadata
-        for entry in log:
-            self.apply(entry.event)
-        for command in self.inbox.values():
-            if isinstance(command, ResolveGate):
-                self.gates[command.gate].resolution = command.resolution
-        self.claims = claims
-        self.snapshots = {turn: snapshot for turn, snapshot in snapshots.items() if turn in self.open_turns}
-        self._keep_claims()
-
-    def refuse_if_cancelled(self, row: GateRow) -> None:
-        if any(isinstance(c, Cancel) and c.turn == row.gate.turn for c in self.inbox.values()):
-            raise GateClosed(f"gate {row.gate.id} is closed: its turn is being cancelled")
-
-    def is_asked_by(self, session: str) -> bool:
-        """Return whether a sub-agent run of a session, or of an ancestor of it, is in this inbox."""
-        parents = [command.options.lineage for command in self.inbox.values() if isinstance(command, Send)]
-        return any(parent is not None and f"{session}-".startswith(f"{parent.session}-") for parent in parents)
-
-    @property
-    def is_taken(self) -> bool:
-        """Whether a turn is open or in the inbox."""
-        return bool(self.open_turns) or any(isinstance(command, Send) for command in self.inbox.values())
-
-    @property
-    def is_awake(self) -> bool:
-        return bool(self.inbox or self.out) or not all(self.open_turns.values())
-
-    @property
-    def due(self) -> float:
-        gate_deadlines = (row.due for row in self.gates.values() if row.is_open and row.resolution is None)
-        deadlines = (*gate_deadlines, *self.deadlines.values(), next_wait(self.waits))
-        return min((time for time in deadlines if time), default=0.0)
-
 
 class MemoryStore:
     """A store for one process; its content ends with the process."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, _MemorySession] = {}
+        self._sessions: dict[str, MemorySession] = {}
         self._blobs: dict[str, bytes] = {}
         self._snapshots: dict[str, list[TurnSnapshot]] = {}  # to be stored with the next append
         self._erased: set[str] = set()
@@ -343,7 +95,7 @@ class MemoryStore:
         self._webhooks = DictWebhooks()
         self._settings: DictSettings | None = None
 
-    def _session(self, session: str) -> _MemorySession:
+    def _session(self, session: str) -> MemorySession:
         if session in self._erased:
             raise UnknownSession(f"session {session!r} was erased", is_erased=True)
         if session not in self._sessions:
@@ -358,73 +110,18 @@ class MemoryStore:
         if session is None:
             if not isinstance(command, Send | ImportMessages):
                 raise UnknownSession(f"there is no session {command.session!r}")
-            session = _MemorySession(command.tenant)
+            session = MemorySession(command.tenant)
         elif session.tenant != command.tenant:
             raise UnknownSession(f"there is no session {command.session!r}")
         if (earlier := session.admitted.get(command.key)) is not None:
             if earlier.body != command.body:
                 raise KeyConflict(f"the key {command.key!r} was used before for a different request")
             return Receipt(earlier, is_new=False)
-        if not self._check(session, command):
+        if not check_command(session, command, self._totals):
             return Receipt(command, is_new=False)
         self._sessions[command.session] = session
         session.keep(command)
         return Receipt(command, is_new=True)
-
-    def _check(self, session: _MemorySession, command: AnyCommand) -> bool:  # noqa: C901 - command by command
-        """Return whether a command is new; raise the error of an invalid one."""
-        match command:
-            case Send(session=name, parent=parent, at_leaf=at_leaf, turn=turn, message=message, alone=alone):
-                if alone and session.is_taken:
-                    raise SessionBusy(SESSION_NOT_IDLE.format(session=name))
-                if turn in session.turns or message in session.tree.messages:
-                    raise KeyConflict(f"turn {turn!r} or message {message!r} already exists; create new ids")
-                if not at_leaf and parent is not None:
-                    session.tree.get(parent)
-            case ResolveGate(gate=gate, hash=hash, resolution=resolution, at=at):
-                row = session.gates.get(gate)
-                if not check_answer(row, gate, hash, resolution, at):
-                    return False
-                if row is not None:
-                    # Recorded at admission, in the same transaction: of two answers only one can be first.
-                    session.refuse_if_cancelled(row)
-                    row.resolution = resolution
-            case ClaimCall(gate=gate, hash=hash, by=by, lease=lease, at=at, key=key):
-                row = session.gates.get(gate)
-                claim = check_claim(row, gate, hash, by, lease, at)
-                if row is not None:
-                    session.refuse_if_cancelled(row)
-                    row.claim, session.claims[gate] = claim, (key, claim)
-            case Cancel(turn=turn):
-                if turn not in session.turns:
-                    raise UnknownTurn(f"there is no turn {turn!r} in this session")
-            case LateResult(turn=turn) | NotifyCall(turn=turn) | FinishWait(turn=turn):
-                if turn not in session.by_turn:
-                    raise UnknownTurn(f"there is no turn {turn!r} in this session")
-            case Select(message=message):
-                if message is not None:
-                    session.tree.get(message)
-            case Delete(message=message) | RateAnswer(message=message):
-                session.tree.get(message)
-            case Revoke(session=name, grant=grant):
-                # Revoked at admission, as answers are: it is void at once, and of two revocations one is first.
-                self._totals.revoke(name, session.tenant, grant)
-            case ImportMessages(session=name, messages=messages, parent=parent, at_leaf=at_leaf):
-                if session.is_taken:
-                    raise SessionBusy(IMPORT_BUSY.format(session=name))
-                if any(message.id in session.tree.messages for message in messages):
-                    raise KeyConflict(f"message {messages[0].id!r} already exists; import with another key")
-                if not at_leaf and parent is not None:
-                    session.tree.get(parent)
-            case Revert(session=name):
-                if session.is_taken:
-                    raise SessionBusy(REVERT_BUSY.format(session=name))
-            case SetInstructions() | UpdateSession():
-                pass  # a turn that runs does not matter
-            case SelectAgent(session=name):
-                if session.open_turns:
-                    raise SessionBusy(AGENT_BUSY.format(session=name))
-        return True
 
     async def inbox(self, session: str) -> list[AnyCommand]:
         """Return the admitted commands that no event has handled yet, oldest first."""
@@ -438,7 +135,7 @@ class MemoryStore:
         row = self._session(session)
         if not row.is_awake and not 0 < row.due <= now:
             return None
-        if _is_resting(row, now):
+        if row.is_resting(now):
             if not is_quarantined(row.tries):
                 pause = retry_pause(row.tries)
                 raise SessionQuarantined(PAUSED_TEXT.format(session=session, tries=row.tries), row.touched + pause)
@@ -456,7 +153,7 @@ class MemoryStore:
                 turns[at] = [entry for entry in turns[at] if entry.seq > snapshot.seq]
         turns = [entries for entries in turns if entries]
         commands = list(row.inbox.values())
-        return SessionClaim(row.epoch, len(row.log), _info(session, row), commands, turns, row.tries, folded)
+        return SessionClaim(row.epoch, len(row.log), row.info(session), commands, turns, row.tries, folded)
 
     async def retry(self, session: str) -> bool:
         """Let a quarantined session be claimed again at once."""
@@ -656,7 +353,7 @@ class MemoryStore:
     ) -> list[SessionInfo]:
         """Return the sessions, oldest first; only those with work (`awake`), or quarantined ones (`quarantined`)."""
         infos = sorted(
-            (_info(name, row) for name, row in self._sessions.items()),
+            (row.info(name) for name, row in self._sessions.items()),
             key=lambda session: (session.created, session.id),
         )
         matching = [
@@ -676,7 +373,7 @@ class MemoryStore:
     ) -> list[SessionInfo]:
         """Return a page of a tenant's sessions, last touched first."""
         infos = [
-            _info(name, row)
+            row.info(name)
             for name, row in self._sessions.items()
             if row.tenant == tenant and not row.parent and row.moved >= since
             if (before is None or (row.moved, name) < before) and row.is_listed(where)
@@ -702,6 +399,10 @@ class MemoryStore:
         """Return the usage of a tenant's turns by user, model and agent."""
         return self._totals.usage_by_user(tenant, since)
 
+    async def record_usage(self, record: UsageRecord) -> None:
+        """Count what a request outside of a turn used."""
+        self._totals.record(record)
+
     async def user_spent(self, tenant: str, user: str, since: float = 0.0) -> Spent:
         """Return the usage of the turns that a user started."""
         return self._totals.user_spent(tenant, user, since)
@@ -725,7 +426,7 @@ class MemoryStore:
         """Return sessions with work that no driver has touched since `before`; each is returned to one caller only."""
         names: list[str] = []
         for name, row in self._sessions.items():
-            is_resting = _is_resting(row, now)
+            is_resting = row.is_resting(now)
             is_old = row.touched < before or row.touched > now + QUARANTINE_SECONDS  # written by a clock that was ahead
             if (row.is_awake or 0 < row.due <= now) and is_old and not is_resting:
                 row.touched = now - retry_pause(row.tries)  # its tries still count: if it fails again, it pauses again
@@ -734,11 +435,11 @@ class MemoryStore:
 
     async def info(self, session: str) -> SessionInfo:
         """Return the info of a session."""
-        return _info(session, self._session(session))
+        return self._session(session).info(session)
 
     async def infos(self, sessions: Sequence[str]) -> dict[str, SessionInfo]:
         """Return the infos of those sessions that exist."""
-        return {name: _info(name, self._sessions[name]) for name in sessions if name in self._sessions}
+        return {name: self._sessions[name].info(name) for name in sessions if name in self._sessions}
 
     async def search(
         self,
@@ -780,7 +481,7 @@ class MemoryStore:
         """Create a session from the log of another."""
         if session in self._sessions or session in self._erased:
             raise KeyConflict(f"session {session!r} exists, or was erased; import it under another id")
-        row = _MemorySession(tenant)
+        row = MemorySession(tenant)
         row.restored = len(events)
         for event in events:
             row.apply(event)
@@ -857,16 +558,3 @@ class MemoryStore:
 
     async def aclose(self) -> None:
         """Do nothing: this store holds no resources."""
-
-
-def _is_resting(row: _MemorySession, now: float) -> bool:
-    """Whether a session was claimed too often without progress. A time from a clock that was far ahead is ignored."""
-    return row.tries >= MAX_QUICK_CLAIMS and -QUARANTINE_SECONDS < now - row.touched < retry_pause(row.tries)
-
-
-def _info(name: str, row: _MemorySession) -> SessionInfo:
-    metadata = (row.tree.agent or row.agent, row.by, row.parent, row.created, row.moved, row.awaited_agent)
-    organized = (row.tree.is_renamed, row.pinned, row.archived, row.labels, row.organized)
-    return SessionInfo(
-        name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.quarantined, row.tenant, *metadata, *organized
-    )

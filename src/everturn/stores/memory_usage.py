@@ -29,6 +29,7 @@ from everturn.core.events import (
 )
 from everturn.core.gates import Grant
 from everturn.core.options import Spent
+from everturn.core.store_ports import UsageRecord
 from everturn.errors import UnknownGrant
 
 USAGE_EVENTS: frozenset[type[Event]] = frozenset(
@@ -167,6 +168,12 @@ class UsageTotals:
                 key = (row.by, row.model, row.agent)
                 totals[key] = totals.get(key, Spent()) + row.spent
         return [(*key, spent) for key, spent in sorted(totals.items()) if spent != Spent()]
+
+    def record(self, record: UsageRecord) -> None:
+        """Count what a request outside of a turn used."""
+        self._used["", record.id] = TurnUsage(
+            record.tenant, "", "", record.at, record.spent, by=record.user, model=record.model
+        )
 
     def user_spent(self, tenant: str, user: str, since: float) -> Spent:
         """Return the usage of the turns that a user started."""

@@ -54,8 +54,11 @@ def get_store(name: str) -> Store:
     if provided is not None:
         return complete_store(provided)
     others = "".join(f", {other}://…" for other in names_in("everturn.stores"))
+    driver = (
+        "; write postgresql:// alone: Everturn has a driver" if scheme.startswith(("postgresql+", "postgres+")) else ""
+    )
     raise ConfigError(
-        f"{without_password(name)!r} is not a store; there are: a file such as talks.db, "
+        f"{without_password(name)!r} is not a store{driver}; there are: a file such as talks.db, "
         f"postgresql://user@host/database, memory{others}"
     )
 

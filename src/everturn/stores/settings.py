@@ -22,6 +22,11 @@ class DictSettings:
         found = [rows for (of, _, _), rows in self._rows.items() if of == scope and not rows[-1].is_deleted]
         return [rows[-1] for rows in sorted(found, key=lambda rows: (rows[0].at, rows[0].kind, rows[0].name))]
 
+    async def of_tenants(self, kind: SettingKind) -> list[Setting]:
+        """Return the newest versions of the settings of tenants, by tenant."""
+        found = [rows[-1] for (of, of_kind, _), rows in self._rows.items() if of != INSTALLATION and of_kind == kind]
+        return sorted((row for row in found if not row.is_deleted), key=lambda row: (row.scope, row.name))
+
     async def versions(self, kind: SettingKind, name: str, scope: str = INSTALLATION) -> list[Setting]:
         """Return all versions, newest first."""
         return self._rows.get((scope, kind, name), [])[::-1]

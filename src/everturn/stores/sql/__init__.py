@@ -5,7 +5,7 @@ thread on SQLite and on the event loop on PostgreSQL, and can be run again when 
 
     store             the `Store` port: each method runs an operation
     database          the `Database` port: statements, queries and operations
-    statements        SQL of the sessions, in both dialects
+    statements/       SQL of the sessions, in both dialects
     queries           operations that read
     admission         the operation that checks a command and stores it in the inbox
     append            operations that claim sessions and append events

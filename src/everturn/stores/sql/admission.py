@@ -26,11 +26,23 @@ from everturn.errors import ConfigError, GateClosed, KeyConflict, SessionBusy, U
 from everturn.stores.blob_refs import referenced_blobs
 from everturn.stores.import_check import AGENT_BUSY, IMPORT_BUSY, REVERT_BUSY, SESSION_NOT_IDLE, parent_session
 from everturn.stores.sql import grants
-from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import reference_blobs
 from everturn.stores.sql.database import Operation, Query, Row, Statement, remove_nul
 from everturn.stores.sql.queries import decode_claim, unknown_session
 from everturn.stores.sql.retention import stored_command
+from everturn.stores.sql.statements.admission import (
+    ADD_COMMAND,
+    ADMISSION_STATE,
+    GATE,
+    HAS_OPEN_TURN,
+    IS_BUSY,
+    LOCK,
+    NEW_SESSION,
+    RECORD_ANSWER,
+    RECORD_CLAIM,
+    TOUCH,
+    TOUCH_UNLISTED,
+)
 from everturn.wire import dump_claim, dump_command, dump_resolution, load_command, load_gate, load_resolution
 
 
@@ -43,20 +55,18 @@ def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
     session, body = command.session, _encode_command(command)
     exists = yield from _lock_or_create(command)
     if exists:
-        state = (yield Query(say.ADMISSION_STATE, (session, command.key, *_lookup_ids(command))))[0]
+        state = (yield Query(ADMISSION_STATE, (session, command.key, *_lookup_ids(command))))[0]
         if state[0] is not None:
             # Equal to the byte, with ids and a time that differ for every request: an earlier run stored this one.
             return Receipt(stored_command(state[0], command), is_new=again and state[0] == body)
         if not (yield from _check(command, state)):
             return Receipt(command, is_new=False)
-        yield Query(
-            say.TOUCH_UNLISTED if isinstance(command, UpdateSession | RateAnswer) else say.TOUCH, (command.at, session)
-        )
+        yield Query(TOUCH_UNLISTED if isinstance(command, UpdateSession | RateAnswer) else TOUCH, (command.at, session))
     turn = command.turn if isinstance(command, Send | Cancel | LateResult) else ""
-    yield Query(say.ADD_COMMAND, (session, command.key, turn, type(command).__name__, body))
+    yield Query(ADD_COMMAND, (session, command.key, turn, type(command).__name__, body))
     if isinstance(command, ResolveGate):
         # Recorded at admission, in the same transaction: of two answers only one can be first.
-        yield Query(say.RECORD_ANSWER, (dump_resolution(command.resolution), session, command.gate))
+        yield Query(RECORD_ANSWER, (dump_resolution(command.resolution), session, command.gate))
     if names := referenced_blobs(command):
         yield from reference_blobs(session, names, command.at)
     return Receipt(command, is_new=True)
@@ -78,16 +88,16 @@ def _encode_command(command: AnyCommand) -> bytes:
 
 def _lock_or_create(command: AnyCommand) -> Operation[bool]:
     """Lock the session and return whether it existed; a message to an unknown session creates it."""
-    rows = yield Query(say.LOCK, (command.session,))
+    rows = yield Query(LOCK, (command.session,))
     if not rows:
         if not isinstance(command, Send | ImportMessages):
             raise unknown_session(command.session)
         if command.parent is not None and not command.at_leaf:
             raise UnknownMessage(f"there is no message {command.parent!r} in this session")
-        created = yield Query(say.NEW_SESSION, (*_of(command), command.at, command.at, 0, "", *_metadata(command)))
+        created = yield Query(NEW_SESSION, (*_of(command), command.at, command.at, 0, "", *_metadata(command)))
         if created:
             return False
-        rows = yield Query(say.LOCK, (command.session,))  # another request created it at the same moment
+        rows = yield Query(LOCK, (command.session,))  # another request created it at the same moment
     tenant, is_erased = rows[0]
     if tenant != command.tenant:
         raise unknown_session(command.session)
@@ -134,7 +144,7 @@ def _check(command: AnyCommand, state: Row) -> Operation[bool]:  # noqa: C901 - 
             if has_message:
                 raise KeyConflict(f"message {messages[0].id!r} already exists; import with another key")
         case SelectAgent(session=session):
-            yield from _refuse_if_busy(session, AGENT_BUSY, say.HAS_OPEN_TURN)
+            yield from _refuse_if_busy(session, AGENT_BUSY, HAS_OPEN_TURN)
         case Revoke():
             yield from grants.revoke(command)
         case Send(turn=turn, message=message):
@@ -172,7 +182,7 @@ def _record_claim(command: ClaimCall) -> Operation[None]:
         raise _cancelled(command.gate)
     if row is not None:
         due = gate_deadline(row.gate, claim)
-        yield Query(say.RECORD_CLAIM, (dump_claim(claim), due, command.key, command.session, command.gate))
+        yield Query(RECORD_CLAIM, (dump_claim(claim), due, command.key, command.session, command.gate))
 
 
 def _refuse_if_concurrent(command: Send) -> Operation[None]:
@@ -180,7 +190,7 @@ def _refuse_if_concurrent(command: Send) -> Operation[None]:
         yield from _refuse_if_busy(command.session, SESSION_NOT_IDLE)
 
 
-def _refuse_if_busy(session: str, message: str, is_busy_query: Statement = say.IS_BUSY) -> Operation[None]:
+def _refuse_if_busy(session: str, message: str, is_busy_query: Statement = IS_BUSY) -> Operation[None]:
     ((is_busy,),) = yield Query(is_busy_query, (session,))
     if is_busy:
         raise SessionBusy(message.format(session=session))
@@ -190,7 +200,7 @@ def _gate(command: ResolveGate | ClaimCall) -> Operation[tuple[GateRow | None, b
     """Return a gate's current row, and whether its turn is being cancelled."""
     rows: list[Row] = []
     if "\0" not in command.gate:  # PostgreSQL rejects it as a parameter
-        rows = yield Query(say.GATE, (command.session, command.gate))
+        rows = yield Query(GATE, (command.session, command.gate))
     if not rows:
         return None, False
     body, opened, resolution, is_open, claim, is_cancelled = rows[0]

@@ -18,7 +18,6 @@ from everturn.core.store_ports import SessionClaim, TurnSnapshot, changes_sessio
 from everturn.errors import KeyConflict, SessionQuarantined, Stale
 from everturn.stores.import_check import creator_of
 from everturn.stores.sql import grants, usage
-from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import reference_blobs
 from everturn.stores.sql.body_compression import compress_message
 from everturn.stores.sql.database import Operation, Query, remove_nul
@@ -41,6 +40,29 @@ from everturn.stores.sql.queries import (
     unknown_session,
 )
 from everturn.stores.sql.search import forget_messages, index_messages
+from everturn.stores.sql.statements.admission import NEW_SESSION
+from everturn.stores.sql.statements.append import (
+    ADD_EVENT_KEYS,
+    ADD_EVENTS,
+    ADD_MESSAGES,
+    ANSWER_GATES,
+    CLAIM_GATES,
+    CLOSE_COMMANDS,
+    CLOSE_GATES,
+    DELETE_MESSAGES,
+    DROP_SNAPSHOTS,
+    FENCE,
+    FINISH_MESSAGES,
+    KEEP_SNAPSHOTS,
+    LEAF,
+    OPEN_GATES,
+    ORGANIZE,
+    RECORD_TREES,
+    UPSERT_TURNS,
+)
+from everturn.stores.sql.statements.claims import CLAIM, FAILED_TRIES, OVERDUE, QUARANTINE, RELEASE, RETRY, UNCLAIMED
+from everturn.stores.sql.statements.log import LIVE_EVENTS, LIVE_TAILS, TURN_EVENTS
+from everturn.stores.sql.statements.sessions import SESSION
 from everturn.stores.sql.webhooks import OUTBOX
 from everturn.turn_snapshot import load_snapshot, seal, snapshot_position, unseal
 from everturn.wire import dump_message
@@ -60,10 +82,10 @@ def claim(session: str, now: float) -> Operation[tuple[SessionClaim, SessionProj
         UnknownSession: the session does not exist.
     """
     for _ in range(3):
-        claimed = yield Query(say.CLAIM, (session, now))
+        claimed = yield Query(CLAIM, (session, now))
         if claimed:
             break
-        rows = yield Query(say.UNCLAIMED, (session, now))
+        rows = yield Query(UNCLAIMED, (session, now))
         if not rows or rows[0][0]:
             raise unknown_session(session, bool(rows))
         _, has_work, may_try, tries, touched = rows[0]
@@ -75,7 +97,7 @@ def claim(session: str, now: float) -> Operation[tuple[SessionClaim, SessionProj
                     PAUSED_TEXT.format(session=session, tries=tries), touched + retry_pause(tries)
                 )
             reason = QUARANTINED_TEXT.format(session=session, tries=tries)
-            yield Query(say.QUARANTINE, (reason, session))  # returned, not raised: an error would roll this write back
+            yield Query(QUARANTINE, (reason, session))  # returned, not raised: an error would roll this write back
             return SessionQuarantined(reason)
         # The session changed between the two queries: try again.
     else:
@@ -96,7 +118,7 @@ def claim(session: str, now: float) -> Operation[tuple[SessionClaim, SessionProj
 
 def release(session: str, epoch: int, tries: int, awaited_agent: str) -> Operation[None]:
     """Reset the tries of a claim whose driver has ended normally."""
-    yield Query(say.RELEASE, (tries, remove_nul(awaited_agent), session, epoch))
+    yield Query(RELEASE, (tries, remove_nul(awaited_agent), session, epoch))
 
 
 def retry(session: str) -> Operation[bool]:
@@ -105,19 +127,19 @@ def retry(session: str) -> Operation[bool]:
     Raises:
         UnknownSession: the session does not exist.
     """
-    rows = yield Query(say.FAILED_TRIES, (session,))
+    rows = yield Query(FAILED_TRIES, (session,))
     if not rows or rows[0][0]:
         raise unknown_session(session, bool(rows))
     _, tries, quarantined = rows[0]
     if not tries and not quarantined:
         return False
-    yield Query(say.RETRY, [(session,)], many=True)
+    yield Query(RETRY, [(session,)], many=True)
     return True
 
 
 def overdue(before: float, now: float) -> Operation[list[str]]:
     """Return sessions with work that no driver has touched since `before`; the next caller does not get them."""
-    rows = yield Query(say.OVERDUE, (before, now, OVERDUE_BATCH))
+    rows = yield Query(OVERDUE, (before, now, OVERDUE_BATCH))
     return [row[0] for row in rows]
 
 
@@ -134,7 +156,7 @@ def live_turns(session: str) -> Operation[LiveTurns]:
 
     If one snapshot is not valid, all events are read: that is rare, and happens once after an upgrade.
     """
-    rows = yield Query(say.LIVE_TAILS, (session,))
+    rows = yield Query(LIVE_TAILS, (session,))
     folded: list[tuple[TurnState, LiveTurn]] = []
     turns: set[str] = set()
     for is_event, seq, body, turn, fold, live in rows:
@@ -144,7 +166,7 @@ def live_turns(session: str) -> Operation[LiveTurns]:
         if (found := _load_snapshot(TurnSnapshot(turn, seq, fold, body), live)) is not None:
             folded.append(found)
     if len(folded) < len(turns):
-        return LiveTurns(decode_entries((yield Query(say.LIVE_EVENTS, (session,)))), [], turns)
+        return LiveTurns(decode_entries((yield Query(LIVE_EVENTS, (session,)))), [], turns)
     return LiveTurns(decode_entries((seq, body) for is_event, seq, body, *_ in rows if is_event), folded, turns)
 
 
@@ -198,7 +220,7 @@ def append(
     starts = all(type(event) in (TurnStarted, TitleSet) for event in listed)
     names = (remove_nul(title), remove_nul(agent))
     fence = (head, token, leaf, *names, at, shown, starts, rows.has_moved, session, after, epoch)
-    accepted = yield Query(say.FENCE, fence)
+    accepted = yield Query(FENCE, fence)
     if not accepted:
         row = yield from session_row(session)
         return _written_before(session, after, events, token, row[0], row[3]), None
@@ -224,11 +246,11 @@ def restore(session: str, tenant: str, events: Sequence[Event], token: str) -> O
     """
     first, last = (events[0].at, events[-1].at) if events else (0.0, 0.0)
     created = yield Query(
-        say.NEW_SESSION,
+        NEW_SESSION,
         (session, tenant, first, last, len(events), token, "", remove_nul(creator_of(events)), ""),
     )
     if not created:
-        rows = yield Query(say.SESSION, (session,))
+        rows = yield Query(SESSION, (session,))
         if not rows or rows[0][3] != token:
             raise KeyConflict(f"session {session!r} exists, or was erased; import it under another id")
         return
@@ -262,7 +284,7 @@ def _reload_turns(projection: SessionProjection, session: str, events: Sequence[
             continue
         seen.add(turn)
         if type(event) is not TurnStarted:
-            projection.reload_turn(decode_entries((yield Query(say.TURN_EVENTS, (session, turn, 0)))))
+            projection.reload_turn(decode_entries((yield Query(TURN_EVENTS, (session, turn, 0)))))
 
 
 def _write_runs(
@@ -276,12 +298,12 @@ def _write_runs(
         yield from _reload_turns(projection, session, run)
         yield from _write(session, projection.tenant, project(projection, after, run), is_restored)
     tree = projection.tree
-    yield Query(say.LEAF, (tree.leaf, remove_nul(tree.title), remove_nul(tree.agent), session))
+    yield Query(LEAF, (tree.leaf, remove_nul(tree.title), remove_nul(tree.agent), session))
 
 
 def _delete(projection: SessionProjection, session: str, event: Event) -> Operation[None]:
     assert type(event) is MessageDeleted
-    rows = yield Query(say.DELETE_MESSAGES, (session, event.message))
+    rows = yield Query(DELETE_MESSAGES, (session, event.message))
     parents: dict[str, str | None] = {row[0]: row[1] for row in rows}
     if projection.tree.leaf in parents:
         projection.tree.leaf = parents.get(event.message)
@@ -290,43 +312,43 @@ def _delete(projection: SessionProjection, session: str, event: Event) -> Operat
 def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = False) -> Operation[None]:  # noqa: C901 - table by table
     """Write rows, table by table; a step in the middle of a turn has events only."""
     if rows.events:
-        yield Query(say.ADD_EVENTS, [(session, *row) for row in pack(rows.events)], many=True)
+        yield Query(ADD_EVENTS, [(session, *row) for row in pack(rows.events)], many=True)
     if rows.keys:
         keys = [(session, kind, stored_key(key), seq) for kind, key, seq in rows.keys]
-        yield Query(say.ADD_EVENT_KEYS, keys, many=True)
+        yield Query(ADD_EVENT_KEYS, keys, many=True)
     if rows.acted_on:
-        yield Query(say.CLOSE_COMMANDS, [(session, key) for key in rows.acted_on], many=True)
+        yield Query(CLOSE_COMMANDS, [(session, key) for key in rows.acted_on], many=True)
     if rows.turns:
         moved = [
             (session, turn, live.started, live.last, live.state, len(live.out), live.due)
             for turn, live in rows.turns.items()
         ]
-        yield Query(say.UPSERT_TURNS, moved, many=True)
+        yield Query(UPSERT_TURNS, moved, many=True)
     if rows.snapshots:
-        yield Query(say.KEEP_SNAPSHOTS, [(session, *row) for row in rows.snapshots], many=True)
+        yield Query(KEEP_SNAPSHOTS, [(session, *row) for row in rows.snapshots], many=True)
     if rows.without_snapshot:
-        yield Query(say.DROP_SNAPSHOTS, [(session, turn) for turn in rows.without_snapshot], many=True)
+        yield Query(DROP_SNAPSHOTS, [(session, turn) for turn in rows.without_snapshot], many=True)
     if rows.joined:
         joined = [
             (session, m.id, m.parent, turn, seq, compress_message(dump_message(m))) for seq, turn, m in rows.joined
         ]
-        yield Query(say.ADD_MESSAGES, joined, many=True)
+        yield Query(ADD_MESSAGES, joined, many=True)
     if rows.finished:
         finished = [(compress_message(dump_message(message)), session, name) for name, message in rows.finished.items()]
-        yield Query(say.FINISH_MESSAGES, finished, many=True)
+        yield Query(FINISH_MESSAGES, finished, many=True)
     if rows.opened:
-        yield Query(say.OPEN_GATES, [(session, tenant, *row) for row in rows.opened], many=True)
+        yield Query(OPEN_GATES, [(session, tenant, *row) for row in rows.opened], many=True)
     if rows.claimed:
         # A row for each command of the append: any of them may be the one that claimed the gate.
         claimed = [
             (claim, due, session, gate, key) for gate, (claim, due, keys) in rows.claimed.items() for key in keys
         ]
-        yield Query(say.CLAIM_GATES, claimed, many=True)
+        yield Query(CLAIM_GATES, claimed, many=True)
     if rows.answered:
         answered = [(resolution, session, gate) for gate, resolution in rows.answered]
-        yield Query(say.ANSWER_GATES, answered, many=True)
+        yield Query(ANSWER_GATES, answered, many=True)
     if rows.closed:
-        yield Query(say.CLOSE_GATES, [(session, gate) for gate in rows.closed], many=True)
+        yield Query(CLOSE_GATES, [(session, gate) for gate in rows.closed], many=True)
     # A restored turn gets its usage row now: its account must not be read from its log later.
     if used := rows.turns | rows.used if is_restored else rows.used:
         yield from usage.write_usage(session, tenant, used, is_restored)
@@ -336,12 +358,12 @@ def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = 
         yield from grants.remove(session, tenant, rows.revoked)
     if trees := {root: tree for root, tree in rows.trees.items() if not root or not is_restored}:
         yield Query(
-            say.RECORD_TREES, [(session, remove_nul(root), remove_nul(tree)) for root, tree in trees.items()], many=True
+            RECORD_TREES, [(session, remove_nul(root), remove_nul(tree)) for root, tree in trees.items()], many=True
         )
     if (organized := rows.organized) is not None:
         labels = None if organized.labels is None else remove_nul(encode_labels(organized.labels))
         marks = (organized.title is not None, organized.pinned, organized.archived, labels, organized.at)
-        yield Query(say.ORGANIZE, [(*marks, session)], many=True)
+        yield Query(ORGANIZE, [(*marks, session)], many=True)
     if rows.mentions:
         yield from reference_blobs(session, sorted(rows.mentions), rows.at)
     if rows.outbox and not is_restored:  # what happened elsewhere, or long ago, is told to nobody

@@ -16,7 +16,7 @@ from everturn.errors import ConfigError
 # asyncpg has no types that pyright could use in strict mode.
 Connection: TypeAlias = Any
 
-HEAD = "0013"
+HEAD = "0014"
 """The current schema version; tests compare it with tools/migrations/versions."""
 
 SCRIPTS = Path(__file__).parent / "migrations" / "scripts"

@@ -1,4 +1,4 @@
-"""Erasure of a user or of a whole tenant: their sessions, blobs, memory files, credentials and account.
+"""Erasure of a user or of a whole tenant: their sessions, blobs, memory files, schedules, credentials and account.
 
 The sessions of a user are those that they began, and those that they wrote in or answered in: a log cannot lose a part.
 Open turns do not keep a session: the next epoch fences their drivers. Each session is erased in its own transaction, so
@@ -15,12 +15,15 @@ import msgspec
 from msgspec import Struct
 
 from everturn.core.memory.user_memory import OWNER_PREFIXES
+from everturn.core.tenants.sharing import user_subject
 from everturn.errors import UnknownSession
 from everturn.stores.sql.blobs import SqlBlobs
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 from everturn.stores.sql.erasure import erase_now
 from everturn.stores.sql.event_packs import unpack
-from everturn.stores.sql.statements import EVENTS
+from everturn.stores.sql.schedules import SqlSchedules
+from everturn.stores.sql.statements.log import EVENTS
+from everturn.stores.sql.webhooks import SqlWebhooks
 
 BATCH = 100
 QUEUE = "erasure"
@@ -34,6 +37,7 @@ class ErasureReport(Struct, frozen=True):
     memory_files: int = 0
     credentials: int = 0
     users: int = 0
+    schedules: int = 0
 
 
 _PAGE = Statement(
@@ -107,14 +111,19 @@ _MEMORY_WRITES = _deleted("memory_writes", "owner")
 _CREDENTIALS = _deleted("credentials", "whose")
 _USERS = _deleted("users", "id")
 _RECORDS = [_deleted("user_records", "whose"), _deleted("invitations", "whose")]
-_TENANT_ROWS = [
-    Statement(
+_SHARES = _deleted("session_shares", "subject")  # conversations of others that the user may see
+
+
+def _of_tenant(table: str) -> Statement:
+    return Statement(
         f"erase_tenant_{table}",
         f"DELETE FROM {table} WHERE tenant = ?",
         f"DELETE FROM {table} t USING unnest($1::text[]) AS given (tenant) WHERE t.tenant = given.tenant",
     )
-    for table in ("schedules", "webhooks", "webhook_deliveries")
-]
+
+
+_TENANT_WORK = [_of_tenant(table) for table in ("schedules", "webhooks", "webhook_deliveries")]
+_TENANT_SETTINGS = _of_tenant("settings")
 _TENANT_TEXT = Statement(
     "erase_tenant_name",
     "UPDATE tenants SET name = '', is_active = false WHERE id = ?",
@@ -127,8 +136,11 @@ async def erase_owner(
 ) -> tuple[list[str], ErasureReport]:
     """Erase a user, or (None) a whole tenant; return the erased sessions and what was removed."""
     started = time.time()
+    schedules = await SqlSchedules(database).count(tenant) if user is None else 0
     # First, so that nobody goes on writing under this name.
     account = await database.write(lambda _: _erase_account(tenant, user), QUEUE, is_long=True)
+    if user is not None:
+        schedules = await _erase_work_of_user(database, tenant, user)
     erased, names = list[str](), set[str]()
     async for session in sessions_of(database, tenant, user):
         found, mentioned = await database.write(lambda _, s=session: _erase_session(s), session, is_long=True)
@@ -141,7 +153,25 @@ async def erase_owner(
         files = [bytes(data).decode() for place, data in rows if place == "folder"]
         if files and blobs.folder is not None:
             await asyncio.to_thread(blobs.folder.remove, files)
-    return erased, ErasureReport(len(erased), removed, *account)
+    return erased, ErasureReport(len(erased), removed, *account, schedules)
+
+
+async def _erase_work_of_user(database: Database, tenant: str, user: str) -> int:
+    """Erase the schedules that a user made and the browsers that were told for them; return how many schedules.
+
+    A schedule that stayed would go on sending the text of the user, with their authority.
+    """
+    schedules, webhooks = SqlSchedules(database), SqlWebhooks(database)
+    found, last = list[str](), ""
+    while page := await schedules.list(tenant, BATCH, last):
+        last = page[-1].id
+        found += [schedule.id for schedule in page if schedule.by == user]
+    for schedule in found:
+        await schedules.delete(tenant, schedule)
+    for webhook in await webhooks.list(tenant):
+        if webhook.push is not None and webhook.push.user == user:
+            await webhooks.delete(tenant, webhook.id)
+    return len(found)
 
 
 async def sessions_of(database: Database, tenant: str, user: str | None) -> AsyncIterator[str]:
@@ -195,15 +225,17 @@ def _erase_account(tenant: str, user: str | None) -> Operation[tuple[int, int, i
         counts.append(len((yield Query(statement, (tenant, user)))))
     for prefix in OWNER_PREFIXES if user is not None else ():  # saved prompts, and logins to MCP servers
         yield Query(_MEMORY_FILES, (tenant, f"{prefix}{user}"))
+    yield Query(_SHARES, (tenant, None if user is None else user_subject(user)))
     if user is None:
         yield from erase_tenant_work(tenant)
-        yield Query(_TENANT_TEXT, [(tenant,)], many=True)
+        for statement in (_TENANT_SETTINGS, _TENANT_TEXT):
+            yield Query(statement, [(tenant,)], many=True)
     return counts[0], counts[2], counts[3]
 
 
 def erase_tenant_work(tenant: str) -> Operation[None]:
     """Erase what would still run for a tenant, or be sent: schedules, webhooks and their deliveries."""
-    for statement in _TENANT_ROWS:
+    for statement in _TENANT_WORK:
         yield Query(statement, [(tenant,)], many=True)
 
 

@@ -17,10 +17,52 @@ from everturn.core.store_ports import SessionFilter, SessionInfo, StoreCounts
 from everturn.core.tenants.sharing import Reader
 from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
-from everturn.stores.sql import statements as say
 from everturn.stores.sql.body_compression import decompress_message
 from everturn.stores.sql.database import Operation, Query, Row, remove_nul
 from everturn.stores.sql.event_packs import event_at, unpack
+from everturn.stores.sql.statements.conditions import END, NEVER
+from everturn.stores.sql.statements.gates import (
+    ALL_GATES,
+    GATE_PAGE,
+    GATES,
+    SESSION_GATE_PAGE,
+    TENANT_GATE_PAGE,
+    TENANT_GATES,
+    WAITING,
+)
+from everturn.stores.sql.statements.log import (
+    ALL_MESSAGES,
+    COUNT_ACTIVE_TURNS,
+    EVENTS,
+    INBOX,
+    IS_TURN_REQUESTED,
+    KEYED_EVENTS,
+    OPEN_TURNS,
+    PATH,
+    TURN_EVENTS,
+    TURN_OF_COMMAND,
+    TURN_STARTS,
+)
+from everturn.stores.sql.statements.sessions import (
+    AWAKE_SESSIONS,
+    COUNT_ALL,
+    HEADS,
+    INFO,
+    INFOS,
+    LIST_NOT_PINNED,
+    LIST_ORGANIZED,
+    LIST_PINNED,
+    LIST_READABLE,
+    LIST_READABLE_NOT_PINNED,
+    LIST_READABLE_PINNED,
+    LIST_SESSIONS,
+    MENTIONS,
+    ROOTS,
+    SESSION,
+    SESSIONS,
+    STUCK_SESSIONS,
+    WITH_EVENTS,
+)
 from everturn.wire import load_claim, load_command, load_event, load_gate, load_message
 
 _LABEL_END = "\n"  # a label is one line
@@ -44,7 +86,7 @@ def session_row(session: str) -> Operation[Row]:
     Raises:
         UnknownSession: the session does not exist, or was erased.
     """
-    rows = yield Query(say.SESSION, (session,))
+    rows = yield Query(SESSION, (session,))
     if not rows or rows[0][5]:
         raise unknown_session(session, bool(rows))
     return rows[0]
@@ -58,34 +100,34 @@ def head(session: str) -> Operation[int]:
 
 def heads(sessions: Sequence[str]) -> Operation[dict[str, int]]:
     """Return the positions of many sessions."""
-    rows = yield Query(say.HEADS, (msgspec.json.encode(sessions).decode(),))
+    rows = yield Query(HEADS, (msgspec.json.encode(sessions).decode(),))
     return {row[0]: row[1] for row in rows}
 
 
 def inbox(session: str) -> Operation[list[AnyCommand]]:
     """Return the admitted commands that no event has handled yet, oldest first."""
-    rows = yield Query(say.INBOX, (session,))
+    rows = yield Query(INBOX, (session,))
     if not rows:
         yield from session_row(session)
     return [load_command(body) for body, _ in rows if body is not None]
 
 
-def events(session: str, after: int, turn: str | None, most: int = say.END) -> Operation[list[Entry]]:
+def events(session: str, after: int, turn: str | None, most: int = END) -> Operation[list[Entry]]:
     """Return the log after a position: all of it (at most `most` entries), or one turn's."""
     if turn is None:
-        rows = yield Query(say.EVENTS, (session, after, most))
+        rows = yield Query(EVENTS, (session, after, most))
     else:
-        rows = yield Query(say.TURN_EVENTS, (session, turn, after))
+        rows = yield Query(TURN_EVENTS, (session, turn, after))
     if not rows:
         yield from session_row(session)
-    return decode_entries(rows, after, most if most < say.END else None)
+    return decode_entries(rows, after, most if most < END else None)
 
 
 def indexed_events(session: str, index: EventIndex, key: str | None, limit: int | None) -> Operation[list[Entry]]:
     """Return the events of an index with this key, or all of them, oldest first."""
     # Of a key, all are read: others may begin with the same characters.
-    most = say.END if key is not None or limit is None else limit
-    rows = yield Query(say.KEYED_EVENTS, (session, index, None if key is None else stored_key(key), most))
+    most = END if key is not None or limit is None else limit
+    rows = yield Query(KEYED_EVENTS, (session, index, None if key is None else stored_key(key), most))
     if not rows:
         yield from session_row(session)
     found = [row for row in rows if row[1] is not None]
@@ -101,7 +143,7 @@ def stored_key(key: str) -> str:
 
 def open_turns(session: str) -> Operation[list[str]]:
     """Return the turns that are not over, oldest first."""
-    rows = yield Query(say.OPEN_TURNS, (session,))
+    rows = yield Query(OPEN_TURNS, (session,))
     if not rows:
         yield from session_row(session)
     return [row[0] for row in rows]
@@ -109,7 +151,7 @@ def open_turns(session: str) -> Operation[list[str]]:
 
 def is_turn_requested(session: str, turn: str) -> Operation[bool]:
     """Return whether a turn was requested."""
-    rows = yield Query(say.IS_TURN_REQUESTED, (session, turn))
+    rows = yield Query(IS_TURN_REQUESTED, (session, turn))
     if not rows:
         yield from session_row(session)
     return bool(rows)
@@ -117,7 +159,7 @@ def is_turn_requested(session: str, turn: str) -> Operation[bool]:
 
 def turn_starts(session: str, before: int, limit: int) -> Operation[list[tuple[int, str]]]:
     """Return the last turns that started before a position, newest first."""
-    rows = yield Query(say.TURN_STARTS, (session, before, limit))
+    rows = yield Query(TURN_STARTS, (session, before, limit))
     if not rows:
         yield from session_row(session)
     return [(started, turn) for started, turn in rows]
@@ -125,7 +167,7 @@ def turn_starts(session: str, before: int, limit: int) -> Operation[list[tuple[i
 
 def turn_of_command(session: str, key: str) -> Operation[str]:
     """Return the turn that a command requested, or is about; "" if there is none."""
-    rows = yield Query(say.TURN_OF_COMMAND, (session, remove_nul(key)))
+    rows = yield Query(TURN_OF_COMMAND, (session, remove_nul(key)))
     if not rows:
         yield from session_row(session)
     return rows[0][0] if rows else ""
@@ -133,7 +175,7 @@ def turn_of_command(session: str, key: str) -> Operation[str]:
 
 def count_active_turns(tenant: str) -> Operation[int]:
     """Count the turns of a tenant that run or are in an inbox."""
-    return int((yield Query(say.COUNT_ACTIVE_TURNS, (tenant,)))[0][0])
+    return int((yield Query(COUNT_ACTIVE_TURNS, (tenant,)))[0][0])
 
 
 def path(session: str, leaf: str | None, limit: int | None = None) -> Operation[list[Message]]:
@@ -141,7 +183,7 @@ def path(session: str, leaf: str | None, limit: int | None = None) -> Operation[
     if leaf is None:
         yield from session_row(session)
         return []
-    rows = yield Query(say.PATH, (session, leaf, say.END if limit is None else limit))
+    rows = yield Query(PATH, (session, leaf, END if limit is None else limit))
     if not rows:
         yield from session_row(session)
     messages: list[Message] = []
@@ -163,7 +205,7 @@ def path(session: str, leaf: str | None, limit: int | None = None) -> Operation[
 def _fold(session: str, turn: str) -> Operation[MessageTree]:
     """Fold the messages of a turn that is still being written: its events complete them."""
     tree = MessageTree()
-    for entry in decode_entries((yield Query(say.TURN_EVENTS, (session, turn, 0)))):
+    for entry in decode_entries((yield Query(TURN_EVENTS, (session, turn, 0)))):
         tree.apply(entry.event)
     return tree
 
@@ -174,7 +216,7 @@ def tree(session: str) -> Operation[MessageTree]:
     messages: dict[str, Message] = {}
     deleted: set[str] = set()
     unfinished: dict[str, MessageTree] = {}
-    for group in _by_position((yield Query(say.ALL_MESSAGES, (session,)))):
+    for group in _by_position((yield Query(ALL_MESSAGES, (session,)))):
         for name, _, _, body, is_deleted, turn in group:
             if turn is not None and turn not in unfinished:
                 unfinished[turn] = yield from _fold(session, turn)
@@ -205,12 +247,12 @@ def _by_position(rows: Iterable[Row]) -> Iterator[list[Row]]:
 def gates(session: str | None, tenant: str | None) -> Operation[list[GateRow]]:
     """Return the open gates of a session, of a tenant, or of the whole store."""
     if session is not None:
-        rows = yield Query(say.GATES, (session,))
+        rows = yield Query(GATES, (session,))
         if not rows or tenant is not None:
             row = yield from session_row(session)
             rows = rows if tenant in (None, row[6]) else []
     else:
-        rows = yield Query(say.ALL_GATES) if tenant is None else Query(say.TENANT_GATES, (tenant,))
+        rows = yield Query(ALL_GATES) if tenant is None else Query(TENANT_GATES, (tenant,))
     return [GateRow(load_gate(body), opened, claim=decode_claim(claim)) for body, opened, claim, *_ in rows]
 
 
@@ -218,16 +260,16 @@ def gate_page(
     session: str | None, tenant: str | None, limit: int | None, after: tuple[float, str, str] | None
 ) -> Operation[list[tuple[str, GateRow]]]:
     """Return a page of open gates, oldest first, each with its session."""
-    position = (*(after or (-say.NEVER, "", "")), say.END if limit is None else limit)
+    position = (*(after or (-NEVER, "", "")), END if limit is None else limit)
     if session is not None:
         row = yield from session_row(session)
         if tenant not in (None, row[6]):
             return []
-        rows = yield Query(say.SESSION_GATE_PAGE, (session, *position))
+        rows = yield Query(SESSION_GATE_PAGE, (session, *position))
     elif tenant is not None:
-        rows = yield Query(say.TENANT_GATE_PAGE, (tenant, *position))
+        rows = yield Query(TENANT_GATE_PAGE, (tenant, *position))
     else:
-        rows = yield Query(say.GATE_PAGE, ("", *position))
+        rows = yield Query(GATE_PAGE, ("", *position))
     return [
         (name, GateRow(load_gate(body), opened, claim=decode_claim(claim))) for name, body, opened, claim, *_ in rows
     ]
@@ -235,17 +277,17 @@ def gate_page(
 
 def sessions_with_open_gates(sessions: Sequence[str]) -> Operation[set[str]]:
     """Return those of the sessions that have an open gate, in them or in a sub-agent run of theirs."""
-    return {row[0] for row in (yield Query(say.WAITING, (_ids(sessions),)))}
+    return {row[0] for row in (yield Query(WAITING, (_ids(sessions),)))}
 
 
 def sessions_with_events(sessions: Sequence[str], index: EventIndex) -> Operation[set[str]]:
     """Return those of the sessions, and of their sub-agent runs, that have an event in an index."""
-    return {row[0] for row in (yield Query(say.WITH_EVENTS, (_ids(sessions), index)))}
+    return {row[0] for row in (yield Query(WITH_EVENTS, (_ids(sessions), index)))}
 
 
 def infos(sessions: Sequence[str]) -> Operation[dict[str, SessionInfo]]:
     """Return the infos of those sessions that exist."""
-    rows = [decode_info(row) for row in (yield Query(say.INFOS, (_ids(sessions),)))]
+    rows = [decode_info(row) for row in (yield Query(INFOS, (_ids(sessions),)))]
     return {info.id: info for info in rows}
 
 
@@ -255,7 +297,7 @@ def _ids(sessions: Sequence[str]) -> str:
 
 def count_all() -> Operation[StoreCounts]:
     """Return the counts over the whole store."""
-    ((gates, live, quarantined, oldest),) = yield Query(say.COUNT_ALL)
+    ((gates, live, quarantined, oldest),) = yield Query(COUNT_ALL)
     return StoreCounts(int(gates), int(live), int(quarantined), float(oldest or 0.0))
 
 
@@ -266,7 +308,7 @@ def decode_claim(body: bytes | None) -> CallClaim | None:
 
 def roots(session: str) -> Operation[dict[str, str]]:
     """Return the tree that was last recorded for each root."""
-    rows = yield Query(say.ROOTS, (session,))
+    rows = yield Query(ROOTS, (session,))
     if not rows:
         yield from session_row(session)
     return {row[0]: row[1] for row in rows}
@@ -276,8 +318,8 @@ def sessions(
     awake: bool, quarantined: bool = False, limit: int | None = None, after: tuple[float, str] | None = None
 ) -> Operation[list[SessionInfo]]:
     """Return the sessions, oldest first; only those with work or a deadline (`awake`), or the `quarantined` ones."""
-    statement = say.STUCK_SESSIONS if quarantined else say.AWAKE_SESSIONS if awake else say.SESSIONS
-    rows = yield Query(statement, (*(after or (-say.NEVER, "")), say.END if limit is None else limit))
+    statement = STUCK_SESSIONS if quarantined else AWAKE_SESSIONS if awake else SESSIONS
+    rows = yield Query(statement, (*(after or (-NEVER, "")), END if limit is None else limit))
     return [decode_info(row) for row in rows]
 
 
@@ -290,25 +332,25 @@ def list_sessions(
     reader: Reader | None = None,
 ) -> Operation[list[SessionInfo]]:
     """Return a page of a tenant's sessions, or of those that a reader may see, last touched first."""
-    at, name = (say.NEVER, "") if before is None else before
+    at, name = (NEVER, "") if before is None else before
     label = encode_labels((remove_nul(where.label),)) if where.label else ""
     filters = (where.archived, label, remove_nul(where.agent))
     if reader is None:
-        statement = say.LIST_ORGANIZED if where.organized_since > 0 else say.LIST_SESSIONS
+        statement = LIST_ORGANIZED if where.organized_since > 0 else LIST_SESSIONS
         if where.pinned is not None:
-            statement = say.LIST_PINNED if where.pinned else say.LIST_NOT_PINNED
+            statement = LIST_PINNED if where.pinned else LIST_NOT_PINNED
         rows = yield Query(statement, (tenant, at, name, since, limit, *filters, where.organized_since))
     else:
-        statement = say.LIST_READABLE
+        statement = LIST_READABLE
         if where.pinned is not None:
-            statement = say.LIST_READABLE_PINNED if where.pinned else say.LIST_READABLE_NOT_PINNED
+            statement = LIST_READABLE_PINNED if where.pinned else LIST_READABLE_NOT_PINNED
         rows = yield Query(statement, (tenant, at, name, since, limit, *filters, reader.as_json(), reader.now))
     return sorted(map(decode_info, rows), key=lambda info: (info.touched, info.id), reverse=True)[:limit]
 
 
 def references_blob(session: str, blob: str) -> Operation[bool]:
     """Return whether a session, or a session of its sub-agent runs, references a blob."""
-    ((exists, is_mentioned),) = yield Query(say.MENTIONS, (session, blob))
+    ((exists, is_mentioned),) = yield Query(MENTIONS, (session, blob))
     if not exists:
         yield from session_row(session)
     return bool(is_mentioned)
@@ -316,7 +358,7 @@ def references_blob(session: str, blob: str) -> Operation[bool]:
 
 def info(session: str) -> Operation[SessionInfo]:
     """Return the info of a session."""
-    rows = yield Query(say.INFO, (session,))
+    rows = yield Query(INFO, (session,))
     if not rows:
         yield from session_row(session)
     return decode_info(rows[0])
@@ -328,7 +370,7 @@ def decode_info(row: Row) -> SessionInfo:
     is_renamed, pinned, archived, labels, organized = metadata[-5:]
     names = tuple(labels.split(_LABEL_END)[1:-1:2])
     metadata[-5:] = (bool(is_renamed), bool(pinned), bool(archived), names, organized)
-    return SessionInfo(name, title, leaf, bool(is_awake), due if due < say.NEVER else 0.0, *metadata)
+    return SessionInfo(name, title, leaf, bool(is_awake), due if due < NEVER else 0.0, *metadata)
 
 
 def encode_labels(labels: Iterable[str]) -> str:

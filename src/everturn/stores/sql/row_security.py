@@ -110,6 +110,7 @@ _ROLE_STATUS = """
 SELECT pg_has_role(current_user, r.oid, 'MEMBER')
     AND has_schema_privilege(r.oid, current_schema(), 'USAGE')
     AND has_function_privilege(r.oid, 'everturn_found(text, bigint)', 'EXECUTE')
+    AND has_function_privilege(r.oid, 'everturn_newest(text, bigint, bigint)', 'EXECUTE')
     AND has_function_privilege(r.oid, 'everturn_is_readable(text)', 'EXECUTE')
     AND bool_and(has_table_privilege(r.oid, t.name, 'SELECT')),
     r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, $2, 'USAGE')
@@ -175,7 +176,8 @@ async def _create_role(connection: Connection, role: str, exists: bool) -> None:
         schema = _quoted(await connection.fetchval("SELECT current_schema()"))
         await connection.execute(
             f"GRANT USAGE ON SCHEMA {schema} TO {name}; GRANT SELECT ON {', '.join(TABLES)} TO {name}; "
-            f"GRANT EXECUTE ON FUNCTION everturn_found(text, bigint), everturn_is_readable(text) TO {name}"
+            "GRANT EXECUTE ON FUNCTION everturn_found(text, bigint), everturn_newest(text, bigint, bigint), "
+            f"everturn_is_readable(text) TO {name}"
         )
 
 

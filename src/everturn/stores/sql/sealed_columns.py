@@ -219,6 +219,9 @@ SEALED: Final[dict[str, SealedStatement]] = {
         ("current settings", "setting versions"),
         SealedStatement(tenant=Ref("r", 0), reads=(SealedColumn(4, "settings", "body", _r(1, 2, 3)),)),
     ),
+    "settings of tenants": SealedStatement(
+        tenant=Ref("r", 0), reads=(SealedColumn(4, "settings", "body", _r(1, 2, 3)),), skips=True
+    ),
     "put webhook": SealedStatement(tenant=_P0, writes=(SealedColumn(3, "webhooks", "body", _p(1)),)),
     "webhook": SealedStatement(tenant=_P0, reads=(SealedColumn(0, "webhooks", "body", _p(1)),)),
     "webhooks": SealedStatement(tenant=_P0, reads=(SealedColumn(0, "webhooks", "body", _r(1)),)),

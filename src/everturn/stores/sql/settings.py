@@ -28,6 +28,19 @@ _CURRENT = Statement(
     ORDER BY p.n, f.at, s.kind COLLATE "C", s.name COLLATE "C\"""",
     returns=True,
 )
+_OF_TENANTS = Statement(
+    "settings of tenants",
+    f"""SELECT {_S_COLUMNS} FROM settings s WHERE s.tenant <> '{INSTALLATION}' AND s.kind = ?1 AND NOT s.is_deleted
+        AND s.version = (SELECT max(o.version) FROM settings o
+            WHERE o.tenant = s.tenant AND o.kind = s.kind AND o.name = s.name)
+    ORDER BY s.tenant, s.name""",
+    f"""SELECT p.n, {_S_COLUMNS} FROM unnest($1::text[]) WITH ORDINALITY AS p(kind, n)
+    JOIN settings s ON s.tenant <> '{INSTALLATION}' AND s.kind = p.kind AND NOT s.is_deleted
+        AND s.version = (SELECT max(o.version) FROM settings o
+            WHERE o.tenant = s.tenant AND o.kind = s.kind AND o.name = s.name)
+    ORDER BY p.n, s.tenant COLLATE "C", s.name COLLATE "C\"""",
+    returns=True,
+)
 _VERSIONS = Statement(
     "setting versions",
     f"SELECT {_S_COLUMNS} FROM settings s WHERE s.tenant = ? AND s.kind = ? AND s.name = ? ORDER BY s.version DESC",
@@ -77,6 +90,10 @@ class SqlSettings:
     async def current(self, scope: str = INSTALLATION) -> list[Setting]:
         """Return the newest versions, the oldest setting first."""
         return [_setting(row) for row in await self._database.read(lambda: _rows(_CURRENT, scope))]
+
+    async def of_tenants(self, kind: SettingKind) -> list[Setting]:
+        """Return the newest versions of the settings of tenants, by tenant."""
+        return [_setting(row) for row in await self._database.read(lambda: _rows(_OF_TENANTS, kind))]
 
     async def versions(self, kind: SettingKind, name: str, scope: str = INSTALLATION) -> list[Setting]:
         """Return all versions, newest first."""

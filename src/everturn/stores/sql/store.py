@@ -34,6 +34,7 @@ from everturn.core.store_ports import (
     SessionInfo,
     StoreCounts,
     TurnSnapshot,
+    UsageRecord,
 )
 from everturn.core.tenants.encryption import KeyProvider
 from everturn.core.tenants.sharing import Reader
@@ -389,6 +390,10 @@ class SqlStore:
     async def usage_by_user(self, tenant: str, since: float = 0.0) -> list[tuple[str, str, str, Spent]]:
         """Return the usage of a tenant's turns by user, model and agent."""
         return await self._database.read(lambda: usage.usage_by_user(tenant, since), is_long=True)
+
+    async def record_usage(self, record: UsageRecord) -> None:
+        """Count what a request outside of a turn used."""
+        await self._database.write(lambda _: usage.record_usage(record), f"usage {record.tenant}")
 
     async def user_spent(self, tenant: str, user: str, since: float = 0.0) -> Spent:
         """Return the usage of the turns that a user started."""

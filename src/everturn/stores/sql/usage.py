@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
+from everturn.core.store_ports import UsageRecord
 from everturn.stores.memory_usage import DAY, account_column
 from everturn.stores.sql.database import Operation, Query, Row, Statement, remove_nul
 from everturn.stores.sql.projections import LiveTurn
@@ -112,6 +113,15 @@ def write_usage(session: str, tenant: str, turns: Mapping[str, LiveTurn], is_res
         names = (remove_nul(live.agent), "" if is_restored else remove_nul(live.by), remove_nul(live.model))
         rows.append((session, turn, tenant, live.moved, live.outcome, *counts, top, home, *names))
     yield Query(_COUNT, rows, many=True)
+
+
+def record_usage(record: UsageRecord) -> Operation[None]:
+    """Write the usage of a request outside of a turn, as a row without a session. A row that is written again is the same."""
+    u = record.spent.usage
+    counts = (u.input, u.output, u.cached, u.reasoning, u.written, u.cost, record.spent.steps, record.spent.calls)
+    names = ("", remove_nul(record.user), remove_nul(record.model))
+    row = ("", record.id, record.tenant, record.at, "completed", *counts, "", "", *names)
+    yield Query(_COUNT, [row], many=True)
 
 
 def usage(session: str | None, tenant: str, since: float) -> Operation[Usage]:
