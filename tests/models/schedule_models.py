@@ -96,7 +96,16 @@ GROUPS: Final[dict[str, Group]] = {
         for way in WAYS
     },
 }
-GROUP_OF: Final = {name: key for key, group in GROUPS.items() for name in group.names}
+# The same formats in clouds, whose tools of the provider differ. They are played beside the others only where a test says so.
+CLOUDS: Final[dict[str, Group]] = {
+    "azure": Group("azure", ("deployed-a", "deployed-b"), GROUPS["responses"].params, base=""),
+    "vertex-2": Group("vertex", ("gemini-2.5-v", "gemini-2.5-w"), GROUPS["gemini-2"].params, base=""),
+    "vertex-3": Group("vertex", ("gemini-3-v", "gemini-3-w"), GROUPS["gemini-3"].params, base=""),
+    "vertex-claude": Group("vertex", ("claude-v", "claude-w"), GROUPS["messages"].params, base=""),
+}
+ALL_GROUPS: Final = {**GROUPS, **CLOUDS}
+GROUP_OF: Final = {name: key for key, group in ALL_GROUPS.items() for name in group.names}
+FAMILIES: Final = {"azure": "responses", "vertex-2": "gemini-2", "vertex-3": "gemini-3", "vertex-claude": "messages"}
 MEDIA: Final = ("picture@image-gen", "picture@image-edit", "voice@audio-tts", "ear@audio-stt")
 MADE: Final[dict[str, Item]] = {
     "picture": Image(),
@@ -109,6 +118,11 @@ MAKERS = "media"  # the group of those that make files
 def group_of(name: str) -> str:
     """The group of a model, under any of its names."""
     return MAKERS if name.partition("@")[0] in MADE else GROUP_OF[name]
+
+
+def family_of(name: str) -> str:
+    """The group whose way of answering a model has."""
+    return FAMILIES.get(GROUP_OF[name], GROUP_OF[name])
 
 
 def all_models(url: str) -> dict[str, Model]:
@@ -126,7 +140,7 @@ def all_models(url: str) -> dict[str, Model]:
             retry=once,
             tool_format=group.tool_format,
         )
-        for group in GROUPS.values()
+        for group in ALL_GROUPS.values()
         for name in group.names
     } | {
         name: get_model(f"compatible:{name}", profile=profile("compatible", "/v1"), key="k", retry=once)
@@ -207,11 +221,11 @@ def answer(plan: Plan, name: str, body: JsonObject, tools: Sequence[str], note: 
         items.append(Say(dice.choice(TEXTS), dice.choice((0, 1, 3))))
     if plan.kind != "text" and (can_call or dice.random() < 0.1):
         items += _calls(dice, plan.calls, tools, note)
-    if GROUP_OF[name] in SERVER_TOOLS and way == "native":
+    if family_of(name) in SERVER_TOOLS and way == "native":
         items += _server_tools(random.Random(f"server/{plan.seed}"), note)
     if dice.random() < 0.06:
         dice.shuffle(items)  # a thought between two calls, a text behind them
-    group = GROUP_OF[name]
+    group = family_of(name)
     is_drawn = group in DRAWING and way == "native" and plan.kind not in ("hang", "fail") and dice.random() < 0.2
     if is_drawn:
         note("made a file")

@@ -30,6 +30,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ from everturn.tools import provider_tool
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too
 
 from tests.models.schedule_models import (
+    ALL_GROUPS,
+    CLOUDS,
     FILES,
     GROUPS,
     MADE,
@@ -375,13 +378,13 @@ class Schedule:
     def _model_name(self) -> str:
         if not self._group or self._dice.random() < 0.45:
             groups = self._stage.groups
-            self._group = self._dice.choices(groups, [GROUPS[group].weight for group in groups])[0]
-        return self._dice.choice(GROUPS[self._group].names)
+            self._group = self._dice.choices(groups, [ALL_GROUPS[group].weight for group in groups])[0]
+        return self._dice.choice(ALL_GROUPS[self._group].names)
 
     def _how(self, **fixed: Any) -> dict[str, Any]:
         dice, name = self._dice, self._model_name()
         self.model = name
-        params = dice.choice(GROUPS[group_of(name)].params)
+        params = dice.choice(ALL_GROUPS[group_of(name)].params)
         if dice.random() < 0.2:  # for this turn it calls in another way
             params = {
                 **params,
@@ -427,7 +430,7 @@ class Schedule:
             self._tally.operations[self.operation, group_of(model or self.model)] += 1
         self.operation = "the end"
         for group in map(
-            GROUPS.__getitem__, self._stage.groups
+            ALL_GROUPS.__getitem__, self._stage.groups
         ):  # whatever became of it, all of them can go on with it
             name = self._dice.choice(group.names)
             how: dict[str, Any] = {"model": self._stage.models[name], "params": group.params[0]}
@@ -689,6 +692,9 @@ OPERATIONS: dict[str, tuple[int, Callable[[Schedule], Awaitable[None]]]] = {
 }
 
 
+CLOUD_STORY = (*CLOUDS, "responses", "gemini-2", "gemini-3", "messages")  # a conversation moves between them
+
+
 async def play(
     seeds: Sequence[int],
     is_enough: Callable[[Tally], bool] = lambda tally: False,
@@ -709,14 +715,14 @@ async def play(
 
 
 def _table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
-    groups = [*GROUPS, MAKERS]
+    groups = [*dict.fromkeys([*GROUPS, *(group for _, group in counts if group in ALL_GROUPS)]), MAKERS]
     yield " " * 30 + "".join(f"{group:>11}" for group in groups)
     for row in dict.fromkeys(sorted(name for name, _ in counts)):
         yield f"{row:<30}" + "".join(f"{counts[row, group]:>11}" for group in groups)
 
 
-def _share(seeds: Sequence[int]) -> Tally:
-    return asyncio.run(play(seeds))
+def _share(seeds: Sequence[int], groups: Sequence[str]) -> Tally:
+    return asyncio.run(play(seeds, groups=groups))
 
 
 def _write(tally: Tally, seed: int, load: float) -> None:
@@ -768,7 +774,12 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="show what led to a finding")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--write", action="store_true", help="write the figures, or add them to the run before")
+    parser.add_argument(
+        "--clouds", action="store_true", help="with the models in clouds, and those they share a format with"
+    )
     options = parser.parse_args()
+    if options.write and options.clouds:
+        parser.error("--write is for the usual models")
     if options.write and _git("status", "--porcelain", "--untracked-files=no", "--", "src", "tests"):
         parser.error("commit first: the figures name a commit")
     logging.disable()
@@ -776,7 +787,8 @@ def main() -> int:
     shares = [range(options.seed + job, options.seed + options.count, options.jobs) for job in range(options.jobs)]
     tally = Tally()
     with ProcessPoolExecutor(options.jobs) as pool:
-        for share in pool.map(_share, shares):
+        groups = CLOUD_STORY if options.clouds else tuple(GROUPS)
+        for share in pool.map(_share, shares, repeat(groups)):
             tally.add(share)
     took = time.perf_counter() - began
     for finding in sorted(tally.findings, key=lambda finding: finding.seed):

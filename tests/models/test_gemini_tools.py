@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,6 +20,9 @@ from everturn.core.events import StepFinished
 from everturn.core.hooks import OUTPUT_BUFFERS, OutputBuffer, RequestContext
 from everturn.core.parts import Citation, ProviderToolPart, TextPart
 from everturn.models.formats.gemini_server_tools import read_citations
+from everturn.models.formats.gemini_stream import GeminiDecoder
+from everturn.models.profile import Origin
+from everturn.models.vendors import VENDORS
 from everturn.testing.provider import Call, Cite, Cut, HostedTool, Provider, Say, Think
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.strict.gemini import check_gemini
@@ -247,3 +251,17 @@ async def test_the_provider_refuses_what_was_changed(change: Any, why: str) -> N
         return
     with pytest.raises(Refused, match=why):
         check_gemini(body, {})
+
+
+def test_a_text_in_tiny_pieces_is_kept_as_one() -> None:
+    decoder = GeminiDecoder(VENDORS["gemini"], Origin("gemini", "m"), {})
+    piece = b'{"candidates": [{"content": {"parts": [{"text": "x"}]}}]}'
+    decoder.feed(piece, [])
+    tracemalloc.start()
+    try:
+        for _ in range(20_000):
+            decoder.feed(piece, [])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept <= 100_000  # bytes; a list of the pieces has more than a million

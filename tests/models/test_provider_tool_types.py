@@ -9,15 +9,16 @@ from typing import Any, Required, get_args, get_origin
 
 import pytest
 
-from everturn.models.formats import messages_server_tools, responses_server_tools
+from everturn.models.formats import gemini_server_tools, messages_server_tools, responses_server_tools
 from everturn.models.formats.provider_tools import DECLARATIONS
-from everturn.testing.provider.strict import items, proto, server_blocks
+from everturn.testing.provider.strict import clouds, items, proto, server_blocks
 from tools.vendor_facts.inventory import hints, literals, members, types_of
 from tools.vendor_facts.reviewed import GEMINI, MAPPED
 
 anthropic_types = pytest.importorskip("anthropic.types")
 openai_types = pytest.importorskip("openai.types.responses")
 google_types = pytest.importorskip("google.genai.types")
+google_models = pytest.importorskip("google.genai.models")
 
 
 def required(cls: Any) -> set[str]:
@@ -37,10 +38,36 @@ def test_tools_of_openai_exist() -> None:
 
 
 def test_tools_of_google() -> None:
-    declared = {field for declaration in DECLARATIONS["gemini"].values() for field in declaration}
+    tools = [*DECLARATIONS["gemini"].values(), *DECLARATIONS["vertex"].values()]
+    declared = {field for declaration in tools for field in declaration}
     assert declared == {field for field, why in GEMINI["Tool"].items() if why == MAPPED}
     config = google_types.ToolConfig.model_fields
     assert "includeServerSideToolInvocations" in {field.alias for field in config.values()}
+
+
+def refuses(convert: str, cls: Any, field: str, value: Any) -> bool:
+    """Whether google-genai sends no such field to the Gemini API (`mldev`), or to Vertex AI."""
+    try:
+        getattr(google_models, convert)(cls.model_validate({field: value}))
+    except ValueError as error:
+        return "only supported in" in str(error)
+    return False
+
+
+def test_google_genai_refuses_the_fields_that_only_the_other_api_has() -> None:
+    tool = google_types.Tool
+    values: dict[str, Any] = {"mcpServers": [{"name": "a"}]}
+    fields = [str(field.alias) for field in tool.model_fields.values() if field.alias != "functionDeclarations"]
+    for field in fields:
+        value = values.get(field, {})
+        assert refuses("_Tool_to_mldev", tool, field, value) == (field in clouds.VERTEX_TOOLS), field
+        assert refuses("_Tool_to_vertex", tool, field, value) == (field in clouds.GEMINI_API_TOOLS), field
+    for field in clouds.GEMINI_API_CONFIG:
+        assert refuses("_ToolConfig_to_vertex", google_types.ToolConfig, field, True)
+    for field in clouds.GEMINI_API_PARTS:
+        assert refuses("_Part_to_vertex", google_types.Part, field, {})
+    for field in gemini_server_tools.PARTS:
+        assert refuses("_Part_to_vertex", google_types.Part, field, {}) == (field in clouds.GEMINI_API_PARTS)
 
 
 @pytest.mark.parametrize("name", ["ExecutableCode", "CodeExecutionResult", "ToolCall", "ToolResponse"])

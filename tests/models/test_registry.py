@@ -11,7 +11,7 @@ from everturn import Chat
 from everturn.core.parts import TextPart
 from everturn.core.requests import ModelRequest, RequestMessage
 from everturn.errors import ConfigError, ModelError
-from everturn.models.registry import get_model
+from everturn.models.registry import VENDORS_ELSEWHERE, get_model
 from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider import Provider
@@ -90,7 +90,13 @@ async def test_every_vendor_can_be_asked(vendor: str) -> None:
         ("gpt-5", "for any other OpenAI-compatible server, set base_url"),
         ("antropic:claude", "did you mean anthropic:claude?"),
         ("anthropic", "did you mean anthropic:…?"),
-        ("anthropic:", "did you mean anthropic:…?"),
+        ("anthropic:", "'anthropic:' is not a model name: write the name of a model behind `anthropic:`"),
+        ("google:gemini-3-pro", "did you mean gemini:gemini-3-pro?"),
+        ("google-gla:gemini-3-pro", "did you mean gemini:gemini-3-pro?"),
+        ("openai/gpt-5.2", "did you mean openai:gpt-5.2?"),
+        ("vertex_ai/gemini-3-pro", "did you mean vertex:gemini-3-pro?"),
+        ("openrouter/meta/llama-4", "did you mean openrouter:meta/llama-4?"),
+        ("meta/llama-4", "is not a model name: write vendor:model"),
         ("compatible:m", "needs a base_url, the address of the server; for example http://127.0.0.1:8000/v1"),
         (
             "openai:gpt-5",
@@ -102,6 +108,28 @@ def test_what_is_missing_is_said(name: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         get_model(name, environ={})
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("api_key", "get_model() got an unexpected keyword argument 'api_key'; write key="),
+        ("url", "write base_url="),
+        ("temperature", "write Agent(get_model(…), params={…})"),
+        ("base_ur", "did you mean 'base_url'?"),
+        ("colour", "it takes: name, base_url, key, profile, "),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_one_to_use(argument: str, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        get_model("openai:gpt-5", **{argument: "k"})  # pyright: ignore[reportArgumentType]
+    assert message in str(caught.value)
+    assert "unknown" not in str(caught.value)
+
+
+def test_every_vendor_that_is_suggested_exists() -> None:
+    assert set(VENDORS_ELSEWHERE.values()) <= set(VENDORS)
+    assert not set(VENDORS_ELSEWHERE) & set(VENDORS)
 
 
 def test_a_chat_says_it_too() -> None:
@@ -156,6 +184,41 @@ async def test_a_key_is_never_shown() -> None:
         async for _ in model.stream(ModelRequest("m", "", [], [], {})):
             pass
     assert "sk-secret" not in f"{caught.value!r} {model!r} {vars(model)!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "environ", "advice"),
+    [
+        ("my-model", "sk-1", {}, "the server refused the key: set EVERTURN_API_KEY to a key that is valid there"),
+        ("my-model", "", {"EVERTURN_API_KEY": "sk-1"}, "the server refused the key: set EVERTURN_API_KEY"),
+        ("my-model", "", {}, "the server asks for a key, and none was sent: set EVERTURN_API_KEY to one"),
+        ("vllm:m", "", {}, "none was sent: set EVERTURN_API_KEY to one"),
+        (
+            "openai:m",
+            "",
+            {"OPENAI_API_KEY": "sk-1"},
+            "none was sent: set EVERTURN_API_KEY to one",
+        ),  # not sent elsewhere
+        ("my-model@audio-tts", "", {}, "none was sent: set EVERTURN_API_KEY to one"),
+    ],
+)
+async def test_a_refused_key_and_a_missing_one_are_told_apart(
+    name: str, key: str, environ: dict[str, str], advice: str
+) -> None:
+    transport = ReplayTransport([RecordedResponse([b'{"error": {"message": "no"}}'], status=401)])
+    model = get_model(
+        name,
+        base_url="https://models.example/v1",
+        key=key,
+        environ=environ,
+        transport=transport,
+        retry=RetryPolicy(attempts=1),
+    )
+    with pytest.raises(ModelError) as caught:
+        async for _ in model.stream(ModelRequest("m", "", [RequestMessage("user", (TextPart("hi"),))], [], {})):
+            pass
+    assert advice in str(caught.value)
+    assert caught.value.kind == "key"
 
 
 # Base URLs ------------------------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.models.schedule_models import GROUPS, MAKERS
-from tests.models.schedules import OPERATIONS, Tally, play
+from tests.models.schedule_models import CLOUDS, GROUPS, MAKERS
+from tests.models.schedules import CLOUD_STORY, OPERATIONS, Tally, play
 
 from everturn.core import history
 from everturn.core.requests import ModelRequest, RequestMessage, RequestPart, RequestResult
@@ -33,6 +33,12 @@ async def test_no_vendor_refuses_a_history_whatever_happened(first: int) -> None
     assert tally.findings == []
     assert {group for _, group in tally.operations} == {*GROUPS, MAKERS}
     assert {name for name, _ in tally.operations} == set(OPERATIONS)
+
+
+async def test_no_cloud_refuses_a_history_whatever_happened() -> None:
+    tally = await play(range(SHORT), groups=CLOUD_STORY)
+    assert tally.findings == []
+    assert {group for _, group in tally.operations} >= {*CLOUDS}
 
 
 @pytest.mark.parametrize("seed", [101175, 101447])

@@ -63,6 +63,24 @@ async def test_a_script_may_look_at_the_request() -> None:
     assert text(await answer(model)) == ["12345678"]
 
 
+@pytest.mark.parametrize("script", ["One, two.", ["One, ", "two."], lambda _: "One, two."])
+async def test_a_text_in_a_script_is_said(script: Any) -> None:
+    assert "".join(text(await answer(ScriptedModel(script)))) == "One, two."
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (call("look", place="hall"), r"answer 1 of the script is a bare call: write calls\(call\('look', …\)\)"),
+        ([call("look", place="hall")], r"write calls\(call\('look', …\)\) in the script"),
+        (7, r"answer 1 of the script is of type int; there are: a text, say\(\"…\"\), calls\("),
+    ],
+)
+async def test_what_is_no_answer_is_named(script: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        await answer(ScriptedModel(script))
+
+
 async def test_a_script_that_is_over_says_so() -> None:
     with pytest.raises(
         ModelError, match=r"the script has 1 answer, and this is request 2 .*: add another answer"

@@ -23,7 +23,7 @@ from everturn.events import GateOpened, TextDelta
 from everturn.plugins.file_snapshots import FileSnapshots
 from everturn.replay import Recording, normalize_recording, replay, replay_offline
 from everturn.replay.check import find_all_differences
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.stores.memory import MemoryStore
 from everturn.testing import CountingIds, FakeClock, ScriptedHang, ScriptedModel, call, calls, say, think
 from everturn.tools.files import files, virtual_files

@@ -47,7 +47,9 @@ PAGE_ADVICE = (
     "(HTTPS_PROXY, NO_PROXY)"
 )
 _ADVICE = {
-    "key": "set {key} to a key that is valid there",
+    "key": "the server refused the key: set {key} to a key that is valid there",
+    "no_key": "the server asks for a key, and none was sent: set {key} to one",
+    "credentials": "the server refused the credentials: check them, and what they may do there",
     "quota": "the account at {vendor} has no credit left, or its plan allows no more",
     "context": "the conversation is too long for {model}: start a new one, drop files, or use a model with a larger context window",
     "unknown_model": "{vendor} does not know {model}, or this key may not use it: check the name",
@@ -199,6 +201,8 @@ def _error(
 ) -> ModelError:
     if refuses_tools := kind in ("request", "server") and re.search(_NO_TOOLS, message) is not None:
         kind = "request"  # also where a server calls it an error of its own: another try is refused, too
+    if kind == "key" and not advice_kind:
+        advice_kind = names.get("login", "key")
     advice = _ADVICE["tools" if refuses_tools else advice_kind or kind]
     text = f"{names['vendor']}: {where}: {message.strip()[:EXCERPT]} ({advice.format_map(names)})"
     return ModelError(text, kind, kind in RETRYABLE, after, refuses_tools=refuses_tools)

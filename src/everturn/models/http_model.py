@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, UsageChunk
+from everturn.core.modality import ProviderToolMix
 from everturn.core.rate_limits import Permit, Sender
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
@@ -28,7 +29,7 @@ from everturn.models.formats.provider_tools import supported_tools
 from everturn.models.formats.reasoning_effort import reasoning_levels
 from everturn.models.load import load
 from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
-from everturn.models.profile import Origin, Profile
+from everturn.models.profile import Profile, origin_of
 from everturn.models.rate_headers import read_limits, refused_seconds
 from everturn.models.structured_output import plan_output, read_output
 from everturn.models.uploads import FileReferences
@@ -64,7 +65,7 @@ class HttpModel:
         self._limits = limits
         self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
         self._format = get_wire_format(profile.format)
-        self._origin = Origin(profile.vendor, model, profile.key, host)
+        self._origin = origin_of(profile, model, key, host)
         self._endpoint = Endpoint(
             profile, self._origin, transport, key, self._format.key, self._format.stray_suffixes, cloud
         )
@@ -78,12 +79,12 @@ class HttpModel:
     @property
     def provider_tools(self) -> frozenset[str]:
         """The tools that its provider can run."""
-        return supported_tools(self._profile.format) if self._profile.provider_tools else frozenset()
+        return supported_tools(self._profile)
 
     @property
-    def has_lone_provider_tools(self) -> bool:
-        """Whether its provider runs them only in requests without other tools."""
-        return self._profile.provider_tools == "alone"
+    def provider_tool_mix(self) -> ProviderToolMix:
+        """What such a tool can be beside in a request."""
+        return self._profile.provider_tools or "mixed"
 
     @property
     def uploads(self) -> tuple[FileReferences, ...]:

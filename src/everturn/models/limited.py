@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from everturn.core.chunks import Chunk, RetryChunk, UsageChunk, WaitChunk
 from everturn.core.context.token_estimate import BYTES_PER_TOKEN, FILE_TOKENS, estimate_tokens
 from everturn.core.file_uploads import AccountUploads, uploads_of
-from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
+from everturn.core.modality import Modality, ProviderToolMix, modality_of, provider_tool_mix, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.rate_limits import Amounts, Bucket, RateLimit, RequestLimiter, Sender, Ticket
 from everturn.core.requests import ModelRequest
@@ -88,9 +88,9 @@ class LimitedModel:
         return provider_tools_of(self._deployments[0].model)
 
     @property
-    def has_lone_provider_tools(self) -> bool:
-        """Whether its provider runs them only in requests without other tools."""
-        return has_lone_provider_tools(self._deployments[0].model)
+    def provider_tool_mix(self) -> ProviderToolMix:
+        """What such a tool can be beside in a request."""
+        return provider_tool_mix(self._deployments[0].model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""

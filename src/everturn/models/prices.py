@@ -45,6 +45,13 @@ class Price(Struct, frozen=True):
             return None
 
 
+class AudioAmount(Struct, frozen=True):
+    """How much audio a request was about, for models that are not priced by tokens."""
+
+    seconds: float = 0.0  # of a recording
+    characters: int = 0  # of a text that was spoken
+
+
 class ModelFacts(Struct, frozen=True):
     """Facts about a model: its price, its context window in tokens, its vendor, and what it accepts."""
 
@@ -55,6 +62,7 @@ class ModelFacts(Struct, frozen=True):
     has_native_tools: bool | None = None  # False: it is prompted to call tools; None: unknown
     has_temperature: bool | None = None  # False: a request with a temperature is refused; None: unknown
     reasoning_levels: tuple[str, ...] | None = None  # the levels of `reasoning` that it has; None: unknown
+    audio_price: Callable[[AudioAmount], float | None] | None = None
 
     @property
     def prices(self) -> tuple[float | None, float | None]:
@@ -102,8 +110,18 @@ def look_up(provider: str, model: str) -> ModelFacts:
         ):  # of inconsistent counts, such as more cached than input tokens
             return None
 
+    def audio_price(amount: AudioAmount) -> float | None:
+        try:
+            counted = genai_prices.Usage(
+                audio_seconds=amount.seconds or None, input_characters=amount.characters or None
+            )
+            cost = float(genai_prices.calc_price(counted, model, provider_id=provider).total_price)
+        except (LookupError, ValueError, ArithmeticError):
+            return None
+        return cost or None  # this model is priced by something else
+
     try:
         calculation = genai_prices.calc_price(genai_prices.Usage(input_tokens=1), model, provider_id=provider)
     except (LookupError, ValueError):
         return NO_FACTS
-    return ModelFacts(price, calculation.model.context_window)
+    return ModelFacts(price, calculation.model.context_window, audio_price=audio_price)

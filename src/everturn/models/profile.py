@@ -17,6 +17,7 @@ from everturn.core.modality import Modality
 FormatName = Literal["chat", "messages", "responses", "gemini", "ollama", "converse"]
 FileApiName = Literal["", "openai", "azure", "anthropic", "gemini"]
 CloudName = Literal["", "azure", "vertex", "bedrock"]
+DEFAULT_KEY_VARIABLE = "EVERTURN_API_KEY"
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -89,9 +90,11 @@ class Profile(Struct, frozen=True, kw_only=True):
     # that is marked so; `notice`, it is asked to.
     continuation: Literal["notice", "last", "prefix"] = "notice"
 
-    # It runs tools of its own: those that `formats.provider_tools` has for its format; `alone`, only in a request without
-    # functions.
-    provider_tools: Literal["", "alone", "mixed"] = ""
+    # It runs tools of its own: `mixed`, also beside functions; `alone`, only in a request without; `searches`, the same, and of
+    # several only those that search.
+    provider_tools: Literal["", "alone", "searches", "mixed"] = ""
+    provider_tool_set: str = ""  # which ones, by their name in `formats.provider_tools`; "": those of the format
+    has_call_parts: bool = True  # it can show calls of its own tools as parts of an answer (Gemini)
 
     models: Mapping[str, Mapping[str, Any]] = {}  # patterns of model names -> the fields that differ
 
@@ -111,6 +114,7 @@ class Origin(Struct, frozen=True):
     model: str
     key: str = "the key"
     host: str = ""  # the server's host, for a vendor without a name
+    login: Literal["key", "no_key", "credentials"] = "key"  # what was sent to the server: a key, nothing, or a token
 
     @property
     def name(self) -> str:
@@ -125,4 +129,12 @@ class Origin(Struct, frozen=True):
     @property
     def names(self) -> Mapping[str, str]:
         """Names for error messages."""
-        return {"vendor": self.host or self.vendor, "model": self.model, "key": self.key or "the key"}
+        vendor, key = self.host or self.vendor, self.key or "the key"
+        return {"vendor": vendor, "model": self.model, "key": key, "login": self.login}
+
+
+def origin_of(profile: Profile, model: str, key: str, host: str = "") -> Origin:
+    """Return the origin of the answers of a server. A server that is not of a vendor has its key in EVERTURN_API_KEY."""
+    if profile.cloud:
+        return Origin(profile.vendor, model, profile.key, host, "key" if key and profile.key else "credentials")
+    return Origin(profile.vendor, model, profile.key or DEFAULT_KEY_VARIABLE, host, "key" if key else "no_key")

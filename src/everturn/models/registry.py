@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -14,12 +14,12 @@ from everturn.core.modality import MODALITIES
 from everturn.core.ports import Model
 from everturn.core.rate_limits import RateLimit
 from everturn.entry_points import names_in, open_by_name
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, unexpected_argument
 from everturn.models.http_model import HttpModel
 from everturn.models.limited import Deployment, LimitedModel, ModelDeployment, bucket_key
 from everturn.models.media import FILE_LIMIT, MediaModel, check_vendor
 from everturn.models.prices import ModelFacts, Price
-from everturn.models.profile import Profile
+from everturn.models.profile import DEFAULT_KEY_VARIABLE, Profile
 from everturn.models.prompted import NATIVE, TOOL_FORMATS, PromptedModel
 from everturn.models.retry import RetryModel, RetryPolicy
 from everturn.models.vendors import VENDORS
@@ -29,7 +29,6 @@ from everturn.transport.live import HttpTransport
 if TYPE_CHECKING:
     from everturn.models.clouds import CloudServer
 
-DEFAULT_KEY_VARIABLE = "EVERTURN_API_KEY"
 _key_source: Callable[[str], str] | None = None
 
 
@@ -43,6 +42,24 @@ def find_key(variable: str, environ: Mapping[str, str]) -> str:
     """Return the key of a vendor: of the environment, or of the key source; "" if there is none."""
     key = environ.get(variable, "")
     return key if key or _key_source is None or variable == DEFAULT_KEY_VARIABLE else _key_source(variable)
+
+
+class _NoMore(TypedDict):
+    """No further arguments: type checkers refuse them, and `get_model` says what to write instead."""
+
+
+NAMES_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("api_key", "token", "apikey"), "key="),
+    **dict.fromkeys(("url", "api_base", "endpoint", "host", "base"), "base_url="),
+    **dict.fromkeys(
+        ("temperature", "max_tokens", "top_p", "model_settings", "params"),
+        "Agent(get_model(…), params={…}): parameters belong to the agent",
+    ),
+    **dict.fromkeys(("max_retries", "retries", "timeout"), "retry=RetryPolicy(…), or limits=StreamLimits(…)"),
+    "context_window": "window=",
+    "http_client": "transport=",
+}
+"""What other libraries call an argument of `get_model`, and what to write here."""
 
 
 def get_model(
@@ -62,6 +79,7 @@ def get_model(
     limits: StreamLimits | None = None,
     transport: Transport | None = None,
     environ: Mapping[str, str] | None = None,
+    **unknown: Unpack[_NoMore],
 ) -> Model:
     """Return a model by `vendor:model`, with the key from the vendor's environment variable.
 
@@ -78,6 +96,8 @@ def get_model(
     Raises:
         ConfigError: the vendor is unknown, or its key is missing; the message says what to do.
     """
+    for argument in unknown:
+        raise unexpected_argument("get_model", argument, _ARGUMENTS, NAMES_ELSEWHERE)
     if name.startswith("offline:") and not base_url:
         from everturn.models.offline import get_offline_model
 
@@ -223,6 +243,22 @@ def _provided(name: str) -> Model | None:
     return open_by_name("everturn.models", vendor, name) if colon and vendor not in VENDORS else None
 
 
+_ARGUMENTS = ("name", *(get_model.__kwdefaults__ or {}))
+
+VENDORS_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("google", "google-gla", "google-genai", "google_genai", "googleai"), "gemini"),
+    **dict.fromkeys(("google-vertex", "google_vertexai", "vertex_ai", "vertexai"), "vertex"),
+    **dict.fromkeys(("azure_openai", "azure-openai"), "azure"),
+    **dict.fromkeys(("aws", "bedrock_converse", "amazon"), "bedrock"),
+    **dict.fromkeys(("moonshot", "moonshotai"), "kimi"),
+    **dict.fromkeys(("dashscope", "alibaba"), "qwen"),
+    **dict.fromkeys(("openai-responses", "openai_responses"), "openai"),
+    **dict.fromkeys(("mistralai", "mistral_ai"), "mistral"),
+    **dict.fromkeys(("claude", "anthropics"), "anthropic"),
+    **dict.fromkeys(("llama.cpp", "llama-cpp", "llama_cpp"), "llamacpp"),
+}
+"""What other libraries call a vendor, and its name here."""
+
 KNOWN_PREFIXES = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini"}
 """Beginnings of model names whose vendor is known, for the error about a name without a vendor."""
 
@@ -238,7 +274,13 @@ def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]
     import difflib
 
     vendors = [*VENDORS, *names_in("everturn.models")]
-    near = difflib.get_close_matches(vendor, vendors, 1)
+    if colon and vendor in vendors:
+        raise ConfigError(f"{name!r} is not a model name: write the name of a model behind `{vendor}:`")
+    if not colon and "/" in name:  # `openai/gpt-5.2` is how LiteLLM and OpenRouter write it
+        head, _, tail = name.partition("/")
+        if head in vendors or head in VENDORS_ELSEWHERE:
+            vendor, model = head, tail
+    near = [VENDORS_ELSEWHERE[vendor]] if vendor in VENDORS_ELSEWHERE else difflib.get_close_matches(vendor, vendors, 1)
     known = next((owner for prefix, owner in KNOWN_PREFIXES.items() if name.startswith(prefix) and not colon), "")
     suggestion = f"{known}:{name}" if known else f"{near[0]}:{model or '…'}" if near else ""
     hint = f"did you mean {suggestion}? " if suggestion else ""

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from everturn.core.chunks import Chunk, ProviderToolChunk, RetryChunk, UsageChunk, WaitChunk
 from everturn.core.file_uploads import AccountUploads, uploads_of
-from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
+from everturn.core.modality import Modality, ProviderToolMix, modality_of, provider_tool_mix, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
@@ -87,9 +87,9 @@ class RetryModel:
         return provider_tools_of(self._model)
 
     @property
-    def has_lone_provider_tools(self) -> bool:
-        """Whether its provider runs them only in requests without other tools."""
-        return has_lone_provider_tools(self._model)
+    def provider_tool_mix(self) -> ProviderToolMix:
+        """What such a tool can be beside in a request."""
+        return provider_tool_mix(self._model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""
@@ -168,9 +168,9 @@ class FallbackModel:
         return provider_tools_of(self._models[0])
 
     @property
-    def has_lone_provider_tools(self) -> bool:
-        """Whether its provider runs them only in requests without other tools."""
-        return has_lone_provider_tools(self._models[0])
+    def provider_tool_mix(self) -> ProviderToolMix:
+        """What such a tool can be beside in a request."""
+        return provider_tool_mix(self._models[0])
 
     def load(self) -> None:
         """Import what the first request needs, of any of them."""

@@ -79,7 +79,7 @@ def calls(*made: ScriptedCall, finish: Finish = "tool_calls") -> list[Batch]:
 
 
 class ScriptedModel:
-    """Answers from a script; `requests` has the requests it received."""
+    """Answers from a script; `requests` has the requests it received. A text is `say(text)`."""
 
     def __init__(self, *script: Script, name: str = "scripted", pace: float = 0.0) -> None:
         self._script = script
@@ -102,6 +102,9 @@ class ScriptedModel:
             raise ModelError(f"{text}{reason}: add another answer", kind="script")
         entry = self._script[number]
         answer = entry(request) if callable(entry) else entry
+        if isinstance(answer, str):
+            answer = say(answer)
+        _check_answer(answer, number)
         is_finished = False
         for batch in _flat(answer):
             if isinstance(batch, ScriptedFailure):
@@ -122,6 +125,19 @@ def _shorten(text: str, most: int = 200) -> str:
     return repr(text if len(text) <= most else f"{text[:most]}…")
 
 
+def _check_answer(answer: object, number: int) -> None:
+    if isinstance(answer, ScriptedCall):
+        raise ModelError(
+            f"answer {number + 1} of the script is a bare call: write calls(call({answer.name!r}, …))", kind="script"
+        )
+    if not isinstance(answer, Iterable):
+        raise ModelError(
+            f"answer {number + 1} of the script is of type {type(answer).__name__}; "
+            'there are: a text, say("…"), calls(call("tool", argument=1)), or a list of both',
+            kind="script",
+        )
+
+
 def _flat(answer: Iterable[Any]) -> list[Batch | ScriptedFailure | ScriptedHang]:
     """Flatten a nested script: `[say(…), calls(…)]` is one answer."""
     flat: list[Batch | ScriptedFailure | ScriptedHang] = []
@@ -129,6 +145,11 @@ def _flat(answer: Iterable[Any]) -> list[Batch | ScriptedFailure | ScriptedHang]
         if isinstance(item, ScriptedFailure | ScriptedHang):
             flat.append(item)
             continue
+        if isinstance(item, str):
+            flat += _flat(say(item))
+            continue
+        if isinstance(item, ScriptedCall):
+            raise ModelError(f"write calls(call({item.name!r}, …)) in the script, not the call alone", kind="script")
         inner = cast("list[Any]", item)
         if inner and isinstance(inner[0], list | ScriptedFailure | ScriptedHang):
             flat += _flat(inner)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, FilePart, Output, RunResult, TurnError, get_model, tool
+from everturn import Chat, FilePart, Output, RunResult, TurnError, TurnOptions, get_model, tool
 from everturn.app import App
 from everturn.core.chunks import FinishChunk, UsageChunk
 from everturn.core.parts import ToolPart, Usage
@@ -173,8 +173,8 @@ async def test_a_paradigm_that_is_none_ends_the_turn_and_leaves_no_timer(odd: An
 
 async def test_a_turn_adds_to_what_its_chat_was_told() -> None:
     model = ScriptedModel(say("Hi."), say("Hi."))
-    async with Chat(PromptedModel(model, "json"), tools=[look]) as chat:
-        chat._options = chat._turn_options(params={"tool_format": "xml", "top_p": 0.5}).options
+    options = TurnOptions(params={"tool_format": "xml", "top_p": 0.5})
+    async with Chat(PromptedModel(model, "json"), tools=[look], options=options) as chat:
         await (await chat.send("Hello", params={"temperature": 0, "top_p": None}))
 
     assert "<tool_code>" in model.requests[0].system

@@ -26,7 +26,7 @@ from everturn.models.formats.memo import Memo
 from everturn.models.formats.notices import CONTINUE, notice_text
 from everturn.models.formats.params import CONVERSATION, PROMPT, RESERVED, Params, encode_body, take_params
 from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
-from everturn.models.formats.provider_tools import declare_tools, find_replayable, supported_tools
+from everturn.models.formats.provider_tools import declare_tools, find_replayable, offered_tools
 from everturn.models.formats.tool_names import NAME_SIZE, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
 from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
@@ -73,8 +73,8 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
         body["tools"] = [{"functionDeclarations": declared}]
     provider_tools = _provider_tools(request, params, profile)
     if provider_tools:
-        body["tools"] = [*body.get("tools", ()), *declare_tools(request, "gemini")]
-        if profile.provider_tools == "mixed":  # beside functions it is required, and it shows the calls
+        body["tools"] = [*body.get("tools", ()), *declare_tools(request, profile)]
+        if profile.provider_tools == "mixed" and profile.has_call_parts:  # beside functions it is required there
             body["toolConfig"] = {**body.get("toolConfig", {}), "includeServerSideToolInvocations": True}
     if params.tool_choice is not None:
         choice = _choice(params.tool_choice, names)
@@ -93,10 +93,9 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
 
 def _provider_tools(request: ModelRequest, params: Params, profile: Profile) -> list[str]:
     """The names of the built-in tools that a request declares. Older models have them alone, or not at all."""
-    if not profile.provider_tools or (profile.provider_tools == "alone" and (request.tools or params.output_schema)):
+    if profile.provider_tools != "mixed" and (request.tools or params.output_schema):
         return []
-    known = supported_tools("gemini")
-    return [tool.name for tool in request.provider_tools if tool.name in known]
+    return [tool.name for tool in offered_tools(request, profile)]
 
 
 def _collection_and_name(model: str) -> tuple[str, str]:

@@ -83,14 +83,22 @@ def _name(value: Json) -> str:
     return TOOL_TYPES.get(kind, kind.lower())
 
 
-def read_search(metadata: Json, issuer: str) -> ProviderToolPart:
-    """Searches that only the grounding metadata reports: the queries, and the sources that were found."""
-    queries = ", ".join(str(query) for query in as_list(metadata.get("webSearchQueries")))
-    sources = [_source(chunk) for chunk in as_list(metadata.get("groundingChunks"))]
-    text = "\n".join(" ".join(filter(None, (title, url))) for url, title in sources)
-    return ProviderToolPart(
-        "web_search", "completed", "", first_line(queries), text, _about("groundingMetadata", metadata, issuer)
-    )
+def read_searches(metadata: Json, issuer: str) -> Iterator[tuple[ProviderToolPart, int]]:
+    """Searches that only the grounding metadata reports, and how many: of the web, and of a data store (Vertex AI).
+
+    A part has the queries, and the sources that were found.
+    """
+    chunks = as_list(metadata.get("groundingChunks"))
+    retrieved = [chunk for chunk in chunks if as_object(chunk).get("retrievedContext")]
+    web = [chunk for chunk in chunks if not as_object(chunk).get("retrievedContext")]
+    searches = (("web_search", "webSearchQueries", web), ("file_search", "retrievalQueries", retrieved))
+    for name, field, found in searches:
+        queries = as_list(metadata.get(field))
+        if queries or (name == "file_search" and found):
+            text = "\n".join(" ".join(filter(None, (title, url))) for url, title in map(_source, found))
+            sealed = _about("groundingMetadata", metadata, issuer)
+            title = first_line(", ".join(map(str, queries)))
+            yield ProviderToolPart(name, "completed", "", title, text, sealed), max(len(queries), 1)
 
 
 def read_fetches(metadata: Json, issuer: str) -> Iterator[ProviderToolPart]:

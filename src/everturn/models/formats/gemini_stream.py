@@ -36,7 +36,7 @@ from everturn.models.formats.gemini_server_tools import (
     read_citations,
     read_fetches,
     read_part,
-    read_search,
+    read_searches,
 )
 from everturn.models.formats.lenient_json import DECODE_ERRORS, decode_leniently, truncated_error
 from everturn.models.profile import Origin, Profile
@@ -141,13 +141,15 @@ class GeminiDecoder:
     def __init__(self, profile: Profile, origin: Origin, names: Mapping[str, str]) -> None:
         self._origin, self._names = origin, names
         # Gemini 2 charges for an answer with searches, later ones for each search (genai-prices 0.2.1 has both fees).
-        self._is_billed_once = profile.provider_tools == "alone"
+        self._is_billed_once = profile.provider_tools != "mixed"
         self._calls = 0
         self._server_parts: list[str] = []  # the names of the built-in tools that were called, in parts
         self._codes = 0  # parts with code
         self._grounding: dict[str, Any] = {}
         self._fetched: dict[str, Any] = {}
-        self._texts: list[str] = []  # what was said, for the ranges of citations
+        # What was said, for the ranges of citations, in UTF-8. Not a list of pieces, nor a StringIO, which keeps up to
+        # 100,000 of them: a string of one character takes 50 bytes.
+        self._text = bytearray()
         self._said = 0  # characters of it
         self._runs = [0]  # where text begins, and begins again behind other parts
         self._response = ""
@@ -238,7 +240,7 @@ class GeminiDecoder:
             self._seal(part, part.thought_signature, out)
 
     def _say(self, text: str, out: list[Chunk]) -> None:
-        self._texts.append(text)
+        self._text += text.encode("utf-8", "surrogatepass")
         self._said += len(text)
         out.append(TextChunk(text))
 
@@ -263,12 +265,14 @@ class GeminiDecoder:
     def _end_tools(self, out: list[Chunk]) -> int:
         """Report what only metadata says, and the citations; return how many calls there were."""
         calls, issuer = len(self._server_parts), self._origin.issuer
-        for citation in read_citations(self._grounding, "".join(self._texts), self._runs) if self._grounding else ():
-            out.append(CitationChunk(citation, in_answer=True))
-        queries = as_list(self._grounding.get("webSearchQueries"))
-        if queries and "web_search" not in self._server_parts:
-            calls += len(queries)
-            out.append(ProviderToolChunk(read_search(self._grounding, issuer)))
+        if self._grounding:
+            text = self._text.decode("utf-8", "surrogatepass")
+            for citation in read_citations(self._grounding, text, self._runs):
+                out.append(CitationChunk(citation, in_answer=True))
+        for part, count in read_searches(self._grounding, issuer):
+            if part.name not in self._server_parts:
+                calls += count
+                out.append(ProviderToolChunk(part))
         if self._fetched and "web_fetch" not in self._server_parts:
             for page in read_fetches(self._fetched, issuer):
                 calls += 1

@@ -52,7 +52,7 @@ def build_body(request: ModelRequest, profile: Profile, origin: Origin) -> tuple
         body["output_config"] = {**body.get("output_config", {}), "format": output_format}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
-    provider_tools = declare_tools(request, "messages") if profile.provider_tools else []
+    provider_tools = declare_tools(request, profile)
     writer = _AnthropicMessages(request, profile, origin, names, [str(tool["name"]) for tool in provider_tools])
     messages = _alternate(writer.each(), lambda: writer.is_paused)
     tools = [_tool(names.wire(tool.name), tool.description, tool.schema) for tool in request.tools]

@@ -10,15 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 from everturn.core.canonical_json import encode_canonical
+from everturn.core.modality import SEARCHES
 from everturn.core.parts import ProviderToolPart, provider_tool_note
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec
 from everturn.errors import ModelError
+from everturn.models.profile import Profile
 
 Json = dict[str, Any]
 MAX_TITLE: Final = 200  # characters
 
-# Format -> our name of a tool -> what its declaration has in any case.
-DECLARATIONS: Final[Mapping[str, Mapping[str, Json]]] = {
+# Format, or set of a profile -> our name of a tool -> what its declaration has in any case.
+_FORMATS: Final[Mapping[str, Mapping[str, Json]]] = {
     "messages": {
         "web_search": {"type": "web_search_20250305", "name": "web_search"},
         "web_fetch": {"type": "web_fetch_20250910", "name": "web_fetch"},
@@ -37,6 +39,13 @@ DECLARATIONS: Final[Mapping[str, Mapping[str, Json]]] = {
         "code_execution": {"codeExecution": {}},
     },
 }
+DECLARATIONS: Final[Mapping[str, Mapping[str, Json]]] = {
+    **_FORMATS,
+    # Azure makes images only in answers that are not streamed, with a deployment that a header names.
+    "azure": {name: tool for name, tool in _FORMATS["responses"].items() if name != "image_generation"},
+    "vertex": {**_FORMATS["gemini"], "file_search": {"retrieval": {}}},
+    "vertex-claude": {"web_search": _FORMATS["messages"]["web_search"]},
+}
 # Format -> the keyword of `provider_tool` with the options of that vendor.
 VENDOR_OPTIONS: Final[Mapping[str, str]] = {
     "messages": "anthropic",
@@ -45,22 +54,33 @@ VENDOR_OPTIONS: Final[Mapping[str, str]] = {
 }
 
 
-def supported_tools(format: str) -> frozenset[str]:
-    """The tools that a wire format can declare."""
-    return frozenset(DECLARATIONS.get(format, {}))
+def supported_tools(profile: Profile) -> frozenset[str]:
+    """The tools that the provider of a profile runs."""
+    return frozenset(_declarations(profile))
 
 
-def declare_tools(request: ModelRequest, format: str) -> list[Json]:
-    """The declarations of a request's provider tools; one that the format does not have is left out.
+def _declarations(profile: Profile) -> Mapping[str, Json]:
+    return DECLARATIONS.get(profile.provider_tool_set or profile.format, {}) if profile.provider_tools else {}
+
+
+def offered_tools(request: ModelRequest, profile: Profile) -> list[ToolSpec]:
+    """The provider tools that a request declares; one that the provider does not have is left out."""
+    known = _declarations(profile)
+    offered = [spec for spec in request.provider_tools if spec.name in known]
+    if profile.provider_tools == "searches" and any(spec.name in SEARCHES for spec in offered):
+        return [spec for spec in offered if spec.name in SEARCHES]
+    return offered
+
+
+def declare_tools(request: ModelRequest, profile: Profile) -> list[Json]:
+    """The declarations of a request's provider tools.
 
     Raises:
         ModelError: an option would overwrite what says which tool it is.
     """
-    known = DECLARATIONS.get(format, {})
+    known = _declarations(profile)
     return [
-        _declare(spec, known[spec.name], VENDOR_OPTIONS[format])
-        for spec in request.provider_tools
-        if spec.name in known
+        _declare(spec, known[spec.name], VENDOR_OPTIONS[profile.format]) for spec in offered_tools(request, profile)
     ]
 
 
@@ -71,7 +91,8 @@ def _declare(spec: ToolSpec, fixed: Json, vendor: str) -> Json:
             f"provider_tool({spec.name!r}, {vendor}={{'name': …}}): the name is fixed; leave it out", kind="request"
         )
     if vendor == "google":  # a tool is one field there, and its value has the options
-        return dict.fromkeys(fixed, options)
+        others = {name: value for name, value in options.items() if name != "type"}
+        return {str(options.get("type") or name): others for name in fixed}
     return {**fixed, **options}  # a `type` in the options chooses another version of the tool
 
 

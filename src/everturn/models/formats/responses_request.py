@@ -19,7 +19,7 @@ from everturn.models.formats.files import as_data_url, as_note, as_text, file_ki
 from everturn.models.formats.notices import CONTINUE, notice_text, user_content
 from everturn.models.formats.params import RESERVED, encode_body, schema_name, take_params
 from everturn.models.formats.provider_tools import as_text as provider_tool_as_text
-from everturn.models.formats.provider_tools import declare_tools, find_replayable
+from everturn.models.formats.provider_tools import declare_tools, find_replayable, offered_tools
 from everturn.models.formats.responses_server_tools import INCLUDES, ITEMS
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
@@ -37,8 +37,8 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
     """Build the request."""
     names = ToolNames(request.tools)
     params = take_params(request, profile, _RESERVED)
-    provider_tools = declare_tools(request, "responses") if profile.provider_tools else []
-    hosted = [tool.name for tool in request.provider_tools] if provider_tools else []
+    provider_tools = declare_tools(request, profile)
+    hosted = [tool.name for tool in offered_tools(request, profile)]
     include = [*params.rest.pop("include", ()), *((ENCRYPTED_REASONING,) if profile.has_encrypted_reasoning else ())]
     include += [INCLUDES[name] for name in hosted if name in INCLUDES]
     body: Json = {

@@ -30,7 +30,7 @@ from everturn.models.load import load
 from everturn.models.media import images, speech
 from everturn.models.media.job import MediaJob
 from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
-from everturn.models.profile import Origin, Profile
+from everturn.models.profile import Profile, origin_of
 from everturn.transport import HttpResponse, Transport
 from everturn.transport.limits import too_long_error
 
@@ -77,7 +77,7 @@ class MediaModel:
         self._profile = profile = profile.for_model(model)
         check_vendor(profile, modality)
         self.modality: Modality = modality
-        self._origin = Origin(profile.vendor, model, profile.key, host)
+        self._origin = origin_of(profile, model, key, host)
         self._endpoint = Endpoint(profile, self._origin, transport, key)
         self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
         self._name, self._limit = name or self._origin.name, limit

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, RetryChunk, TextChunk
 from everturn.core.continuation import continued_text
 from everturn.core.file_uploads import AccountUploads, uploads_of
-from everturn.core.modality import Modality, has_lone_provider_tools, modality_of, provider_tools_of
+from everturn.core.modality import Modality, ProviderToolMix, modality_of, provider_tool_mix, provider_tools_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
@@ -103,9 +103,9 @@ class PromptedModel:
         return provider_tools_of(self._model) if self._tool_format == NATIVE else frozenset()
 
     @property
-    def has_lone_provider_tools(self) -> bool:
-        """Whether its provider runs them only in requests without other tools."""
-        return has_lone_provider_tools(self._model)
+    def provider_tool_mix(self) -> ProviderToolMix:
+        """What such a tool can be beside in a request."""
+        return provider_tool_mix(self._model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""

@@ -316,9 +316,8 @@ class LogContract(StoreSetup):
         store = await self.make_waiting()
         await store.indexed_events("s", "gate", "t.gate")  # fills caches on first use
         alone = await cost_of(store.indexed_events("s", "gate", "t.gate"))
-        for at in range(100):
-            events = [*turn_started_events(f"t{at}", "t.in"), *gate_opened_events(f"t{at}")]
-            await store.append("s", await store.head("s"), events)
+        others = [[*turn_started_events(f"t{at}", "t.in"), *gate_opened_events(f"t{at}")] for at in range(100)]
+        await store.append("s", await store.head("s"), [event for events in others for event in events])
         await store.indexed_events("s", "gate", "t.gate")
 
         assert await cost_of(store.indexed_events("s", "gate", "t.gate")) <= 2 * alone + 20
@@ -327,8 +326,8 @@ class LogContract(StoreSetup):
         store = await self.make_waiting()
         await store.path("s", "t.out")  # fills caches on first use
         alone = await cost_of(store.path("s", "t.out"))
-        for at in range(300):
-            await store.append("s", await store.head("s"), turn_started_events(f"t{at}", "t.in"))
+        others = [turn_started_events(f"t{at}", "t.in") for at in range(300)]
+        await store.append("s", await store.head("s"), [event for events in others for event in events])
         await store.path("s", "t.out")
 
         assert await cost_of(store.path("s", "t.out")) <= 2 * alone + 20

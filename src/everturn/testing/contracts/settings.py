@@ -85,6 +85,17 @@ class SettingStoreContract:
         assert [row.name for row in await settings.current("acme")] == ["t"]
         assert await settings.versions("agent", "t") == []
 
+    async def test_the_settings_of_tenants_are_listed_by_kind_in_their_newest_version(self) -> None:
+        settings = (await self.make()).settings
+        for scope, kind, version in (
+            *(("b", "rules", 1), ("b", "rules", 2), ("a", "rules", 1), ("a", "agent", 1)),
+            *((INSTALLATION, "rules", 1), ("gone", "rules", 1)),
+        ):
+            await settings.add(make_setting(kind=kind, scope=scope, version=version, body=b'{"rules":[]}'))
+        await settings.add(make_setting(kind="rules", scope="gone", version=2, is_deleted=True))
+        assert [(row.scope, row.version) for row in await settings.of_tenants("rules")] == [("a", 1), ("b", 2)]
+        assert await settings.of_tenants("hook") == []
+
     async def test_every_change_is_a_new_revision_for_all_nodes(self) -> None:
         one, two = await self.make_two()
         seen = [await two.settings.revision()]

@@ -7,7 +7,7 @@ import pytest
 from everturn.core.events import CallFinished, Event, LimitReached, StepInterrupted, StepStarted
 from everturn.core.options import Budget, Lineage, Spent, TurnOptions
 from everturn.core.parts import Output, Usage
-from everturn.core.store_ports import Store
+from everturn.core.store_ports import Store, UsageRecord
 from everturn.errors import Stale
 from everturn.testing.contracts.samples import (
     NOON,
@@ -182,6 +182,18 @@ class UsageContract(UsageSetup):
 
 class UsageDirectoryContract(UsageSetup):
     """Usage of sessions that were imported or erased."""
+
+    async def test_a_request_outside_of_a_turn_counts_once_for_its_tenant_user_and_model(self) -> None:
+        store = await self.make_with_usage()
+        record = UsageRecord("audio_1", "local", "ada", "ear", NOON, Spent(1, 0, Usage(7, 3, cost=0.5)))
+        for _ in range(2):
+            await store.record_usage(record)
+        await store.record_usage(UsageRecord("audio_2", "other", "ada", "ear", NOON, Spent(1)))
+        assert await store.spent(tenant="local") == record.spent == await store.user_spent("local", "ada", NOON - 1)
+        assert await store.spent(session="s") == Spent()
+        assert await store.usage_by_user("local") == [("ada", "ear", "", record.spent)]
+        assert await store.usage_by_day("local") == [(int(NOON // 86_400), "", record.spent)]
+        assert await store.user_spent("local", "ada", NOON + 1) == Spent()
 
     async def test_what_was_used_stays_when_its_session_is_erased(self) -> None:
         store = await self.make_with_usage(*call_requested_events(usage=SOME), *turn_ended_events())

@@ -19,15 +19,17 @@ BUILT_IN = {
     "web_search": ("googleSearch", "GOOGLE_SEARCH_WEB"),
     "web_fetch": ("urlContext", "URL_CONTEXT"),
     "bash_code_execution": ("codeExecution", ""),
+    "file_search": ("retrieval", ""),  # of Vertex AI: only metadata reports it
 }
 DECLARED_BY = {kind: field for field, kind in BUILT_IN.values() if kind}
 FIELDS = tuple(field for field, _ in BUILT_IN.values())
+_VERSIONS = {"enterpriseWebSearch": "googleSearch"}  # another version of a tool
 CALLS = {"toolCall": "toolResponse", "executableCode": "codeExecutionResult"}
 
 
 def place_built_in(model: str, items: Sequence[Item], body: Json) -> list[Item]:
     """The items with ids for built-in tools; those that the request does not declare are left out."""
-    declared, open_ids = _declared(body), _open_ids(body)
+    declared, open_ids, shows_calls = _declared(body), _open_ids(body), _shows_calls(body)
     placed: list[Item] = []
     number = 1000 * len(list(_parts(body)))
     for item in items:
@@ -43,7 +45,8 @@ def place_built_in(model: str, items: Sequence[Item], body: Json) -> list[Item]:
         else:
             number += 1
             parts = ("call", "result") if item.part == "both" else ("call",)
-            placed += [replace(item, id=f"server-{number}", part=part) for part in parts]
+            id = f"server-{number}" if shows_calls or item.name == "bash_code_execution" else ""
+            placed += [replace(item, id=id, part=part) for part in parts]
     return placed
 
 
@@ -53,7 +56,13 @@ def _kind(name: str) -> str:
 
 def _declared(body: Json) -> set[str]:
     tools = body.get("tools")
-    return {field for tool in (tools if is_list(tools) else ()) if is_object(tool) for field in FIELDS if field in tool}
+    fields = {field for tool in (tools if is_list(tools) else ()) if is_object(tool) for field in tool}
+    return {_VERSIONS.get(field, field) for field in fields}
+
+
+def _shows_calls(body: Json) -> bool:
+    config = either(body, "toolConfig")
+    return is_object(config) and either(config, "includeServerSideToolInvocations") is True
 
 
 def _parts(body: Json) -> Iterator[Json]:
@@ -86,7 +95,7 @@ def tool_part(item: HostedTool, model: str) -> Json | None:
         else:
             outcome = "OUTCOME_FAILED" if item.error else "OUTCOME_OK"
             part = {"codeExecutionResult": {**id, "outcome": outcome, "output": item.error or item.output}}
-    elif not third:
+    elif not third or not item.id:  # an id is given only where the request asks for calls
         return None
     elif item.part == "call":
         part = {"toolCall": {**id, "toolType": BUILT_IN[item.name][1], "args": arguments}}
@@ -101,6 +110,7 @@ class Grounding:
 
     def __init__(self) -> None:
         self._queries: list[str] = []
+        self._retrievals: list[str] = []
         self._pages: list[Json] = []
         self._chunks: list[Json] = []
         self._supports: list[Json] = []
@@ -113,6 +123,10 @@ class Grounding:
         elif item.part == "result" and item.name == "web_search":
             for number, url in enumerate(filter(None, item.output.splitlines()), 1):
                 self._chunks.append({"web": {"uri": url, "title": f"Result {number}"}})
+        elif item.part == "call" and item.name == "file_search":
+            self._retrievals.append(str(arguments.get("query", "")))
+        elif item.part == "result" and item.name == "file_search":
+            self._chunks.append({"retrievedContext": {"uri": item.output, "title": "a.txt"}})
         elif item.part == "result" and item.name == "web_fetch":
             status = "URL_RETRIEVAL_STATUS_ERROR" if item.error else "URL_RETRIEVAL_STATUS_SUCCESS"
             self._pages.append({"retrievedUrl": "https://example.com/", "urlRetrievalStatus": status})
@@ -127,6 +141,7 @@ class Grounding:
         """The fields of the candidate."""
         named = (
             ("webSearchQueries", self._queries),
+            ("retrievalQueries", self._retrievals),
             ("groundingChunks", self._chunks),
             ("groundingSupports", self._supports),
         )

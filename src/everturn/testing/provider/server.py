@@ -173,7 +173,7 @@ class Provider:
                 check_media(media_request)
             elif self._strict:
                 checked = check_route(route, request.query, body)
-                check(format, checked, request.headers, is_in_cloud=bool(route.cloud))
+                check(format, checked, request.headers, route.cloud)
                 self.cabinet.check(format, checked, _shown_key(request.headers))
             if format == "gemini" and self._strict:
                 check_alt(request.query)

@@ -13,7 +13,7 @@ from everturn.core.deltas import CallDelta, TextDelta
 from everturn.core.phases import Phase
 from everturn.errors import TurnError
 from everturn.models.retry import RetryPolicy
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing.contracts.model.bench import (
     AwaitedStep,
     ModelBench,

@@ -18,7 +18,7 @@ from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.ports import Model
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
 from everturn.models.registry import get_model
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing.contracts.model.bench import (
     QUICK,
     AwaitedStep,

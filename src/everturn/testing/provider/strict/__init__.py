@@ -7,6 +7,7 @@
 - `gemini`, `proto`, `declarations`, `turns`, `gemini_tools`: Gemini
 - `ollama`, `functions`: Ollama
 - `converse`, `converse_body`: Amazon Bedrock Converse
+- `clouds`: what only Azure OpenAI, Vertex AI or the vendor's own API has, for every format
 - `schemas`: the schemas of structured output, for every format
 - `media`, `images`, `audio`: OpenAI Images and Audio
 """

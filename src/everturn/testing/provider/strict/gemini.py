@@ -11,6 +11,8 @@ from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_object
 from everturn.testing.provider.progress import either
+from everturn.testing.provider.routes import Cloud
+from everturn.testing.provider.strict.clouds import check_gemini_place
 from everturn.testing.provider.strict.declarations import bad, check_declarations, check_name, check_schema
 from everturn.testing.provider.strict.gemini_tools import check_built_in
 from everturn.testing.provider.strict.proto import read_proto_message, snake
@@ -33,7 +35,7 @@ _RANGES = {"temperature": (0.0, 2.0), "topP": (0.0, 1.0)}
 _MAX_STOPS = 5
 
 
-def check_gemini(body: Json, headers: Mapping[str, str]) -> None:
+def check_gemini(body: Json, headers: Mapping[str, str], cloud: Cloud = "") -> None:
     """Raise `Refused` for a request that the real one would refuse; the model comes from the path."""
     model: str = body["model"]
     request = read_proto_message("GenerateContentRequest", body)
@@ -45,7 +47,8 @@ def check_gemini(body: Json, headers: Mapping[str, str]) -> None:
     contents = check_contents(request, model)
     check_turns(contents)
     check_signatures(contents, model)
-    check_built_in(request, model)
+    check_gemini_place(request, cloud)
+    check_built_in(request, model, cloud)
 
 
 def shows_thoughts(body: Json) -> bool:

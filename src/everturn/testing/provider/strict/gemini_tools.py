@@ -14,6 +14,8 @@ from everturn.core.canonical_json import encode_canonical
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.gemini_signatures import is_third, signature
 from everturn.testing.provider.gemini_tools import CALLS, DECLARED_BY, FIELDS
+from everturn.testing.provider.routes import Cloud
+from everturn.testing.provider.strict.clouds import VERTEX_TOOLS, check_vertex_mix
 
 Json = dict[str, Any]
 _REQUIRED = {
@@ -24,19 +26,21 @@ _REQUIRED = {
 }
 
 
-def check_built_in(request: Json, model: str) -> None:
+def check_built_in(request: Json, model: str, cloud: Cloud = "") -> None:
     """Built-in tools beside functions need a newer model and its flag; parts of theirs are whole, and unchanged."""
     tools: list[Json] = request.get("tools", [])
-    declared = [field for tool in tools for field in FIELDS if field in tool]
+    declared = [field for tool in tools for field in (*FIELDS, *VERTEX_TOOLS) if field in tool]
     has_functions = any(tool.get("functionDeclarations") for tool in tools)
     config = request.get("toolConfig", {})
     is_older = model.startswith(("gemini-1", "gemini-2"))
+    if cloud == "vertex" and is_older:
+        check_vertex_mix(tools)
     if declared and has_functions and is_older:
         raise Refused(
             f"Built-in tools ({{{declared[0]}}}) and Function Calling cannot be combined in the same request. "
             "Please choose one to continue."
         )
-    if declared and has_functions and not config.get("includeServerSideToolInvocations"):
+    if declared and has_functions and cloud != "vertex" and not config.get("includeServerSideToolInvocations"):
         raise Refused(
             "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."
         )

@@ -68,7 +68,9 @@ MESSAGES: dict[str, dict[str, str]] = {
     "FunctionResponseBlob": _fields(string="mimeType displayName", bytes="data"),
     "Tool": _fields(
         many_FunctionDeclaration="functionDeclarations",
-        Struct="googleSearch googleSearchRetrieval codeExecution urlContext computerUse fileSearch googleMaps",
+        Struct="googleSearch googleSearchRetrieval codeExecution urlContext computerUse fileSearch googleMaps "
+        "retrieval enterpriseWebSearch parallelAiSearch exaAiSearch",
+        many_Struct="mcpServers",
     ),
     "FunctionDeclaration": _fields(
         string="name description behavior",

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from everturn.testing.provider.faults import Format, Refused
+from everturn.testing.provider.routes import Cloud
 from everturn.testing.provider.strict.chat import check_chat
+from everturn.testing.provider.strict.clouds import check_cloud_tools
 from everturn.testing.provider.strict.converse import check_converse
 from everturn.testing.provider.strict.gemini import check_gemini
 from everturn.testing.provider.strict.messages import check_anthropic
@@ -18,7 +20,6 @@ _CHECKS: dict[Format, Check] = {
     "chat": check_chat,
     "messages": check_anthropic,
     "responses": check_openai,
-    "gemini": check_gemini,
     "ollama": check_ollama,
     "converse": check_converse,
 }
@@ -38,10 +39,14 @@ def model_of(format: Format, body: dict[str, Any]) -> str:
     raise Refused("model is required" if format == "ollama" else "you must provide a model parameter", "model")
 
 
-def check(format: Format, body: dict[str, Any], headers: Mapping[str, str], *, is_in_cloud: bool = False) -> None:
+def check(format: Format, body: dict[str, Any], headers: Mapping[str, str], cloud: Cloud = "") -> None:
     """Refuse what the real provider refuses; in a cloud the version is not a header.
 
     Raises:
         Refused: with the provider's message.
     """
-    _CHECKS[format](body, {**headers, "anthropic-version": "in the body"} if is_in_cloud else headers)
+    if format == "gemini":
+        check_gemini(body, headers, cloud)
+        return
+    _CHECKS[format](body, {**headers, "anthropic-version": "in the body"} if cloud else headers)
+    check_cloud_tools(body, cloud)
