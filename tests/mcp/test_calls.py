@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from everturn import Chat, McpServers
 from everturn.core.ports import Tool
 from everturn.errors import BadArguments, OutcomeUnknown, ToolError, ToolTimeout
+from everturn.mcp import ServerSpec
+from everturn.testing import ScriptedModel
 from tests.helpers.hostile_mcp import House, Person, hostile, house, noted
 
 both = pytest.mark.parametrize("mode", ["plain", "modern"])
@@ -193,3 +196,13 @@ async def test_a_server_sees_nothing_of_our_environment(ledger: Path, monkeypatc
         seen = json.loads((await home.call("env")).text)
     assert seen["GIVEN"] == "yes"
     assert set(seen) <= {"PATH", "HOME", "LANG", "GIVEN", "LC_CTYPE"}
+
+
+async def test_a_program_is_warned_of_a_server_without_tools(caplog: pytest.LogCaptureFixture) -> None:
+    servers = McpServers([ServerSpec("hotel", command="no-such-program-anywhere")], timeout=60)
+    async with Chat(ScriptedModel("Hello."), tools=[servers]) as chat:
+        assert (await (await chat.send("Hi"))).text == "Hello."
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == "everturn.mcp.servers"]
+    assert warning.startswith("MCP server hotel has no tools yet: it is ")
+    assert "no-such-program-anywhere" in warning
+    assert "McpServers(…, timeout=…) sets how long an app waits" in warning

@@ -237,7 +237,9 @@ async def _take_over(ctx: StepHookContext, call: CallRecord, tools: Mapping[str,
     """Take over a call that another process started and did not finish: run it again only if it may be repeated."""
     assert call.started is not None
     tool = tools.get(call.started.tool) or await ctx.run.setup.app.wait_for_tool(call.started.tool)
-    if tool is None or call.started.at_most_once or tool.spec.at_most_once:
+    is_at_most_once = tool is None or call.started.at_most_once or tool.spec.at_most_once
+    # A step in the log shows that this call was begun as one whose effects are all steps.
+    if tool is None or (is_at_most_once and not (tool.spec.effects_in_steps and call.tool_steps)):
         plan.events.append(_outcome_unknown(ctx, call, OUTCOME_UNKNOWN))
     else:
         await _plan_rerun(ctx, call, tool, plan, OUTCOME_UNKNOWN)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from everturn.core.modality import has_lone_provider_tools, provider_tools_of
+from everturn.core.modality import SEARCHES, provider_tool_mix, provider_tools_of
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule
 from everturn.running.active_turn import ActiveTurn
@@ -17,6 +17,9 @@ from everturn.running.active_turn import ActiveTurn
 NOT_SUPPORTED: Final = "{tool} is not offered: {model} has no such tool that its provider runs"
 NOT_MIXED: Final = (
     "{tool} is not offered: {model} takes a tool that its provider runs only in a request without other tools"
+)
+NOT_BESIDE_SEARCHES: Final = (
+    "{tool} is not offered: {model} takes it only in a request without other tools that its provider runs"
 )
 NOT_ALLOWED: Final = (
     "{tool} is not offered: {reason}; its provider runs it, so nobody can be asked about a call: allow it with the rule "
@@ -34,7 +37,8 @@ async def judge_provider_tools(
 ) -> tuple[list[ToolSpec], list[str]]:
     """The tools that the model is offered, and a sentence for each that it is not."""
     supported = provider_tools_of(run.model)
-    is_lonely = has_other_tools and has_lone_provider_tools(run.model)
+    mix = provider_tool_mix(run.model)
+    is_lonely = has_other_tools and mix != "mixed"
     allowed: list[ToolSpec] = []
     left_out: list[str] = []
     for spec in specs:
@@ -54,4 +58,8 @@ async def judge_provider_tools(
             left_out.append(TAINTED.format(tool=spec.name))
         else:
             allowed.append(spec)
+    if mix == "searches" and any(spec.name in SEARCHES for spec in allowed):
+        others = [spec for spec in allowed if spec.name not in SEARCHES]
+        left_out += [NOT_BESIDE_SEARCHES.format(tool=spec.name, model=run.model.name) for spec in others]
+        allowed = [spec for spec in allowed if spec.name in SEARCHES]
     return allowed, left_out

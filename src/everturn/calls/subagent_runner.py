@@ -18,7 +18,7 @@ from everturn.core.ports import Clock, IdSource, SubagentResult
 from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, DriverLost, EverturnError, ToolError, UnknownSession, UnknownTurn
-from everturn.running.active_turn import SubagentRun
+from everturn.running.drive_setup import SubagentRun
 
 log = logging.getLogger(__name__)
 

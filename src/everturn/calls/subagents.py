@@ -17,7 +17,8 @@ from everturn.core.phases import Phase
 from everturn.core.ports import SubagentRequest, SubagentResult
 from everturn.core.state import TurnState
 from everturn.errors import BadArguments, ToolError, UnknownSession
-from everturn.running.active_turn import ActiveTurn, SubagentRun
+from everturn.running.active_turn import ActiveTurn
+from everturn.running.drive_setup import SubagentRun
 from everturn.running.subagent_index import subagent_session_id
 
 MAX_SUBAGENT_DEPTH = 4

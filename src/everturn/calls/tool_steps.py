@@ -19,13 +19,15 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from everturn.calls.callbacks import callback_token
+from everturn.calls.callbacks import callback_token, complete_callback
 from everturn.calls.suspend import ToolWait
 from everturn.core.calls import CallRecord
+from everturn.core.canonical_json import replace_surrogates
+from everturn.core.commands import FinishWait
 from everturn.core.events import (
     CallResumed,
     Event,
@@ -36,12 +38,14 @@ from everturn.core.events import (
     WaitStarted,
 )
 from everturn.core.requests import ToolSpec
+from everturn.core.store_ports import Receipt
 from everturn.errors import BadOutput, ExternalTimeout, NotResumable, OutcomeUnknown, ToolChanged, ToolError
 
 MAX_TOOL_STEPS = 1_000  # in one call; and as many waits
 MAX_STEP_NAME = 200  # characters
 MAX_STEP_VALUE = 1_000_000  # characters of a recorded value, as JSON
 MAX_WAIT = 10 * 365 * 86_400.0  # seconds
+MAX_LABEL = 200  # characters of what a wait is for
 
 NOT_RESUMABLE = (
     "{name}: ctx.{what} works only in a tool that may be run again from its beginning. Declare it "
@@ -160,8 +164,10 @@ class ToolSteps:
         *,
         timeout: float = 0.0,  # noqa: ASYNC109 - it is durable
         hook: str = "",
+        label: str = "",
     ) -> Any:
         """Start a wait for a value of an external system; `timeout` is in seconds, 0: as long as the turn may wait.
+        User interfaces show the `label`, as "waits for {label}".
 
         Without `start` it returns an `ExternalResult`, whose token the tool gives away in a step of its own. With
         `start` that is done here: `start(token)` is run once, as a step, and the value is returned. With `hook` the
@@ -178,9 +184,17 @@ class ToolSteps:
         wait, number, run = self._next_wait("external"), self._waits, self._wait.run
         token = await callback_token(run.setup.store, run.ledger.tenant, run.session, run.turn, wait, hook)
         if wait not in self._call.waits:
-            await self._start_wait("external", wait, timeout)
+            await self._start_wait("external", wait, timeout, label=label)
         if start is None:
-            return _ExternalResult(token, lambda: self._external_value(wait, timeout, hook))
+            setup = run.setup
+
+            async def admit(command: FinishWait) -> Receipt:
+                return cast("Receipt", await setup.app.command(command))
+
+            async def deliver(value: object) -> bool:
+                return await complete_callback(setup.store, admit, token, value, setup.clock.now(), hook=hook)
+
+            return _ExternalResult(token, lambda: self._external_value(wait, timeout, hook), deliver)
 
         def suspended() -> Sequence[Event]:
             is_here = wait in self._call.wait_results
@@ -217,7 +231,7 @@ class ToolSteps:
         return wait
 
     async def _start_wait(
-        self, kind: WaitKind, wait: str, seconds: float, then: Callable[[], Sequence[Event]] = tuple
+        self, kind: WaitKind, wait: str, seconds: float, then: Callable[[], Sequence[Event]] = tuple, label: str = ""
     ) -> None:
         now = self._now()
         started = WaitStarted(
@@ -227,6 +241,7 @@ class ToolSteps:
             wait=wait,
             kind=kind,
             until=now + seconds if seconds else 0.0,
+            label=replace_surrogates(label)[:MAX_LABEL],
         )
         await self._wait.write(lambda: [] if wait in self._call.waits else [started, *then()])
         run = self._wait.run
@@ -248,8 +263,10 @@ class ToolSteps:
 class _ExternalResult:
     """A started wait: its token, and the value that arrives."""
 
-    def __init__(self, token: str, value: Callable[[], Awaitable[Any]]) -> None:
-        self.token, self._value = token, value
+    def __init__(
+        self, token: str, value: Callable[[], Awaitable[Any]], deliver: Callable[[object], Awaitable[bool]]
+    ) -> None:
+        self.token, self._value, self.deliver = token, value, deliver
 
     async def result(self) -> Any:
         """Wait for the value."""

@@ -28,6 +28,9 @@ Modules, in the order of the flow:
 - `offers`: validation, limits and conversion of prompts and resources
 - `offer_requests`: lists the prompts and resources of a server, and gets one
 - `tool`: a server's tool as a tool of a turn
+- `tasks`: what a server says about a task, and when it is polled
+- `task_tool`: a tool whose calls are tasks of its server
+- `task_requests`: requests about tasks on one connection
 - `in_flight_calls`: calls under way: timeouts, questions, and lost connections
 - `elicitation`: questions of a server to a person or a model, and their answers
 - `tool_results`: the result of a call as text and files

@@ -35,6 +35,10 @@ Annotation = Literal["read_only", "idempotent", "at_most_once"]
 """What the configuration says a repeated call of a tool does, whatever the server's own annotations claim."""
 
 
+TaskUse = Literal["auto", "always", "never"]
+"""When a tool is called as a task where its server leaves that open. `auto`: if the call must not be repeated."""
+
+
 Login = Literal["", "user", "shared"]
 """Whose an OAuth login is: each person's own, or the installation's. "": `user` on a server, `shared` elsewhere."""
 
@@ -61,6 +65,7 @@ class ServerSpec(Struct, frozen=True):
     insecure: bool = False  # plain http to another machine
     # host:port of an authorization server in the internal network; others must be public, with https
     login_hosts: tuple[str, ...] = ()
+    tasks: dict[str, TaskUse] = {}  # which tools are called as tasks; "*": all
     # Exceptions (host:port) of the egress policy that the address is under; None: it was trusted by who wrote the file.
     allow: tuple[str, ...] | None = None
     source_line: str = ""  # its command line as written in a file, with references instead of secrets
@@ -197,6 +202,7 @@ class _ServerEntry(Struct, forbid_unknown_fields=True):
     login: Login = ""
     insecure: bool = False
     login_hosts: list[str] = []
+    tasks: dict[str, TaskUse] = {}
     type: str = ""
     disabled: bool = False
 
@@ -236,6 +242,7 @@ def _spec(path: Path, key: str, name: str, table: Any, environ: Mapping[str, str
             entry.login,
             entry.insecure,
             tuple(entry.login_hosts),
+            entry.tasks,
             source_line=_written_line(entry, entry.cwd if "${" in entry.cwd else folder),
         )
     except ConfigError as error:

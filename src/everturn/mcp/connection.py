@@ -10,7 +10,8 @@ import asyncio
 import importlib
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -23,6 +24,8 @@ from everturn.mcp.events import CLOSED, SessionEvents
 from everturn.mcp.in_flight_calls import InFlightCalls, error_text, is_closed
 from everturn.mcp.offer_requests import OfferRequests
 from everturn.mcp.subprocess import ServerProcess
+from everturn.mcp.task_requests import TaskRequests
+from everturn.mcp.tasks import TaskClient, related_task
 from everturn.mcp.token_storage import TokenStorage
 from everturn.mcp.tool import LoginRequired, ServerTool
 from everturn.mcp.tool_list import ListedTool
@@ -82,7 +85,7 @@ class ServerConnection(SessionEvents):
         tokens: TokenStorage | None = None,
     ) -> None:
         self.spec, self._trust, self._update, self._tokens = spec, trust, update, tokens
-        self.calls, self.offers = InFlightCalls(self), OfferRequests(self)
+        self.calls, self.offers, self.tasks = InFlightCalls(self), OfferRequests(self), TaskRequests(self)
         self.session: McpSession | None = None
         self.connections, self.most_connections = 0, 0  # now, and at most so far: never above one
         self._state: ServerState = "connecting"
@@ -127,9 +130,15 @@ class ServerConnection(SessionEvents):
         context: ToolContext,
         answers: JsonObject | None,
         state: str | None,
+        task: JsonObject | None = None,
     ) -> JsonObject:
         """Call a tool."""
-        return await self.calls.call(tool, arguments, context, answers, state)
+        return await self.calls.call(tool, arguments, context, answers, state, task)
+
+    @asynccontextmanager
+    async def task_client(self, tenant: str, by: str) -> AsyncGenerator[TaskClient]:
+        """Requests about tasks."""
+        yield self.tasks
 
     async def wait_for_session(self) -> McpSession:
         """Return the session, once there is one.
@@ -182,6 +191,10 @@ class ServerConnection(SessionEvents):
         self._is_changed = True
         self._wakeup.set()
 
+    def task_status_changed(self, params: JsonObject) -> None:
+        """The server has reported the status of a task."""
+        self.tasks.status_changed(params)
+
     def login_required(self, why: str) -> None:
         """The server requires authentication."""
         self._set_state("needs_login", f"{why}; log in, or put what it wants into its headers")
@@ -193,6 +206,8 @@ class ServerConnection(SessionEvents):
 
     async def answer_request(self, method: str, params: JsonObject) -> JsonObject:
         """Answer a request of the server during a call."""
+        if task := related_task(params):
+            return await self.tasks.ask(task, method, params)
         return await self.calls.answer_request(method, params)
 
     # The task ------------------------------------------------------------------------------------------------------
@@ -257,6 +272,7 @@ class ServerConnection(SessionEvents):
                 await self._watch(session)
             finally:
                 self.session = None
+                self.tasks.close()
                 subscription.cancel()
                 await asyncio.wait({subscription}, timeout=1)
 

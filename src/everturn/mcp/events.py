@@ -18,6 +18,7 @@ class SentCall(Struct):
 
     cancels_at_server: bool = True
     is_sent: bool = False
+    task: JsonObject | None = None  # it is sent as a request for a task
     result: JsonObject = {}
 
 
@@ -32,6 +33,9 @@ class SessionEvents:
 
     def login_required(self, why: str) -> None:
         """The server requires authentication."""
+
+    def task_status_changed(self, params: JsonObject) -> None:
+        """The server has reported the status of a task."""
 
     async def answer_request(self, method: str, params: JsonObject) -> JsonObject:
         """Answer a request of the server during a call.

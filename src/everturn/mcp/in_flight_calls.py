@@ -56,16 +56,18 @@ class ConnectionOwner(Protocol):
 class _InFlightCall:
     """A call, and the server's questions that wait for the task that made the call."""
 
-    def __init__(self, context: ToolContext) -> None:
-        self.context, self.asked = context, 0
+    def __init__(self, context: ToolContext, *, is_task: bool) -> None:
+        self.context, self.asked, self._is_task = context, 0, is_task
         self.questions: deque[tuple[ElicitationRequest, asyncio.Future[JsonObject]]] = deque()
         self.news = asyncio.Event()
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Have the call's own task answer: asking a person may suspend that task for good."""
+        if self._is_task:
+            return refuse_request(method, "it belongs to a task: ask when the task requires input")
         self.asked += 1
         if self.asked > elicitation.MOST_QUESTIONS:
-            return _refused(method, "it asks too much")
+            return refuse_request(method, "it asks too much")
         answered: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self.questions.append((ElicitationRequest(f"q{self.asked}", method, params), answered))
         self.news.set()
@@ -89,7 +91,7 @@ class InFlightCalls:
         if method == elicitation.ROOTS:
             return elicitation.NO_ROOTS
         if len(self._calls) != 1:
-            return _refused(method, "it cannot be told in which call this is asked")
+            return refuse_request(method, "it cannot be told in which call this is asked")
         (call,) = self._calls
         return await call.ask(method, params)
 
@@ -100,15 +102,16 @@ class InFlightCalls:
         context: ToolContext,
         answers: JsonObject | None,
         state: str | None,
+        task: JsonObject | None = None,
     ) -> JsonObject:
-        """Call a tool. A call that was never sent is retried once; one that was sent is never sent again.
+        """Call a tool. With `task`, the server returns a task. A call that was never sent is retried once; one that was sent is never sent again.
 
         Raises:
             ToolError: the call failed, or its outcome is unknown.
         """
         for is_last in (False, True):
             session = await self._connection.wait_for_session()
-            sending = SentCall(cancels_at_server=tool.server.cancel == "tell")
+            sending = SentCall(cancels_at_server=tool.server.cancel == "tell", task=task)
             try:
                 return await self._send(session, sending, tool, arguments, context, answers, state)
             except ToolError:
@@ -134,7 +137,11 @@ class InFlightCalls:
         answers: JsonObject | None,
         state: str | None,
     ) -> JsonObject:
-        limit, loop, call = tool.server.timeout, asyncio.get_running_loop(), _InFlightCall(context)
+        limit, loop, call = (
+            tool.server.timeout,
+            asyncio.get_running_loop(),
+            _InFlightCall(context, is_task=sending.task is not None),
+        )
         last, latest = 0.0, loop.time() + limit * EXTENSIONS
 
         def progress(text: str) -> None:
@@ -203,7 +210,8 @@ class InFlightCalls:
         return ToolError(f"{where} before {tool.listed.name} was answered; it is safe to call it again")
 
 
-def _refused(method: str, reason: str) -> JsonObject:
+def refuse_request(method: str, reason: str) -> JsonObject:
+    """Decline a question of a server, or refuse another request of it."""
     if method == elicitation.ELICIT:
         return elicitation.make_decline(reason)
     raise PermissionError(reason)

@@ -31,6 +31,7 @@ from everturn.mcp.connection import ServerConnection, ServerState, ServerStatus
 from everturn.mcp.login_store import EVERYBODY, LoginStore, Person
 from everturn.mcp.offer_requests import OfferRequests
 from everturn.mcp.published_tools import PublishedTools, hash_tool
+from everturn.mcp.tasks import TaskClient
 from everturn.mcp.token_storage import PersonTokens, login_name
 from everturn.mcp.tool import LoginRequired, ServerTool
 from everturn.mcp.tool_list import ListedTool
@@ -155,6 +156,7 @@ class PersonalConnections:
         context: ToolContext,
         answers: JsonObject | None,
         state: str | None,
+        task: JsonObject | None = None,
     ) -> JsonObject:
         """Call a tool with the login of the user who started the turn.
 
@@ -172,7 +174,18 @@ class PersonalConnections:
                     f"server {self.spec.name} describes {tool.listed.name} to {person.user} in another way than it was "
                     "trusted; it can be called after a person has reviewed it and trusts it"
                 )
-            return await connected.connection.call(tool, arguments, context, answers, state)
+            return await connected.connection.call(tool, arguments, context, answers, state, task)
+
+    @asynccontextmanager
+    async def task_client(self, tenant: str, by: str) -> AsyncGenerator[TaskClient]:
+        """Requests about tasks, with the login of the user who started the turn.
+
+        Raises:
+            LoginRequired: the user has to log in.
+            ToolError: the server cannot be used.
+        """
+        async with self.connected(Person(tenant, by)) as connected:
+            yield connected.connection.tasks
 
     async def _person_of(self, tool: ServerTool, context: ToolContext) -> Person:
         if not context.by:

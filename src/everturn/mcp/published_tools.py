@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from everturn.errors import EverturnError
 from everturn.mcp.config import ServerSpec
+from everturn.mcp.task_tool import make_tool
 from everturn.mcp.tool import ChangedTool, ServerTool, ToolCaller
 from everturn.mcp.tool_list import ListedTool, assign_tool_names
 from everturn.mcp.trust import Trust, tool_hash
@@ -36,7 +37,7 @@ class PublishedTools:
             return resumable if isinstance(resumable, bool) else resumable.get(name, False)
 
         tools = [
-            ServerTool(caller, self._spec, tool, names[tool.name], resumable=can_resume(tool.name))
+            make_tool(caller, self._spec, tool, names[tool.name], resumable=can_resume(tool.name))
             if tool.name in trusted
             else ChangedTool(caller, self._spec, tool, names[tool.name])
             for tool in listed

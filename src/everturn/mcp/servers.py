@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -26,7 +27,9 @@ from everturn.mcp.published_tools import PublishedTools
 from everturn.mcp.token_storage import PersonTokens, SavedTokens, TokenFile, TokenStorage
 from everturn.mcp.tool import ChangedTool, ServerTool
 from everturn.mcp.tool_list import ListedTool
-from everturn.mcp.trust import StoredTrust, ToolFacts, Trust, TrustAll
+from everturn.mcp.trust import StoredTrust, ToolFacts, Trust, TrustAll, escape_invisible
+
+log = logging.getLogger(__name__)
 
 CLOSING = 5.0  # seconds for all servers to stop
 START_TIMEOUT = 10.0  # seconds for servers to start, so that the first turn of a program has their tools
@@ -109,6 +112,20 @@ class McpServers:
             await asyncio.wait(waits, timeout=self._timeout)
             for wait in waits:
                 wait.cancel()
+            if self._timeout >= START_TIMEOUT:  # a UI, which waits for less, shows the states itself
+                self._warn_of_missing_tools()
+
+    def _warn_of_missing_tools(self) -> None:
+        """Log which servers have no tools yet: without it a program sees only that a tool does not exist."""
+        for status in self.status():
+            if status.state in ("connecting", "down", "failed"):
+                log.warning(
+                    "MCP server %s has no tools yet: it is %s%s. The first turn starts without them; "
+                    "McpServers(…, timeout=…) sets how long an app waits, and servers.status() has more",
+                    status.name,
+                    status.state,
+                    f" ({escape_invisible(status.reason)})" if status.reason else "",
+                )
 
     async def aclose(self) -> None:
         """Stop all servers, and their processes."""

@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+from msgspec.structs import replace
 from pydantic import TypeAdapter, ValidationError
 
 from everturn.core.canonical_json import JsonObject
@@ -32,6 +33,7 @@ from everturn.mcp.logs import sanitize_library_logs
 from everturn.mcp.offers import MOST_PROMPTS, MOST_RESOURCES, ServerOffers, read_prompts, read_resources
 from everturn.mcp.stdio_bridge import OpenServerRequests, StdioReadStream, StdioWriteStream
 from everturn.mcp.subprocess import ServerProcess, start_process
+from everturn.mcp.tasks import STATUS
 from everturn.mcp.tool_list import MOST_TOOLS, ListedTool, limit_tools, read_tools
 from everturn.version import __version__
 
@@ -51,6 +53,7 @@ _EMPTY_OFFERS: Final[dict[str, dict[str, Any]]] = {
 }  # what the library sees of prompts and resources
 _CACHE_HINTS: Final[dict[str, Any]] = {"ttlMs": 0, "cacheScope": "private"}
 _answers = TypeAdapter(types.InputResponses)
+_any_object = TypeAdapter(dict[str, Any])
 sanitize_library_logs()
 
 _sending: ContextVar[SentCall | None] = ContextVar("sending", default=None)
@@ -72,6 +75,8 @@ class _MessageFilter(JSONRPCDispatcher[TransportContext]):
         sending = _sending.get()
         if method == "tools/call" and sending is not None:
             opts = {**(opts or {}), "cancel_on_abandon": sending.cancels_at_server}
+            if sending.task is not None:
+                params = {**(params or {}), "task": sending.task}
             sending.result = await super().send_raw_request(method, params, opts, **more)
             return dict(_EMPTY_RESULT)
         raw = await super().send_raw_request(method, params, opts, **more)
@@ -105,8 +110,16 @@ class _MessageFilter(JSONRPCDispatcher[TransportContext]):
             except PermissionError as error:
                 raise MCPError(-1, str(error)) from None
 
+        async def handle_notification(
+            context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+        ) -> None:
+            if method == STATUS:
+                self._events.task_status_changed(dict(params or {}))
+            else:
+                await on_notify(context, method, params)
+
         try:
-            await super().run(handle_request, on_notify, on_notify_intercept, **more)
+            await super().run(handle_request, handle_notification, on_notify_intercept, **more)
         finally:
             self._events.connection_lost(OVER)
 
@@ -149,7 +162,16 @@ class McpSession:
         problems += [f"tool {tool.name!r}: its x-mcp-header cannot be sent" for tool in tools if tool.name not in seen]
         if not is_complete:
             problems.append("it has more pages of tools than were read; those on the others were left out")
-        return [tool for tool in tools if tool.name in seen], problems
+        supported = [tool if self._has_tasks else replace(tool, task_support="forbidden") for tool in tools]
+        return [tool for tool in supported if tool.name in seen], problems
+
+    @property
+    def _has_tasks(self) -> bool:
+        """Whether the server takes calls as tasks of the protocol version 2025-11-25."""
+        capabilities = self._session.server_capabilities
+        tasks = capabilities.tasks if capabilities is not None else None
+        tools = tasks.requests.tools if tasks is not None and tasks.requests is not None else None
+        return not self.is_modern and tools is not None and tools.call is not None
 
     async def _list(self) -> tuple[set[str], bool]:
         seen: set[str] = set()
@@ -202,6 +224,23 @@ class McpSession:
         finally:
             _sending.reset(token)
         return sending.result
+
+    async def request_task(self, method: str, task: str, seconds: float | None) -> JsonObject:
+        """Send a request about a task; its result is as the server sent it.
+
+        Raises:
+            MCPError: the server refused, or the connection was lost (`CLOSED`).
+            TimeoutError: it did not answer in time.
+        """
+        request: types.Request[Any, Any]
+        if method == "tasks/get":
+            request = types.GetTaskRequest(params=types.GetTaskRequestParams(task_id=task))
+        elif method == "tasks/result":
+            request = types.GetTaskPayloadRequest(params=types.GetTaskPayloadRequestParams(task_id=task))
+        else:
+            request = types.CancelTaskRequest(params=types.CancelTaskRequestParams(task_id=task))
+        with anyio.fail_after(seconds):
+            return cast("JsonObject", await self._session.send_request(request, cast("Any", _any_object)))
 
     # Prompts and resources -----------------------------------------------------------------------------------------
 

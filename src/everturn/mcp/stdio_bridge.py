@@ -17,11 +17,12 @@ from mcp.shared.message import SessionMessage
 from everturn.mcp.events import SentCall, SessionEvents
 from everturn.mcp.jsonrpc import SMALL, IncomingMessage, read_message
 from everturn.mcp.subprocess import ServerProcess
+from everturn.mcp.tasks import STATUS
 
 CHANGED: Final = "notifications/tools/list_changed"
 PROGRESS: Final = "notifications/progress"
 CANCELLED: Final = "notifications/cancelled"
-FORWARDED_NOTIFICATIONS: Final = (CHANGED, CANCELLED, "notifications/subscriptions/acknowledged")
+FORWARDED_NOTIFICATIONS: Final = (CHANGED, CANCELLED, STATUS, "notifications/subscriptions/acknowledged")
 PROGRESS_INTERVAL: Final = 0.05  # seconds between two progress messages of one call
 TOKENS: Final = 1000  # progress tokens that are remembered
 MAX_OPEN_REQUESTS: Final = 64  # requests of a server that are being answered; each of them is a task

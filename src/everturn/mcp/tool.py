@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 import msgspec
@@ -22,6 +23,7 @@ from everturn.errors import BadArguments, OutcomeUnknown, ToolChanged, ToolError
 from everturn.mcp import elicitation
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.elicitation import ElicitationRequest, ElicitationRound
+from everturn.mcp.tasks import TaskClient
 from everturn.mcp.tool_list import ListedTool, repeat_hints
 from everturn.mcp.tool_results import convert_result
 
@@ -66,8 +68,13 @@ class ToolCaller(Protocol):
         context: ToolContext,
         answers: JsonObject | None,
         state: str | None,
+        task: JsonObject | None = None,
     ) -> JsonObject:
-        """Call a tool; return its result, or the input that the server requires first."""
+        """Call a tool; return its result, the input that the server requires first, or its task."""
+        ...
+
+    def task_client(self, tenant: str, by: str) -> AbstractAsyncContextManager[TaskClient]:
+        """Requests about tasks, with the login of this user where that is needed."""
         ...
 
 
@@ -110,7 +117,7 @@ class ServerTool:
         return self._run(arguments, context)
 
     async def _run(self, arguments: JsonObject, context: ToolContext) -> Output:
-        waiting = msgspec.json.decode(context.saved_state, type=ElicitationRound) if context.saved_state else None
+        waiting = self._read_state(context.saved_state) if context.saved_state else None
         if waiting is not None and waiting.is_sent and self._spec.at_most_once:
             raise OutcomeUnknown(
                 f"{self._spec.name} was interrupted after it had received its answers; it is not known whether it "
@@ -127,6 +134,15 @@ class ServerTool:
                 raise ToolError(f"server {self.server.name} could not finish {self.listed.name}: {following}")
             waiting = following
             context.save_state(msgspec.json.encode(waiting).decode())
+
+    def _read_state(self, state: str) -> ElicitationRound:
+        try:
+            return msgspec.json.decode(state, type=ElicitationRound)
+        except msgspec.ValidationError:
+            raise OutcomeUnknown(
+                f"server {self.server.name} no longer takes {self.listed.name} as a task, and this call waited for one; it is "
+                "not known whether it was done"
+            ) from None
 
     async def _call(
         self,

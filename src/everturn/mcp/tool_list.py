@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject, encode_canonical, replace_surrogates, replace_surrogates_in
 from everturn.mcp.config import Annotation
+from everturn.mcp.tasks import TaskSupport, read_task_support
 
 MOST_TOOLS: Final = 500
 LONGEST_NAME: Final = 128  # of a tool, as its server has it
@@ -39,6 +40,7 @@ class ListedTool(Struct, frozen=True):
     description: str
     schema: JsonObject
     annotations: JsonObject
+    task_support: TaskSupport = "forbidden"
 
 
 def read_tools(raw: Any) -> tuple[list[ListedTool], list[str]]:
@@ -101,6 +103,7 @@ def _read(row: Any) -> ListedTool | str:
         replace_surrogates(description)[:LONGEST_DESCRIPTION],
         replace_surrogates_in(schema),
         replace_surrogates_in(kept),
+        read_task_support(tool),
     )
 
 
