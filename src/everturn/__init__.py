@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # for those who read code and do not run it; `_HOMES` says th
     from everturn.agent import Agent
     from everturn.agents.handoff import handoff
     from everturn.app import App
-    from everturn.base_app import TurnStatus
+    from everturn.base_app.turn_status import TurnStatus
     from everturn.chat import (
         Always,
         Chat,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # for those who read code and do not run it; `_HOMES` says th
         input_guardrail,
         output_guardrail,
     )
-    from everturn.running.active_turn import TurnSettings
+    from everturn.running.drive_setup import TurnSettings
     from everturn.tools.files import files
     from everturn.tools.function import tool
     from everturn.tools.groups import ToolGroup
@@ -108,8 +108,8 @@ _HOMES = {
     "TurnError": "everturn.errors",
     "TurnInfo": "everturn.core.ports",
     "TurnOptions": "everturn.core.options",
-    "TurnSettings": "everturn.running.active_turn",
-    "TurnStatus": "everturn.base_app",
+    "TurnSettings": "everturn.running.drive_setup",
+    "TurnStatus": "everturn.base_app.turn_status",
     "files": "everturn.tools.files",
     "get_model": "everturn.models.registry",
     "handoff": "everturn.agents.handoff",

@@ -20,6 +20,27 @@ from everturn.errors import unexpected_argument
 
 T = TypeVar("T")
 
+_VENDOR_PARAMS = "params={…}: what the vendor's API takes, such as params={'temperature': 0.2}"
+_HANDED_TO_TOOLS = "tools=[…]: a list of functions, McpServers([…]), agent.as_tool() or handoff(agent)"
+
+NAMES_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("system_prompt", "system", "prompt", "system_message"), "instructions="),
+    **dict.fromkeys(("temperature", "max_tokens", "top_p", "seed", "model_settings", "model_kwargs"), _VENDOR_PARAMS),
+    **dict.fromkeys(("toolsets", "mcp_servers", "mcp", "handoffs", "subagents", "sub_agents"), _HANDED_TO_TOOLS),
+    **dict.fromkeys(("input_guardrails", "output_guardrails", "guardrails", "hooks", "middleware"), "plugins=[…]"),
+    **dict.fromkeys(("deps_type", "dependencies"), "deps=: a factory of a TurnInfo that returns the dependencies"),
+    **dict.fromkeys(("max_turns", "recursion_limit", "max_iterations"), "max_steps="),
+    **dict.fromkeys(
+        ("memory", "checkpointer", "store"), 'App(agents=[agent], store="talks.db"): the app has the store'
+    ),
+    **dict.fromkeys(("usage_limits", "max_cost"), "budget=Budget(cost=1.0, calls=40)"),
+    **dict.fromkeys(("response_format", "response_model", "output_schema", "result_type"), "output_type="),
+    "retries": "output_retries=, for answers that do not fit the output_type; get_model(…, retry=RetryPolicy(…)) for requests",
+    "api_key": "Agent(get_model(…, key=…)), or set the environment variable of the vendor",
+    "base_url": "Agent(get_model(…, base_url=…))",
+}
+"""What other libraries call an argument of an agent, and what to write here."""
+
 
 class Agent(AgentDefinition[OutputT]):
     """An agent: model, instructions, tools, dependencies and output type under one name. It belongs to no app.
@@ -41,7 +62,7 @@ class Agent(AgentDefinition[OutputT]):
         known = (*AgentOptions.__annotations__, "output_type")
         for name in how:
             if name not in known:
-                raise unexpected_argument("Agent", name, known)
+                raise unexpected_argument("Agent", name, known, NAMES_ELSEWHERE)
         super().__init__(model, **how)
         self._apps: WeakKeyDictionary[asyncio.AbstractEventLoop, App] = WeakKeyDictionary()
 

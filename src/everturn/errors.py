@@ -52,7 +52,7 @@ EverturnError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
@@ -421,11 +421,18 @@ class TurnClosed(EverturnError):
     """A hook used its context after the turn it belongs to had ended."""
 
 
-def unexpected_argument(function: str, name: str, known: Iterable[str]) -> TypeError:
-    """The error of a function that passes its keyword arguments on, for one that does not exist."""
+def unexpected_argument(
+    function: str, name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None
+) -> TypeError:
+    """The error of a function that passes its keyword arguments on, for one that does not exist.
+
+    `elsewhere` maps names that other libraries use to what to write here.
+    """
     from difflib import get_close_matches
 
     names = tuple(known)
+    if elsewhere and name in elsewhere:
+        return TypeError(f"{function}() got an unexpected keyword argument {name!r}; write {elsewhere[name]}")
     close = get_close_matches(name, names, 1, 0.6)
     near = f"did you mean {close[0]!r}?" if close else f"it takes: {', '.join(names)}"
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {near}")

@@ -105,3 +105,47 @@ async def test_events_and_messages_are_shown_without_their_defaults() -> None:
     result = await Agent(ScriptedModel(say("Hello."))).run("Hi")
     assert repr(result.usage) == "Usage(input=1, output=1)"
     assert repr(result.messages[0].parts) == "(TextPart(text='Hi'),)"
+
+
+@pytest.mark.parametrize(
+    ("argument", "hint"),
+    [
+        ("system_prompt", "write instructions="),
+        ("temperature", "write params={…}: what the vendor's API takes, such as params={'temperature': 0.2}"),
+        ("mcp_servers", "write tools=[…]: a list of functions, McpServers([…]), agent.as_tool() or handoff(agent)"),
+        ("checkpointer", 'write App(agents=[agent], store="talks.db"): the app has the store'),
+        ("instruction", "did you mean 'instructions'?"),
+    ],
+)
+def test_an_argument_of_another_library_is_refused_with_the_one_to_use(argument: str, hint: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        Agent(ScriptedModel(), **{argument: "x"})  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert str(refused.value) == f"Agent() got an unexpected keyword argument {argument!r}; {hint}"
+
+
+@pytest.mark.parametrize(
+    ("argument", "hint"),
+    [
+        ("message_history", "write chat = agent.chat(), and then await chat.run(…) for each message"),
+        ("thread_id", "write session="),
+        ("output_type", "write it in Agent(…): it belongs to the agent"),
+    ],
+)
+def test_an_argument_of_run_elsewhere_is_refused_with_the_one_to_use(argument: str, hint: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        Agent(ScriptedModel()).run_sync("Go", **{argument: "x"})  # pyright: ignore[reportArgumentType]
+    assert f"run_sync() got an unexpected keyword argument {argument!r}; {hint}" in str(refused.value)
+
+
+def test_no_name_of_another_library_hides_one_of_ours() -> None:
+    from everturn import agent
+    from everturn.agents.definition import AgentOptions
+    from everturn.chat import send_arguments
+
+    assert not {*AgentOptions.__annotations__, "output_type", "model"} & set(agent.NAMES_ELSEWHERE)
+    assert not {*send_arguments.KNOWN, "app", "session", "wait"} & set(send_arguments.NAMES_ELSEWHERE)
+
+
+def test_one_agent_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"App: agents must be a list: App\(agents=\[agent\]\)"):
+        App(agents=Agent(ScriptedModel(), name="shop"))  # pyright: ignore[reportArgumentType]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tomllib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -97,8 +98,25 @@ async def test_local_servers_are_found_by_what_they_answer(tmp_path: Path) -> No
             assert way.needs_restart
             write(file, f"[models.local]\nmodel = 'ollama:x'\n{way.toml}")
             again = load_config(str(file), {}, NOWHERE)
-            assert again.config.agents["assistant"].model == "local-2"
-            assert again.config.models["local-2"].model.endswith(way.models[0])
+            assert again.config.models[again.config.agents["assistant"].model].model.endswith(way.models[0])
+            assert len(again.config.models) == 1 + len(way.models), "the others can be chosen, too"
+
+
+@pytest.mark.parametrize(
+    ("model", "taken", "name"),
+    [
+        ("qwen3-coder", (), "qwen3-coder"),
+        ("qwen2.5:7b", ("qwen2-5-7b",), "qwen2-5-7b-2"),
+        ("/home/ann/models/SmolLM2-135M.gguf", (), "SmolLM2-135M"),
+        ("…", (), "local"),
+    ],
+)
+def test_a_model_of_a_server_is_called_by_its_name(model: str, taken: tuple[str, ...], name: str) -> None:
+    place = LocalModelServer("here", 9999, "compatible")
+    tables = tomllib.loads(server_setup(place, [model, "nomic-embed-text", "other"], "assistant", taken).toml)
+    assert list(tables["models"]) == [name, "other"]
+    assert tables["models"][name]["model"] == f"compatible:{model}"
+    assert tables["agents"]["assistant"]["model"] == name
 
 
 @pytest.mark.parametrize("place", LOCAL_SERVERS, ids=lambda place: place.name)

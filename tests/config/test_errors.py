@@ -128,6 +128,10 @@ WRONG = [
     ("[telemetry]\nratio = 2", "2:1: telemetry.ratio: this is a part of all turns"),
     (f"[telemetry.headers]\nauthorization = '{CANARY}'", "2:1: telemetry.headers.authorization: give a secret"),
     ("a = 1\nb = \n", "2:5: this is not valid TOML: Invalid value"),
+    (
+        "a = 1\n[agents.b]\nmodel = openai:gpt-5.2",
+        '3:9: this is not valid TOML: Invalid value; write a text in quotes: model = "openai:gpt-5.2"',
+    ),
     ("a = [", "1:1: this is not valid TOML"),
 ]
 

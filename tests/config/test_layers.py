@@ -109,7 +109,9 @@ def test_a_hostile_file_in_the_current_folder_changes_nothing(tmp_path: Path, mo
     for environ in ({"HOME": str(tmp_path / "home")}, {"XDG_CONFIG_HOME": "."}, {"HOME": "."}, {}):
         loaded = load_config(None, environ, NOWHERE)
         assert loaded.files == ()
-        assert describe_config(loaded) == ["# no file; these are the defaults"]
+        assert describe_config(loaded) == [
+            "# no file: every setting has its default; docs/deploy/configuration.md lists them"
+        ]
 
 
 def test_a_named_file_that_is_not_there_is_reported(tmp_path: Path):

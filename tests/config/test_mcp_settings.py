@@ -151,7 +151,7 @@ async def test_a_second_process_has_the_server_and_the_trust_too(tmp_path: Path)
         from everturn.models.offline import OFFLINE
 
         other = app_factory(node.reloader.files, OFFLINE, {"HOME": str(tmp_path)})(store=context.app.store)
-        await other._open_sources()
+        await other._tool_sources.open(other._agents.bindings)
         reloader = ConfigReloader(node.reloader.files, other, None, OFFLINE, None, {"HOME": str(tmp_path)})
         await reloader.open_settings(tmp_path / "a.db.settings-key")
         await node.access().mcp_settings.put("adder", new(server.url))

@@ -273,7 +273,7 @@ async def test_owners_change_the_rules_of_one_tenant_and_operators_those_of_seve
         draft = api.DryRunRules(rules=())
         explained = api.ExplainDraft(rules=(), tool="pay")
         for change in (
-            house.rules().get(),
+            house.rules().get("installation"),
             house.put(rule("pay", "deny")),
             house.rules().versions(),
             house.rules().restore(api.RestoreVersion(version=1)),

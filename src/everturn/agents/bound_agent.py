@@ -16,7 +16,7 @@ from everturn.core.commands import AnyCommand
 from everturn.core.options import TurnOptions
 from everturn.core.ports import Model, RunContext, Tool, TurnInfo
 from everturn.plugins.tool_calling import ToolCalling
-from everturn.running.active_turn import DriveSetup, OutputPort
+from everturn.running.drive_setup import DriveSetup, OutputPort
 from everturn.running.plugin_table import PluginTable
 from everturn.tools.groups import ToolGroup
 from everturn.tools.registry import ToolRegistry, split_sources

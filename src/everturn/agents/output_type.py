@@ -11,7 +11,7 @@ from everturn.core.canonical_json import JsonObject
 from everturn.core.json_schema import validate_schema
 from everturn.core.ports import RunContext
 from everturn.errors import ConfigError, OutputRetry
-from everturn.running.active_turn import CheckedOutput
+from everturn.running.drive_setup import CheckedOutput
 from everturn.running.plugin_table import invoke_hook
 
 MAX_PROBLEMS = 10  # that a model is told of at once

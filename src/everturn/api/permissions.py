@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from everturn.api.base import Body, Id, Name, View
 from everturn.core.gates import Grant
@@ -18,12 +18,16 @@ class ExplainCall(Body, frozen=True, kw_only=True):
     session: Id | None = None  # its grants count, too
 
 
+RuleOrigin = Literal["", "file", "installation", "tenant"]
+
+
 class RuleView(View, frozen=True, kw_only=True):
-    """A rule in TOML, and why it can never decide, if another rule shadows it."""
+    """A rule in TOML, where it was set, and why it can never decide, if another rule shadows it."""
 
     rule: Rule
     text: str
     shadow: str = ""
+    scope: RuleOrigin = ""  # of a rule of files or of administrators; the layer of the rule says the rest
 
 
 class ToolRules(View, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -10,6 +10,9 @@ from everturn.api.base import Body, Id, Name, View
 from everturn.api.permissions import RuleView
 from everturn.core.rules.policy import RuleAction
 from everturn.core.tenants.settings import StoredRule
+
+RuleScope = Literal["installation", "tenant"]
+"""Whose calls stored rules decide: those of all tenants, or those of the caller's tenant only."""
 
 DraftRules = Annotated[tuple[StoredRule, ...], Meta(max_length=500)]
 
@@ -34,11 +37,13 @@ class RuleSettingsView(View, frozen=True, kw_only=True):
 
 
 class AllRulesView(View, frozen=True, kw_only=True):
-    """The rules of the installation: those of files, which are fixed, and the stored ones. `problem`: why nothing can be
-    changed.
+    """The stored rules of the installation or of the tenant, and the rules that are fixed for the caller: those of files
+    and, for the rules of a tenant, those of the installation. `problem`: why nothing can be changed.
     """
 
     is_editable: bool
+    scope: RuleScope = "installation"
+    scopes: list[RuleScope] = []  # those whose rules the caller may change
     problem: str = ""
     fixed: list[RuleView] = []
     stored: RuleSettingsView | None = None

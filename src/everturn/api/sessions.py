@@ -77,12 +77,19 @@ class EditMessage(Body, frozen=True, kw_only=True):
 
 
 class RegenerateAnswer(Body, frozen=True, kw_only=True):
-    """Regenerate an answer."""
+    """Regenerate an answer; with `after_step` its steps up to this one stay, and the model continues there."""
 
+    after_step: Annotated[int, Meta(ge=0)] = 0
     model: Name = ""
     mode: PermissionMode = ""
     at_step_limit: StepLimitPolicy = "answer"
     params: dict[str, Any] | None = None
+
+
+class ForkAnswer(Body, frozen=True, kw_only=True):
+    """Continue inside an answer: its steps up to this one are copied beside it, and the next message follows the copy."""
+
+    step: Annotated[int, Meta(ge=1)]
 
 
 class CompactSession(Body, frozen=True, kw_only=True):
@@ -165,9 +172,15 @@ class MessageReceipt(View, frozen=True, kw_only=True):
 
     session: str
     turn: str
-    message: str  # "" for a re-run
+    message: str  # "" for a re-run; the copy of the steps that stay, if it begins after a step
     is_new: bool  # False: the same message was sent before with this key
     compared: list[str] = []  # the turns of the models that answer beside `turn`
+
+
+class ForkedAnswer(View, frozen=True, kw_only=True):
+    """The copy of an answer up to one of its steps, at the end of the branch that is selected now."""
+
+    message: str
 
 
 class RatingView(View, frozen=True, kw_only=True):

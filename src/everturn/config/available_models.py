@@ -7,7 +7,6 @@ where it is installed, or of the vendor's list.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
@@ -15,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from everturn.config.discovery import EXAMPLES, LOCAL_SERVERS, LocalModelServer, find_servers
+from everturn.config.discovery import EXAMPLES, LOCAL_SERVERS, NOT_CHAT, LocalModelServer, find_servers
 from everturn.config.key_store import KEY_VARIABLES, KeyStore
 from everturn.config.load import LoadedConfig
 from everturn.models.offline import OFFLINE
@@ -26,9 +25,6 @@ from everturn.models.vendors import VENDORS
 TIMEOUT: Final = 5.0  # seconds for a vendor's list
 MAX_RESPONSE: Final = 8_000_000  # bytes
 MILLION: Final = 1_000_000
-NOT_CHAT: Final = re.compile(
-    r"embed|moderation|whisper|tts|dall-e|image|imagen|veo|audio|realtime|transcribe|sora|rerank|guard|aqa|ocr|babbage|davinci"
-)
 Tools = Literal["native", "prompted", "unknown"]
 
 GUESSES: Final[Sequence[tuple[str, str]]] = (
@@ -72,7 +68,13 @@ async def survey_models(
         asyncio.gather(*(asyncio.to_thread(_vendor_models, vendor, keys) for vendor in vendors)),
     )
     models = [
-        AvailableModel(name, "configuration", table.window or 0, *_price(table.model), _tools(table.model))
+        AvailableModel(
+            name,
+            f"configuration: {table.model}",
+            table.window or _window(table.model),
+            *_price(table.model),
+            _tools(table.model) if not table.tool_format else "native" if table.tool_format == "native" else "prompted",
+        )
         for name, table in loaded.config.models.items()
     ]
     for place, names in servers:
@@ -93,9 +95,9 @@ async def survey_models(
 
 
 def search_models(models: Sequence[AvailableModel], words: str) -> list[AvailableModel]:
-    """Return the models whose names have all these words, the shortest names first; all of them without words."""
+    """Return the models whose names or sources have all these words, the shortest names first; all of them without words."""
     wanted = words.lower().split()
-    found = [model for model in models if all(word in model.name.lower() for word in wanted)]
+    found = [model for model in models if all(word in f"{model.name} {model.source}".lower() for word in wanted)]
     return sorted(found, key=lambda model: len(model.name)) if wanted else found
 
 

@@ -50,7 +50,7 @@ from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model
 from everturn.postgres.address import is_postgres_url
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.stores.registry import SUFFIXES
 from everturn.telemetry.instrumentation import open_installed
 from everturn.telemetry.service_gauges import watch_services

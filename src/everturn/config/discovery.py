@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -29,7 +30,13 @@ PROBE_TIMEOUT: Final = 0.5  # seconds for all probes
 MAX_RESPONSE: Final = 1_000_000  # bytes of a response
 MAX_MODELS: Final = 50  # models of one server
 HOST: Final = "127.0.0.1"
+MAX_TABLES: Final = 12  # models of one server that the configuration names
+NAME_LENGTH: Final = 48  # characters of a name under [models]
 BEDROCK_KEY: Final = "AWS_BEARER_TOKEN_BEDROCK"
+NOT_CHAT: Final = re.compile(
+    r"embed|moderation|whisper|tts|dall-e|image|imagen|veo|audio|realtime|transcribe|sora|rerank|guard|aqa|ocr|babbage|davinci"
+)
+_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 
 EXAMPLES: Final[Mapping[str, str]] = {
     **DEFAULT_MODELS,
@@ -121,7 +128,10 @@ def _has_region(variable: str, environ: Mapping[str, str]) -> bool:
 def server_setup(
     place: LocalModelServer, models: list[str], agent: str, taken: Collection[str], base_url: str = ""
 ) -> api.ModelSource:
-    """Return the configuration for a server that was found, or for one at a URL; `taken` are names of models in use."""
+    """Return the configuration for a server that was found, or for one at a URL; `taken` are names of models in use.
+
+    The agent has the first model. The others get tables, too, where their names alone do not lead to the server.
+    """
     usual = VENDORS[place.vendor].base_url
     is_named = bool(usual) and f":{place.port}" in usual
     root = base_url or f"http://{HOST}:{place.port}"
@@ -129,13 +139,23 @@ def server_setup(
         toml = _agent(agent, f"{place.vendor}:{models[0]}")
     else:
         base = root if place.vendor == "ollama" or base_url else f"{root}/v1"
-        own = next(name for n in range(1, 999) if (name := f"local-{n}" if n > 1 else "local") not in taken)
-        model = _text(f"{place.vendor}:{models[0]}")
-        toml = f"[models.{own}]\nmodel = {model}\nbase_url = {_text(base)}\n\n{_agent(agent, own)}"
+        tables = dict[str, str]()
+        for model in [name for name in models if name == models[0] or not NOT_CHAT.search(name)][:MAX_TABLES]:
+            table = f"model = {_text(f'{place.vendor}:{model}')}\nbase_url = {_text(base)}\n"
+            tables[_own_name(model, (*taken, *tables))] = table
+        written = "\n".join(f"[models.{_key(name)}]\n{table}" for name, table in tables.items())
+        toml = f"{written}\n{_agent(agent, next(iter(tables)))}"
     # [models] is read when a server starts; the table of an agent whenever it changes.
     return api.ModelSource(
         kind="server", name=place.name, address=root, models=models, toml=toml, needs_restart=not is_named
     )
+
+
+def _own_name(model: str, taken: Collection[str]) -> str:
+    """A name under `[models]` for a model of a server: its own without folders, or `local` if nothing is left of it."""
+    bare = _NOT_IN_NAMES.sub("-", model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".gguf"))
+    bare = bare.strip("-")[:NAME_LENGTH].rstrip("-") or "local"
+    return next(name for n in range(1, 999) if (name := f"{bare}-{n}" if n > 1 else bare) not in taken)
 
 
 def _agent(agent: str, model: str) -> str:

@@ -31,6 +31,9 @@ VARIABLE: Final = re.compile(r"EVERTURN_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _AT_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)| \(at end of document\)")
 
 
+_BARE_VALUE: Final = re.compile(r"\s*([\w.-]+)\s*=\s*([A-Za-z_/~.][^\s\"'\[{#=]*)\s*(?:#.*)?")
+
+
 class ConfigLayer(Struct, frozen=True):
     """One source: a file as it was read, or the environment (which has no path)."""
 
@@ -102,13 +105,19 @@ def read_file(path: File) -> ConfigLayer:
     except tomllib.TOMLDecodeError as error:
         at = _AT_LINE.search(str(error))
         line, column = (int(at[1]), int(at[2])) if at and at[1] else (text.count("\n") + 1, 1)
-        message = f"this is not valid TOML: {_AT_LINE.sub('', str(error))}"
+        message = f"this is not valid TOML: {_AT_LINE.sub('', str(error))}{_unquoted_text(text, line)}"
         raise ConfigProblems([ConfigProblem(SourcePosition(str(path), line, column), "", message)]) from None
     except RecursionError:
         raise ConfigError(f"{path}: this is not valid TOML: it is nested too deeply") from None
     return ConfigLayer(
         tree, {key: SourcePosition(str(path), *place) for key, place in key_positions.items()}, str(path), text
     )
+
+
+def _unquoted_text(text: str, line: int) -> str:
+    """What to do about `model = openai:gpt-5.2`: the most frequent error in TOML, whose message does not say it."""
+    found = _BARE_VALUE.fullmatch(text.splitlines()[line - 1]) if line <= text.count("\n") + 1 and text else None
+    return f'; write a text in quotes: {found[1]} = "{found[2]}"' if found else ""
 
 
 def read_variables(environ: Mapping[str, str]) -> ConfigLayer:

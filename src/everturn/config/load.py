@@ -58,7 +58,9 @@ def load_config(
 
 def describe_config(loaded: LoadedConfig) -> list[str]:
     """Return the configuration, a line for each value with its position; secrets appear as references."""
-    lines = [f"# {file}" for file in loaded.files] or ["# no file; these are the defaults"]
+    lines = [f"# {file}" for file in loaded.files] or [
+        "# no file: every setting has its default; docs/deploy/configuration.md lists them"
+    ]
     for path, value in _leaves(loaded.tree.values, ()):
         lines.append(f"{dotted(path)} = {_toml(path, value)}  # {loaded.tree.where(path)}")
     return lines

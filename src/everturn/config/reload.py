@@ -86,7 +86,7 @@ class ConfigReloader:
                 await self.settings.read()
                 new = await self._with_settings(self.files)
                 # First, and by themselves: a denial applies whatever is wrong with another setting.
-                self._app.permissions.replace(new.rules)
+                self._app.permissions.replace(new.rules, self.settings.tenant_rules)
                 self._app.permissions.release()
                 self.loaded = replace(self.loaded, rules=new.rules)
                 self._apply(new)

@@ -18,7 +18,7 @@ from everturn.core.tenants.accounts import Role
 from everturn.core.webhooks import WEBHOOK_EVENTS, WebhookEvent
 from everturn.inbound_hooks.hook import MAX_BYTES, MOST_BYTES, Action
 from everturn.inbound_hooks.signatures import Scheme
-from everturn.mcp.config import Annotation, Login
+from everturn.mcp.config import Annotation, Login, TaskUse
 from everturn.models.prices import Price
 from everturn.models.retry import RetryPolicy
 
@@ -287,6 +287,7 @@ class McpTable(Struct, frozen=True):
     login: Login = ""  # whose an OAuth login is; "": each person's own on a server, one for all in a terminal
     insecure: bool = False
     login_hosts: tuple[str, ...] = ()
+    tasks: dict[str, TaskUse] = {}  # which tools are called as tasks; "*": all
     type: str = ""
     disabled: bool = False
 

@@ -7,6 +7,7 @@ process also compares the revision of the store with its own every few seconds.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
@@ -24,7 +25,14 @@ from everturn.config.load import LoadedConfig
 from everturn.config.models import make_model
 from everturn.config.secret_box import SecretBox, open_secret_box
 from everturn.config.stored_mcp import stored_server
-from everturn.config.stored_settings import AppliedSettings, StoredEnvironment, add_settings, key_variable, known_agents
+from everturn.config.stored_settings import (
+    AppliedSettings,
+    StoredEnvironment,
+    add_settings,
+    key_variable,
+    known_agents,
+    rules_of_tenants,
+)
 from everturn.core.chunks import Chunk
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
@@ -38,6 +46,8 @@ from everturn.mcp.config import ServerSpec
 from everturn.mcp.servers import McpServers
 from everturn.models.registry import find_key, get_model
 from everturn.models.vendors import VENDORS
+
+log = logging.getLogger(__name__)
 
 SIGNAL: Final = "everturn.settings"
 """The topic of the bus by which processes tell each other that a setting has changed; no session has this id."""
@@ -90,6 +100,8 @@ class StoredSettings:
         self.rows: tuple[Setting, ...] = ()
         self.problems: Mapping[tuple[str, str], str] = {}
         self.hooks: tuple[InboundHook, ...] = ()
+        self.tenant_rules: Mapping[str, Sequence[Rule]] = {}
+        self.tenant_problems: Mapping[str, str] = {}
         self._revision = -1
         self._installed: dict[str, tuple[object, ...]] = {}
 
@@ -106,7 +118,17 @@ class StoredSettings:
     async def read(self) -> None:
         """Read the settings anew."""
         revision = await self._app.store.settings.revision()
-        self.rows = tuple(await self._app.store.settings.current())
+        rows, of_tenants = (
+            await self._app.store.settings.current(),
+            await self._app.store.settings.of_tenants("rules"),
+        )
+        self.rows = tuple(rows)
+        before, self.tenant_rules, self.tenant_problems = self.tenant_problems, *rules_of_tenants(of_tenants)
+        for tenant, reason in self.tenant_problems.items():
+            if before.get(tenant) != reason:
+                log.warning(
+                    "the stored rules of tenant %r are not used, and each of its calls asks: %s", tenant, reason
+                )
         self._revision = revision  # only now: what failed halfway is read again
 
     async def has_changed(self) -> bool:

@@ -29,7 +29,7 @@ from everturn.core.tenants.settings import AgentSettings, HookSettings, McpSetti
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError
 from everturn.models.vendors import VENDORS
-from everturn.permissions.stored_rules import UNREADABLE_RULE, read_stored_rules
+from everturn.permissions.stored_rules import TENANT_SOURCE, read_stored_rules, rule_for_unreadable
 
 SOURCE: Final = "settings"
 """The position of what is stored, in texts about the configuration."""
@@ -87,8 +87,24 @@ def add_settings(loaded: LoadedConfig, rows: Sequence[Setting], box: SecretBox |
             problems[row.kind, row.name] = str(error)
     merged = merge_settings(loaded, valid)
     if any(kind == "rules" for kind, _ in problems):
-        merged = msgspec.structs.replace(merged, rules=(*merged.rules, UNREADABLE_RULE))
+        merged = msgspec.structs.replace(merged, rules=(*merged.rules, rule_for_unreadable()))
     return AppliedSettings(merged, tuple(valid), problems, keys)
+
+
+def rules_of_tenants(rows: Sequence[Setting]) -> tuple[dict[str, list[Rule]], dict[str, str]]:
+    """Return the rules of each tenant that has some, and why those that cannot be read are not in use.
+
+    As for the installation, one that asks about every call of the tenant takes the place of rules that cannot be read.
+    """
+    rules, problems = dict[str, list[Rule]](), dict[str, str]()
+    for row in rows:
+        try:
+            found = read_stored_rules(decode_body(row), TENANT_SOURCE)
+        except ConfigError as error:
+            found = [rule_for_unreadable(TENANT_SOURCE)]
+            problems[row.scope] = str(error)
+        rules.setdefault(row.scope, []).extend(found)
+    return rules, problems
 
 
 def is_fixed(loaded: LoadedConfig, row: Setting) -> bool:

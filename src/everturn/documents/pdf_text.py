@@ -44,7 +44,7 @@ def read_pdf(data: bytes, limits: Limits) -> None:
     except (PyPdfError, DependencyError, NotImplementedError) as error:
         if "encrypt" in str(error).lower() or isinstance(error, DependencyError):
             raise UnreadableDocument(ENCRYPTED) from None
-        raise UnreadableDocument("it is damaged or no PDF") from None
+        raise UnreadableDocument("it is damaged or not a PDF") from None
     limits.announce(count)
     unread = 0
     for number in range(count):

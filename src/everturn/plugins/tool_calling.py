@@ -18,12 +18,13 @@ from everturn.calls.provider_tools import judge_provider_tools
 from everturn.calls.references import REFERENCES_RULE, has_truncated_result
 from everturn.calls.results import load_results
 from everturn.core.hooks import RequestContext, StepContext, Suspend
-from everturn.core.modality import has_lone_provider_tools
+from everturn.core.modality import provider_tool_mix
 from everturn.core.options import TurnOptions
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
 from everturn.errors import ConfigError
-from everturn.running.active_turn import ActiveTurn, DriveSetup
+from everturn.running.active_turn import ActiveTurn
+from everturn.running.drive_setup import DriveSetup
 from everturn.running.hook_contexts import RequestHookContext, StepHookContext
 from everturn.running.permissions import is_selected
 from everturn.tools.client import ClientRunTool
@@ -116,7 +117,7 @@ class ToolCalling:
         """Whether a turn can read documents: one is attached, no rule denies it, and it costs no tool of the provider."""
         if not offer.document_specs or not run.branch_has_documents:
             return False
-        return bool(offer.specs) or not offer.provider_specs or not has_lone_provider_tools(run.model)
+        return bool(offer.specs) or not offer.provider_specs or provider_tool_mix(run.model) == "mixed"
 
     async def _offer_provider_tools(self, ctx: RequestHookContext, specs: Sequence[ToolSpec]) -> None:
         """Offer tools of the provider that rules allow: there is no call that a gate could stop later."""

@@ -54,7 +54,7 @@ class FunctionTool(Generic[P, R]):
         )
         self._context, self._names, self._model = _arguments_model(function, name, described)
         chosen = spec_fields(name, choices, self._names.values())
-        schema = self._model.model_json_schema()
+        schema = _json_schema(self._model, name, self._names)
         # Required strings are passed on unchanged: there is no default to fill in and nothing to convert.
         fields = self._model.model_fields.values()
         self._is_plain = all(field.annotation is str and field.is_required() for field in fields)
@@ -284,9 +284,40 @@ def _arguments_model(
     try:
         model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
     except Exception as error:  # pydantic raises many kinds of error for a type that it does not support
-        first = str(error).splitlines()[0]
-        raise ConfigError(f"tool {name!r}: its parameters cannot be described to a model: {first}") from None
+        raise ConfigError(
+            f"tool {name!r}: {_explain_unsupported(names, {key: value[0] for key, value in fields.items()}, error)}"
+        ) from None
     return context, names, model
+
+
+def _json_schema(model: type[BaseModel], name: str, names: dict[str, str]) -> dict[str, Any]:
+    from pydantic.errors import PydanticInvalidForJsonSchema
+
+    try:
+        return model.model_json_schema()
+    except PydanticInvalidForJsonSchema as error:
+        hints = {field: info.annotation for field, info in model.model_fields.items()}
+        raise ConfigError(f"tool {name!r}: {_explain_unsupported(names, hints, error)}") from None
+
+
+def _explain_unsupported(names: dict[str, str], hints: dict[str, Any], error: Exception) -> str:
+    """Which parameter has a type that a model cannot fill in; pydantic names only the type."""
+    from pydantic import PydanticSchemaGenerationError, TypeAdapter
+    from pydantic.errors import PydanticInvalidForJsonSchema
+
+    for field, hint in hints.items():
+        try:
+            TypeAdapter(hint).json_schema()
+        except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema):
+            shown = hint.__name__ if isinstance(hint, type) and typing.get_origin(hint) is None else str(hint)
+            return (
+                f"parameter {names[field]!r} has the type {shown}, which no model can fill in; use str, int, float, bool, "
+                "list, dict, Literal, an Enum, a dataclass or a pydantic model. What the model must not see is passed "
+                "as ctx: ToolContext, in its ctx.deps"
+            )
+        except Exception:  # of some other kind, which the error of all parameters names
+            break
+    return f"its parameters cannot be described to a model: {str(error).splitlines()[0]}"
 
 
 _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*+(?:\([^)]*\))?\s*:\s*(.+)$")

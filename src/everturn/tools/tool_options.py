@@ -53,8 +53,7 @@ def spec_fields(name: str, choices: ToolOptions, parameters: Collection[str]) ->
     """
     options = cast("dict[str, Any]", dict(choices))
     if unknown := options.keys() - ToolOptions.__annotations__.keys():
-        known = ", ".join(ToolOptions.__annotations__)
-        raise TypeError(f"tool {name!r}: there is no option {', '.join(sorted(unknown))}; there are: name, {known}")
+        raise TypeError(f"tool {name!r}: there is no option {', '.join(sorted(unknown))}; {_nearest_option(unknown)}")
     for key, value in options.items():
         if trouble := _trouble(key, value, parameters):
             raise ConfigError(f"tool {name!r}: {key}={value!r}; {trouble}")
@@ -66,10 +65,36 @@ def spec_fields(name: str, choices: ToolOptions, parameters: Collection[str]) ->
     return fields
 
 
+NAMES_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("requires_approval", "require_approval", "needs_approval", "approval_mode", "confirm", "human_in_the_loop"),
+        'approval="ask": a person approves each call',
+    ),
+    **dict.fromkeys(("title", "tool_name", "name_override"), "name="),
+    **dict.fromkeys(("docstring", "description_override"), "description="),
+}
+"""What other libraries call an option of a tool, and what to write here."""
+
+
+def _nearest_option(unknown: Collection[str]) -> str:
+    from difflib import get_close_matches
+
+    known = ("name", "description", *ToolOptions.__annotations__)
+    for word in sorted(unknown):
+        if word in NAMES_ELSEWHERE:
+            return f"write {NAMES_ELSEWHERE[word]}"
+        if close := get_close_matches(word, known, 1, 0.75):
+            return f"did you mean {close[0]}?"
+    return f"there are: {', '.join(known)}"
+
+
 def _trouble(key: str, value: Any, parameters: Collection[str]) -> str:
     """Why the value of an option is invalid, or ""."""
     if key in _WORDS:
-        return "" if isinstance(value, str) and value in _WORDS[key] else f"there are: {', '.join(_WORDS[key])}"
+        if isinstance(value, str) and value in _WORDS[key]:
+            return ""
+        hint = '; "ask" means that a person approves each call' if key == "approval" and value is True else ""
+        return f"there are: {', '.join(_WORDS[key])}{hint}"
     if key in _SWITCHES:
         return "" if isinstance(value, bool) else "it is True or False"
     if key == "to_model" and inspect.iscoroutinefunction(value):

@@ -76,7 +76,7 @@ def make_folder_agent(
     added = make_extensions(project, trust, environ, folder_tools.tools, folder_tools.rules)
     extras = AgentExtras(
         name=project.agent,
-        description=f"works in {project.label}",
+        description=project.label,
         instructions=(ASSISTANT, FolderInstructions(project, trust, environ, settings.git, added.skills)),
         tools=(*folder_tools.tools, *added.tools),
         plugins=tuple(folder_tools.plugins),

@@ -14,6 +14,7 @@ from everturn.errors import ConfigError
 
 DEEPEST: Final = 64  # parents that are looked at
 NAME_LENGTH: Final = 40  # characters of the folder's name in the name of its agent
+_AGENT_HASH: Final = re.compile(r"-[0-9a-f]{6}$")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
@@ -45,6 +46,11 @@ class Project(Struct, frozen=True):
         if self.root == Path("/"):
             return "root"
         return "home" if self.root == Path(os.path.expanduser("~")).resolve() else ""
+
+
+def display_agent_name(agent: str) -> str:
+    """What people call an agent: that of a folder by the folder, without the hash."""
+    return _AGENT_HASH.sub("", agent)
 
 
 def find_project(folder: str | os.PathLike[str]) -> Project:

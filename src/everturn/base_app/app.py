@@ -1,31 +1,23 @@
-"""App: the composition root. It connects the ports to their adapters; no other module knows both."""
+"""`BaseApp`: connects the ports to their adapters, takes commands, and drives sessions in this process."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import os
-import random
 import signal
-from collections import Counter
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
     Coroutine,
-    Generator,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager, suppress
-from math import inf
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
-
-from msgspec import Struct
 
 from everturn import failpoints
 from everturn.agents.agent_registry import AgentRegistry
@@ -33,31 +25,33 @@ from everturn.agents.bound_agent import BoundAgent
 from everturn.agents.definition import AgentDefinition
 from everturn.agents.denied_tools import check_tools_allowed
 from everturn.background_loop import BACKGROUND
+from everturn.base_app.arguments import check_settings, check_subagents, read_rules, separate_sources
+from everturn.base_app.models import AppModels, load_limiter_metrics
+from everturn.base_app.readers import SessionReaders
+from everturn.base_app.reconciler import run_reconciler
+from everturn.base_app.tool_sources import AppToolSources
+from everturn.base_app.turn_status import StatusListener, notify_listeners
 from everturn.bus.registry import get_bus
 from everturn.calls.callbacks import complete_callback
 from everturn.calls.output import OutputLimits
 from everturn.calls.subagent_runner import SubagentRunner
 from everturn.clock import RandomIds, SystemClock
 from everturn.core.commands import AnyCommand, Send
-from everturn.core.deltas import DriverGone, TurnItem, TurnReader
-from everturn.core.events import CommandDropped, Problem
+from everturn.core.deltas import TurnItem, TurnReader
 from everturn.core.gates import Gate
-from everturn.core.modality import MODALITIES, Modality, modality_of
+from everturn.core.modality import Modality
 from everturn.core.options import WORKFLOW_MODEL, TurnOptions
 from everturn.core.phases import Phase
-from everturn.core.ports import Bus, Clock, Engine, IdSource, LiveTail, Model, Tool, ToolSource
+from everturn.core.ports import Bus, Clock, Engine, IdSource, Model, Tool, ToolSource
 from everturn.core.rate_limits import LimiterOptions, RateLimitStore
 from everturn.core.rules.policy import Policy, Rule
 from everturn.core.state import TurnState
 from everturn.core.store_ports import Receipt, SessionInfo, TurnStore
-from everturn.core.validate import validate_budget, validate_rules
 from everturn.driver.driver import Driver
 from everturn.engine.inline import InlineEngine
 from everturn.engine.registry import get_engine
 from everturn.errors import (
-    CommandRefused,
     ConfigError,
-    DriverLost,
     EngineUnavailable,
     EverturnError,
     SessionBusy,
@@ -69,9 +63,7 @@ from everturn.limiter import RateLimiter
 from everturn.permissions import command_readers
 from everturn.plugins.tool_calling import ToolCalling
 from everturn.postgres.address import is_postgres_url
-from everturn.running.active_turn import DriveSetup, TurnSettings
-from everturn.running.follow import NUDGE_FRAMES, RESUBSCRIBE_PAUSE, follow_turn
-from everturn.running.log_poll import LogPoll, LogReader
+from everturn.running.drive_setup import DriveSetup, TurnSettings
 from everturn.running.permissions import Permissions
 from everturn.running.plugin_table import PluginTable
 from everturn.running.tool_tasks import ToolTasks
@@ -81,31 +73,16 @@ from everturn.stores.partial import complete_store
 from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.stores.registry import get_store
 from everturn.telemetry.instrumentation import open_installed
-from everturn.tools.groups import ToolGroup
-from everturn.tools.registry import ToolItem, ToolRegistry, split_sources
-from everturn.tools.subagent import SubagentTool
+from everturn.tools.registry import ToolItem, ToolRegistry
 from everturn.watchdog import LoopWatchdog
 
 if TYPE_CHECKING:
-    from everturn.limiter.bucket import LimiterObserver
     from everturn.telemetry.setup import Telemetry
     from everturn.tools.workflow import Workflow
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-class TurnStatus(Struct, frozen=True):
-    """The status of a turn as it enters a phase: sent before the work of that phase starts."""
-
-    session: str
-    turn: str
-    phase: Phase
-    step: int
-    open_calls: tuple[str, ...]
-    gates: tuple[Gate, ...]
-    problem: Problem | None
 
 
 CLOSED = "this chat is closed; open another one on the same store to continue its turns"
@@ -115,37 +92,7 @@ DRIVE_SECONDS = (
 DRAIN_TIMEOUT = 10.0  # seconds for a stopping process to finish its running steps
 DURABLE_DRAIN_TIMEOUT = 3.0  # the same if other processes can continue at once, and new work waits for it
 WAKE_TIMEOUT = 2.0  # seconds a command waits for the engine; it is durable already
-TOOL_WAIT_TIMEOUT = 30.0  # seconds a resumed turn waits after a start for its tool
-RECONCILE_INTERVAL = 5.0  # seconds between two runs of the reconciler for lost wakes; with jitter in each process
-RECONCILE_AFTER = 20.0  # seconds without a driver after which the reconciler wakes a session
 LATE_RESULT_RETRY_PAUSES = (0.2, 1.0, 5.0, 30.0)  # seconds between attempts to deliver a late result
-
-StatusListener = Callable[[TurnStatus], None]
-
-
-def _as_model(model: Model | str) -> Model:
-    if isinstance(model, str):
-        from everturn.models.registry import get_model  # only callers with a name pay for the import of the vendors
-
-        return get_model(model)
-    if inspect.isclass(model) or not hasattr(model, "stream") or not hasattr(model, "name"):
-        raise ConfigError(f"{model!r} is not a model; it needs a `name` and an async generator `stream(request)`")
-    return model
-
-
-def _as_rules(rules: Iterable[Rule] | str | Path) -> list[Rule]:
-    if isinstance(rules, str | Path):
-        from everturn.permissions.rules_file import load_rules
-
-        return load_rules(rules)
-    return list(validate_rules(rules))
-
-
-def _load_limiter_metrics() -> LimiterObserver:
-    """Import metrics with the first model that has something to load, and not with Everturn."""
-    from everturn.telemetry.limiter_metrics import LimiterMetrics
-
-    return LimiterMetrics()
 
 
 def _is_in_event_loop() -> bool:
@@ -154,54 +101,6 @@ def _is_in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _settings(settings: TurnSettings | None) -> TurnSettings:
-    if settings is None:
-        return TurnSettings()
-    if not isinstance(settings, TurnSettings):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"settings must be a Settings(...), not a {type(settings).__name__}")
-    for name in ("session_budget", "tenant_budget"):
-        validate_budget(getattr(settings, name), name)
-    above: Any = settings.tool_search_above
-    if isinstance(above, bool) or not isinstance(above, int) or above < 0:
-        raise ConfigError(f"tool_search_above={above!r}: must be a number of tools; 0 always offers all of them")
-    period: Any = settings.tenant_period
-    if isinstance(period, bool) or not isinstance(period, int | float) or not 0 <= period < inf:
-        raise ConfigError(f"tenant_period={period!r}: must be a number of seconds; 0: no limit")
-    return settings
-
-
-def _split_sources(
-    tools: Iterable[ToolItem] | ToolRegistry, sources: Iterable[ToolSource]
-) -> tuple[list[Tool | ToolGroup] | ToolRegistry, list[ToolSource]]:
-    """Split tools into tools and tool sources."""
-    if isinstance(tools, ToolRegistry):
-        return tools, list(sources)
-    plain_tools, tool_sources = split_sources(tools)
-    return plain_tools, [*sources, *tool_sources]
-
-
-def _check_agents(registry: ToolRegistry) -> None:
-    """Refuse an agent that names an unknown tool: it would run without it. A pattern may be for tools added later."""
-    for name, tool in registry.tools.items():
-        selection = tool.request.tools if isinstance(tool, SubagentTool) else None
-        for pattern in selection or ():
-            if not any(char in "*?[" for char in pattern) and pattern not in registry.tools:
-                try:
-                    registry.check_selection((pattern,))
-                except ConfigError as error:
-                    raise ConfigError(f"agent {name!r}: {error}") from None
-
-
-async def _notice(tail: LiveTail, noticed: asyncio.Event) -> None:
-    """Set an event whenever a turn has live frames, and when they end."""
-    try:
-        async for _ in tail:
-            noticed.set()
-        noticed.set()
-    finally:
-        await tail.aclose()
 
 
 class BaseApp:
@@ -236,30 +135,31 @@ class BaseApp:
             self.store = self.telemetry.observe(self.store)
         shared = SharedDatabase(store) if isinstance(store, str) and is_postgres_url(store) else None
         self.bus, self._has_made_bus = self._open_bus(bus, engine, shared), isinstance(bus, str) or bus is None
-        plain_tools, self.sources = _split_sources(tools, sources)
+        self._readers = SessionReaders(self.store, self.bus)
+        self.log_poll = self._readers.log_poll
+        plain_tools, sources = separate_sources(tools, sources)
         self.registry = plain_tools if isinstance(plain_tools, ToolRegistry) else ToolRegistry(plain_tools)
+        self._tool_sources = AppToolSources(sources, self.registry)
+        if isinstance(agents, AgentDefinition):
+            raise ConfigError("App: agents must be a list: App(agents=[agent])")
         agents = list(agents)
         if model is None and agents:
             model = agents[0].current.model
         if not isinstance(plain_tools, ToolRegistry):  # a registry that the caller passes may be filled later
-            _check_agents(self.registry)
-        settings = _settings(settings)
-        self._models: dict[str, Model] = {}
-        if model is not None:
-            model = _as_model(model)
-            self._models = {"": model, model.name: model}
-        self._loaded: set[str] = set()  # names of models
+            check_subagents(self.registry)
+        settings = check_settings(settings)
+        self._models = AppModels(model)
         self.tool_tasks = ToolTasks()
         self.engine = self._open_engine(engine, shared)
         # First, so that a plugin of the same name replaces it.
-        has_tools = bool(plain_tools) or bool(self.sources)
+        has_tools = bool(plain_tools) or bool(sources)
         calling, self._plugins = ToolCalling(self.registry, limits or OutputLimits()), list(plugins)
         plugins = self._plugins_with(())
         self.hooks = PluginTable([calling, *plugins] if has_tools else plugins)
         self.listeners: list[StatusListener] = []
         self.turn_dependencies: dict[str, Any] = {}  # given for one run, by turn: lost with the process
         self._limits = limits or OutputLimits()
-        self.permissions = Permissions(_as_rules(rules), *command_readers())
+        self.permissions = Permissions(read_rules(rules), *command_readers())
         self.limiter = self._open_limiter(limiter or LimiterOptions(), clock)
         setup = self._setup = DriveSetup(
             store=self.store,
@@ -282,14 +182,9 @@ class BaseApp:
         self._agents = AgentRegistry(self._bind, needs_names=not self.is_in_memory)
         self._agents.replace(agents)
         if not _is_in_event_loop():  # otherwise others would wait; `start` does it
-            self._load_models()
+            self._models.load()
         self._driver = Driver(setup, self._announce)
-        self.log_poll = LogPoll(self.store)
-        self._followed: Counter[tuple[str, str]] = Counter()  # (session, turn)
-        self._asking: Counter[str] = Counter()
-        self._end_reasons: dict[str, str] = {}  # session -> why it is not driven here; "" is for all sessions
         self._starting, self._has_started = asyncio.Lock(), False
-        self._published = asyncio.Event()  # a source has published tools; another event follows
         self._reconciler: asyncio.Task[None] | None = None
         self._database = store if shared is not None and isinstance(store, str) else ""
         self._watchdog: LoopWatchdog | None = None
@@ -300,7 +195,7 @@ class BaseApp:
             return engine
         name = engine or ("postgres" if shared is not None else "inline")
         if name == "inline":
-            return InlineEngine(self.clock, self._lost)
+            return InlineEngine(self.clock, self._readers.report_lost)
         if name == "postgres":
             return require_shared(shared, "engine").engine(self.clock)
         return get_engine(name)
@@ -323,7 +218,7 @@ class BaseApp:
             os.urandom(6).hex(),
             learns=options.learn,
             breaker=options.breaker,
-            observer=_load_limiter_metrics,
+            observer=load_limiter_metrics,
         )
 
     @property
@@ -337,24 +232,15 @@ class BaseApp:
         Raises:
             ConfigError: the model was not added, and cannot be found by its name.
         """
-        if name not in self._models:
-            if not name:
-                raise ConfigError("no model is set: use App(model), App(agents=[Agent(model)]) or send(model=…)")
-            self._models[name] = _as_model(name)
-        return self._models[name]
+        return self._models.get(name)
 
     def add_model(self, model: Model | str) -> str:
         """Add a model for turns, and return its name; the name of a known model is returned as it is."""
-        if isinstance(model, str) and model in self._models:
-            return model
-        model = _as_model(model)
-        self._models[model.name] = model
-        return model.name
+        return self._models.add(model)
 
     def remove_model(self, name: str) -> None:
         """Forget a model, such as one whose key was deleted; a turn that asks for it looks for it by its name again."""
-        self._models.pop(name, None)
-        self._loaded.discard(name)
+        self._models.remove(name)
 
     # Agents -------------------------------------------------------------------------------------------------------
 
@@ -393,13 +279,10 @@ class BaseApp:
             ConfigError: it cannot be bound; the old one stays.
         """
         old = self._agents.put(agent)
-        closed = [] if old is None else old.sources
-        self.sources = [source for source in self.sources if source not in closed]
-        for source in closed:
-            await source.aclose()
+        if old is not None:
+            await self._tool_sources.close_agent(old)
         if self._has_started:
-            binding = self._agents.binding(agent.name)
-            await asyncio.gather(*(source.open(self._publish_to(binding.registry)) for source in binding.sources))
+            await self._tool_sources.open_agent(self._agents.binding(agent.name))
         self._driver.retry_awaited_agents()
 
     def _plugins_with(self, own: Iterable[object]) -> list[object]:
@@ -408,16 +291,12 @@ class BaseApp:
 
     def _bind(self, agent: AgentDefinition[Any], name: str) -> BoundAgent:
         plugins = self._plugins_with(agent.plugins)
-        binding = BoundAgent(agent, name, self, self.registry, self._find_model, plugins, self._limits, self._setup)
-        self.sources += binding.sources
+        binding = BoundAgent(agent, name, self, self.registry, self._models.find, plugins, self._limits, self._setup)
+        self._tool_sources.add(binding.sources)
         check_tools_allowed(name, agent.tools, (self.permissions.policy, Policy(agent.rules)), self.tools)
         if agent.current is agent and binding.model is not None:  # a wrong name or a missing key is said now
-            self._models.setdefault(binding.model.name, binding.model)
+            self._models.add_missing(binding.model.name, binding.model)
         return binding
-
-    def _find_model(self, model: Model | str) -> Model:
-        """A model that this app knows by its name, or another one."""
-        return self._models[model] if isinstance(model, str) and model in self._models else _as_model(model)
 
     def registry_of(self, agent: str) -> ToolRegistry:
         """The tools that an agent selects from: its own, or those that the app has for all agents."""
@@ -447,35 +326,15 @@ class BaseApp:
         Raises:
             ConfigError: the name has a type, and no model can be found by it.
         """
-        try:
-            return modality_of(self.model_for(name))
-        except ConfigError:
-            if name.rpartition("@")[2] in MODALITIES:
-                raise
-            return "chat"
-
-    def _load_models(self) -> None:
-        """Import what the first request needs, so that no turn waits for it. See `models.load`."""
-        for name, model in list(self._models.items()):
-            if name not in self._loaded:
-                self._loaded.add(name)
-                try:
-                    if (load := getattr(model, "load", None)) is not None:
-                        _load_limiter_metrics()
-                        load()
-                except Exception as error:  # a request will tell
-                    log.warning("model %s could not be loaded before its first request: %s", model.name, error)
-
-    def _has_to_load(self) -> bool:
-        return any(name not in self._loaded and hasattr(model, "load") for name, model in self._models.items())
+        return self._models.modality_of(name)
 
     async def start(self) -> None:
         """Start driving: unfinished turns continue."""
         async with self._starting:
             if self._has_started:
                 return
-            if self._has_to_load():
-                await asyncio.to_thread(self._load_models)
+            if self._models.has_to_load:
+                await asyncio.to_thread(self._models.load)
             if (check_encryption := getattr(self.store, "check_encryption", None)) is not None:
                 await check_encryption()
             if not self.engine.is_durable:
@@ -483,13 +342,15 @@ class BaseApp:
             else:
                 with suppress(UnknownSession):
                     await self.store.head("")  # the engine may use the same database, which this creates or upgrades
-            await self._open_sources()
+            await self._tool_sources.open(self._agents.bindings)
             await self.engine.serve(self._driver.drive)
             if not self.engine.is_durable:
                 for session in await self._unfinished_sessions():
                     await self.engine.wake(session.id, None if session.is_awake else session.due)
             else:
-                self._reconciler = asyncio.get_running_loop().create_task(self._reconcile())
+                self._reconciler = asyncio.get_running_loop().create_task(
+                    run_reconciler(self.store, self.engine, self.clock)
+                )
             self._start_watchdog()
             self._has_started = True  # only now: a failed start is tried again
 
@@ -504,40 +365,15 @@ class BaseApp:
             self._watchdog = LoopWatchdog(timeout, blocked_drive_recorder(self._database))
             self._watchdog.start()
 
-    async def _open_sources(self) -> None:
-        """Open the tool sources. A tool whose name is taken is not offered, and a warning is logged."""
-
-        await asyncio.gather(*(source.open(self._publish_to(registry)) for source, registry in self._registries()))
-
-    def _registries(self) -> Iterator[tuple[ToolSource, ToolRegistry]]:
-        own = {id(source): binding.registry for binding in self._agents.bindings for source in binding.sources}
-        return ((source, own.get(id(source), self.registry)) for source in self.sources)
-
-    def _publish_to(self, registry: ToolRegistry) -> Callable[[str, Sequence[Tool]], None]:
-        def publish(origin: str, tools: Sequence[Tool]) -> None:
-            put(origin, tools)
-            self._published.set()
-            self._published = asyncio.Event()
-
-        def put(origin: str, tools: Sequence[Tool]) -> None:
-            accepted: list[Tool] = []
-            with suppress(ConfigError):
-                registry.replace(origin, tools)
-                return
-            for tool in tools:  # a tool with a conflicting name must not exclude the others
-                try:
-                    registry.replace(origin, [*accepted, tool])
-                    accepted.append(tool)
-                except ConfigError as error:
-                    log.warning("a tool of %s is not offered: %s", origin, error)
-            registry.replace(origin, accepted)
-
-        return publish
+    @property
+    def sources(self) -> Sequence[ToolSource]:
+        """The tool sources of the app and its agents."""
+        return self._tool_sources.sources
 
     @property
     def awaits_tools(self) -> bool:
         """Whether there are tools that are only known when their source has published them."""
-        return any(source.origins for source in self.sources)
+        return self._tool_sources.awaits_tools
 
     def find_tool(self, name: str) -> Tool | None:
         """A present tool by its name."""
@@ -552,29 +388,18 @@ class BaseApp:
 
     async def wait_for_tool(self, name: str) -> Tool | None:
         """A tool of a resumed turn, which its source may publish only some time after a start."""
-        return await self.wait_for_source(name, self.registry)
+        return await self._tool_sources.wait_for_tool(name, self.registry)
 
     async def wait_for_source(self, name: str, registry: ToolRegistry) -> Tool | None:
         """The same, of the tools of one agent."""
-        opening = asyncio.gather(*(source.wait_until_open() for source in self.sources))
-        try:
-            async with asyncio.timeout(TOOL_WAIT_TIMEOUT):
-                while name not in registry.tools and not opening.done():
-                    published = asyncio.ensure_future(self._published.wait())
-                    await asyncio.wait((opening, published), return_when=asyncio.FIRST_COMPLETED)
-                    published.cancel()
-        except TimeoutError:
-            pass
-        finally:
-            opening.cancel()
-        return registry.tools.get(name)
+        return await self._tool_sources.wait_for_tool(name, registry)
 
     async def command(self, command: AnyCommand) -> Receipt:
         """Admit a command, and wake the driver of its session."""
         if self.is_closing:
             raise ConfigError(CLOSED)
         await self.start()
-        self._end_reasons.pop(command.session, None)  # it is woken below, and tried again
+        self._readers.resume(command.session)  # it is woken below, and tried again
         if self.telemetry is not None and isinstance(command, Send):
             command = self.telemetry.with_caller(command)
         failpoints.hit_failpoint("command.before")
@@ -602,7 +427,7 @@ class BaseApp:
         def make(function: Callable[..., Awaitable[Any]]) -> Workflow:
             made = Workflow(self, function, name or function.__name__, WORKFLOW_MODEL)
             self.registry.add(made.tool, WORKFLOWS)
-            self._models.setdefault(WORKFLOW_MODEL, WorkflowModel())
+            self._models.add_missing(WORKFLOW_MODEL, WorkflowModel())
             return made
 
         return make if function is None else make(function)
@@ -638,20 +463,6 @@ class BaseApp:
                 reason,
             )
 
-    async def _reconcile(self) -> None:
-        """Reconciler: wakes sessions that should be driven and are not, because a wake was lost on the way to the
-        engine.
-        """
-        while True:
-            await asyncio.sleep(RECONCILE_INTERVAL * random.uniform(0.5, 1.5))
-            now = self.clock.now()
-            try:
-                for session in await self.store.overdue(now - RECONCILE_AFTER, now):
-                    log.info("session %s was not driven for %g s; waking it", session, RECONCILE_AFTER)
-                    await self.engine.wake(session, is_reminder=True)
-            except Exception as error:
-                log.warning("the search for sessions without a driver failed and will be repeated: %s", error)
-
     async def deliver(self, command: AnyCommand) -> None:
         """Admit the command of a turn itself, such as a late result, and try again while the store is unavailable."""
         for pause in LATE_RESULT_RETRY_PAUSES:  # the idempotency key makes a retry harmless
@@ -671,43 +482,24 @@ class BaseApp:
     @property
     def is_closing(self) -> bool:
         """Whether this runtime is shutting down, or has shut down."""
-        return "" in self._end_reasons
+        return self._readers.is_closing
 
     async def resume_session(self, session: str) -> bool:
         """Wake a session; False if this process is shutting down."""
         if self.is_closing:
             return False
-        self._end_reasons.pop(session, None)
+        self._readers.resume(session)
         await self.start()
         await self._wake(session)
         return True
 
     def count_readers(self, session: str, turn: str) -> int:
         """The number of readers of a turn in this process."""
-        return self._followed[session, turn]
+        return self._readers.count(session, turn)
 
     def follow(self, session: str, reader: TurnReader) -> AsyncGenerator[TurnItem, None]:
         """Show a turn from the reader's position until its end."""
-        within = self._counted(session, reader)
-        return follow_turn(self.store, self.bus, session, reader, lambda: self.explain_not_driven(session), within)
-
-    @contextmanager
-    def _counted(self, session: str, reader: TurnReader) -> Generator[None]:
-        """Count a reader of a turn, and make it check the log."""
-        key = (session, reader.turn)
-        self._followed[key] += 1
-        watch = self._watch(session, reader.turn, lambda: reader.seq)
-        try:
-            yield
-        finally:
-            watch.close()
-            self._followed[key] -= 1
-            if not self._followed[key]:
-                del self._followed[key]
-
-    def _watch(self, session: str, channel: str, position: Callable[[], int]) -> LogReader:
-        """Make the readers of a channel in this process check the log, if it has grown without a notification."""
-        return self.log_poll.watch(session, position, lambda: self.bus.publish(channel, NUDGE_FRAMES))
+        return self._readers.follow(session, reader)
 
     async def wait_until_carried_out(self, command: AnyCommand, after: int) -> None:
         """Wait until a driver has carried out a command that starts no turn, admitted when the log was at `after`.
@@ -716,52 +508,15 @@ class BaseApp:
             CommandRefused: the command was dropped; nothing was changed.
             DriverLost: this process no longer drives the session.
         """
-        session, key = command.session, command.key
-        tail = self.bus.tail(session)
-        self._asking[session] += 1
-        watch = self._watch(session, session, lambda: after)
-        try:
-            while any(waiting.key == key for waiting in await self.store.inbox(session)):
-                if why := self.explain_not_driven(session):
-                    raise DriverLost(why)
-                try:
-                    await anext(tail)
-                except StopAsyncIteration:  # only the inbox decides
-                    await tail.aclose()
-                    await asyncio.sleep(RESUBSCRIBE_PAUSE)
-                    tail = self.bus.tail(session)
-        finally:
-            self._asking[session] -= 1
-            self._asking = +self._asking
-            watch.close()
-            await tail.aclose()
-        if (reason := await self.find_drop_reason(session, key, after)) is not None:
-            raise CommandRefused(reason)
+        await self._readers.wait_until_carried_out(command, after)
 
-    async def watch_turns(self, *turns: tuple[str, str]) -> AsyncGenerator[None, None]:
+    def watch_turns(self, *turns: tuple[str, str]) -> AsyncGenerator[None, None]:
         """Yield once, and again whenever something may have happened to one of these turns, each with its session."""
-        noticed = asyncio.Event()
-        tails = [self.bus.tail(turn) for _, turn in turns]
-        tasks = [asyncio.create_task(_notice(tail, noticed)) for tail in tails]
-        watches = [self._watch(session, turn, lambda: -1) for session, turn in turns]
-        try:
-            while True:
-                noticed.clear()
-                yield
-                await noticed.wait()
-        finally:
-            for watch in watches:
-                watch.close()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        return self._readers.watch_turns(*turns)
 
     async def find_drop_reason(self, session: str, key: str, after: int = 0) -> str | None:
         """Why a command was dropped after position `after`, if it was."""
-        for entry in reversed(await self.store.indexed_events(session, "command", key)):
-            if entry.seq > after and isinstance(entry.event, CommandDropped):
-                return entry.event.reason
-        return None
+        return await self._readers.find_drop_reason(session, key, after)
 
     def call_sync(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of this app from code without an event loop: the app then lives in the background loop."""
@@ -775,38 +530,13 @@ class BaseApp:
 
     def explain_not_driven(self, session: str) -> str:
         """Why this process no longer drives a session; "" if it does, or if the reason is unknown."""
-        return self._end_reasons.get(session) or self._end_reasons.get("", "")
+        return self._readers.explain_not_driven(session)
 
     def _announce(self, session: str, state: TurnState, phase: Phase) -> None:
         if self.turn_dependencies and phase.is_terminal:
             self.turn_dependencies.pop(state.id, None)
-        if not self.listeners:
-            return
-        problem = state.ending.problem if state.ending is not None else None
-        open_gates = tuple(gate for name, gate in state.gate_details.items() if state.gates[name] is None)
-        status = TurnStatus(
-            session,
-            state.id,
-            phase,
-            state.step.number if state.step is not None else 0,
-            tuple(call.id for call in state.open_calls),
-            open_gates,
-            problem,
-        )
-        for listener in list(self.listeners):
-            try:
-                listener(status)
-            except Exception:
-                log.exception("a listener failed; the turn continues")
-
-    def _lost(self, session: str, error: BaseException) -> None:
-        self._end_reasons[session] = f"session {session} is no longer driven here: {error}"
-        self._tell_followers(session, self._end_reasons[session])
-
-    def _tell_followers(self, session: str, text: str) -> None:
-        turns = [turn for where, turn in self._followed if where == session]
-        for channel in (session, *turns):
-            self.bus.publish(channel, (DriverGone(text),))
+        if self.listeners:
+            notify_listeners(self.listeners, session, state, phase)
 
     async def serve_until_signal(self, ready: Callable[[], None] | None = None) -> None:
         """Drive until SIGTERM or SIGINT; then finish the running steps and release the sessions."""
@@ -835,10 +565,9 @@ class BaseApp:
 
     async def aclose(self) -> None:
         """Stop. Unfinished turns stay in the store, and continue when a process starts on it again."""
-        if CLOSED in self._end_reasons.values():
+        if self.is_closing:
             return
-        self._end_reasons[""] = CLOSED
-        self.log_poll.close()
+        self._readers.close(CLOSED)
         if self._reconciler is not None:
             self._reconciler.cancel()
         if self._watchdog is not None:
@@ -846,9 +575,8 @@ class BaseApp:
         await self.engine.aclose()
         await self.tool_tasks.aclose()
         await self.limiter.aclose()
-        await asyncio.gather(*(source.aclose() for source in self.sources), return_exceptions=True)
-        for session in {*(where for where, _ in self._followed), *self._asking}:
-            self._tell_followers(session, CLOSED)
+        await self._tool_sources.aclose()
+        self._readers.notify_all()
         if self.telemetry is not None and self._has_made_telemetry:
             await self.telemetry.finish_reads()
         if self._has_made_bus and (close := getattr(self.bus, "aclose", None)) is not None:
