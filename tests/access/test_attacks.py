@@ -28,7 +28,7 @@ from everturn.errors import (
     UnknownSession,
     UnknownTurn,
 )
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.stores.registry import get_store
 from everturn.testing import FakeClock, MemoryStore
 from everturn.tools.subagent import SubagentTool

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from everturn import api, get_model
 from everturn.access.access import Access
@@ -17,6 +18,7 @@ from everturn.access.context.server_context import ServerContext
 from everturn.core.options import Budget
 from everturn.errors import ConfigError, Forbidden, ModelError, TooMuch, UnknownSession
 from everturn.models.retry import RetryPolicy
+from everturn.models.vendors import VENDORS
 from everturn.testing.provider import Hang, Provider, Raw, Speech, Status, Transcription
 from tests.helpers.recordings import a_recording
 from tests.helpers.tenants import a_house, access_of, over, somebody, start_session
@@ -167,7 +169,7 @@ async def test_it_counts_as_an_upload_and_not_beyond_a_budget_that_is_used_up() 
         with pytest.raises(TooMuch, match="bytes of files"):
             await member.audio.transcribe(a_recording())
         assert len(provider.seen) == 1
-    async with an_audio_house(tenant_limits=TenantLimits(requests=0, budget=Budget(steps=1))) as (house, provider):
+    async with an_audio_house(tenant_limits=TenantLimits(requests=0, budget=Budget(steps=2))) as (house, provider):
         member = access_of(house, "member")
         await member.audio.transcribe(a_recording())
         sent = await start_session(member, "hello")
@@ -175,3 +177,55 @@ async def test_it_counts_as_an_upload_and_not_beyond_a_budget_that_is_used_up() 
         with pytest.raises(TooMuch, match="budget"):
             await member.audio.speak(sent.session, api.SpeakText(text="hello"))
         assert len(provider.seen) == 1
+
+
+async def test_it_counts_for_its_user_model_and_tenant() -> None:
+    async with an_audio_house() as (house, _):
+        member, store = access_of(house, "member"), house.app.store
+        sent = await start_session(member, "hello")
+        await over(member, sent)
+        before = await store.spent(tenant="ada")
+        await member.audio.transcribe(a_recording())
+        await member.audio.speak(sent.session, api.SpeakText(text="hello"))
+        user = member.principal.user
+        rows = {model: spent for who, model, _, spent in await store.usage_by_user("ada") if who == user}
+        audio = {"compatible:ear@audio-stt", "compatible:voice@audio-tts"}
+        assert {model: rows[model].steps for model in audio} == dict.fromkeys(audio, 1)
+        assert (await store.spent(tenant="ada")).steps == before.steps + 2
+        assert (await store.user_spent("ada", user)).steps == before.steps + 2
+        assert (await store.spent(session=sent.session)) == before, "it belongs to no conversation"
+        shown = (await access_of(house, "owner").users.usage()).rows
+        assert {row.model for row in shown} >= audio
+
+
+async def test_the_budget_of_a_user_refuses_it_with_the_reason() -> None:
+    async with an_audio_house() as (house, provider):
+        member = access_of(house, "member")
+        budget = api.PutUserBudget(steps=1, period=3600)
+        await access_of(house, "owner").users.set_budget(member.principal.user, budget)
+        await member.audio.transcribe(a_recording())
+        with pytest.raises(TooMuch, match="your budget is used up: 1 of 1 steps; an administrator can raise it"):
+            await member.audio.transcribe(a_recording())
+        house.meter._user_readings.clear()  # the next second
+        with pytest.raises(TooMuch, match="your budget is used up"):
+            await member.audio.transcribe(a_recording())
+        assert len(provider.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "cost"), [("whisper-1", 0.36 / 120), ("tts-1", 15 * 5 / 1_000_000), ("unknown-tts", None)]
+)
+async def test_its_cost_is_that_of_the_price_table_by_the_hour_or_the_character(name: str, cost: float | None) -> None:
+    async with Provider() as provider, a_house() as house:
+        profile = replace(VENDORS["openai"], base_url=f"{provider.url}/v1", key="")
+        model = AudioModel(get_model(name, profile=profile, key="sk"))
+        provider.script(name, [[Transcription(WORDS) if cost == 0.36 / 120 else Speech(SPOKEN)]])
+        house.audio = AudioService(model, model)
+        member = access_of(house, "member")
+        sent = await start_session(member, "hello")
+        if name == "whisper-1":
+            await member.audio.transcribe(a_recording(30.0))
+        else:
+            await member.audio.speak(sent.session, api.SpeakText(text="hello"))
+        (spent,) = [spent for _, model, _, spent in await house.app.store.usage_by_user("ada") if name in model]
+        assert spent.usage.cost == (None if cost is None else pytest.approx(cost))

@@ -748,6 +748,20 @@ async def test_an_attempt_that_fails_is_used_up_too_and_says_how_to_begin_again(
         assert not browser.is_logged_in
 
 
+async def test_a_provider_that_does_not_answer_is_a_page_in_the_language_of_the_browser(tmp_path: Path) -> None:
+    async with an_authority() as authority:
+        door, _ = await a_web_door(authority, tmp_path)
+    app = make(await make_house(), door)
+    english, chinese = [
+        await ask(app, "GET", "/oidc/login", headers={"accept-language": name}) for name in ("en", "zh")
+    ]
+    assert (english.status, chinese.status) == (401, 401)
+    assert b"The login provider does not answer" in english.body
+    assert "登录服务没有响应" in chinese.body.decode()
+    assert b'href="/oidc/login"' in chinese.body
+    assert "set-cookie" not in dict(english.headers)
+
+
 async def test_attempts_that_nobody_finishes_do_not_pile_up(tmp_path: Path) -> None:
     async with a_browser(tmp_path) as (browser, authority, _):
         locations = [(await browser.get("/oidc/login")).header("location") for _ in range(OIDC_ATTEMPTS + 3)]

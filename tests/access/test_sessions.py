@@ -27,6 +27,7 @@ from everturn.errors import (
     UnknownAgent,
     UnknownFile,
     UnknownMessage,
+    UnknownSession,
 )
 from everturn.models.scripted import ScriptedModel, say
 from everturn.stores.memory import MemoryStore
@@ -342,6 +343,29 @@ async def test_the_context_is_that_of_the_agents_next_turn_and_of_a_model_that_i
             await viewer.sessions.context(begun.session, model="nobodys")
         with pytest.raises(UnknownMessage):
             await viewer.sessions.context(begun.session, "msg_unknown")
+
+
+async def test_an_answer_is_forked_by_those_who_may_write_and_only_after_a_finished_step() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        sent = await start_session(access, "look")
+        await over(access, sent)
+        answer = (await access.sessions.messages(sent.session)).messages[-1]
+        forked = [
+            await access.sessions.fork_answer(sent.session, answer.id, api.ForkAnswer(step=1), "k") for _ in range(2)
+        ]
+        assert forked[0] == forked[1]
+        page = await access.sessions.messages(sent.session)
+        assert [message.id for message in page.messages][-1] == forked[0].message
+        again = await access.sessions.rerun(sent.session, answer.id, api.RegenerateAnswer(after_step=1), "r")
+        assert again.message  # the copy that the new answer follows
+        await over(access, again)
+        with pytest.raises(KeyConflict):
+            await access.sessions.fork_answer(sent.session, answer.id, api.ForkAnswer(step=2), "k")
+        with pytest.raises(CommandRefused, match="its finished steps are"):
+            await access.sessions.fork_answer(sent.session, answer.id, api.ForkAnswer(step=9))
+        with pytest.raises(UnknownSession):
+            await Access(house, somebody("eve")).sessions.fork_answer(sent.session, answer.id, api.ForkAnswer(step=1))
 
 
 async def test_a_rerun_is_never_answered_by_a_model_that_only_the_log_names() -> None:

@@ -79,6 +79,8 @@ def arguments(method: Callable[..., Any], ids: Ids, foreign: Ids, file: Path) ->
             call_arguments[name] = api.ClaimGate(hash=foreign.hash, claim="c" * 16)
         elif name == "answered":
             call_arguments[name] = api.AnswerGate(hash=foreign.hash, allow="once")
+        elif name == "request" and "ForkAnswer" in str(inspect.signature(method).parameters[name].annotation):
+            call_arguments[name] = api.ForkAnswer(step=1)
         elif name in BODIES:
             call_arguments[name] = BODIES[name]
         elif name == "file":
@@ -148,7 +150,7 @@ def test_the_roles_are_those_that_were_agreed() -> None:
             "prompts.write prompts.write_instructions prompts.write_session_instructions "
             "schedules.create schedules.delete schedules.pause schedules.plan schedules.replace schedules.resume schedules.run_now "
             "sessions.cancel_turn sessions.compact sessions.delete_message sessions.edit_message sessions.erase "
-            "sessions.export "
+            "sessions.export sessions.fork_answer "
             "sessions.import_file sessions.rate sessions.rerun sessions.select_message sessions.send sessions.start "
             "sessions.start_with_id sessions.switch_agent sessions.update sharing.create_link sharing.people "
             "sharing.revoke sharing.share"

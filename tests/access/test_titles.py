@@ -15,6 +15,7 @@ from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, TextPart
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore
+from tests.helpers.sqlite_files import empty_database
 from tests.helpers.tenants import a_house, gate_in, over, somebody, start_session
 
 LONG = "pay the invoice of the harbour office before the end of this month, please"
@@ -23,7 +24,7 @@ TITLE = "pay the invoice of the harbour office before the end of…"
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
-    backend = MemoryStore() if request.param == "memory" else SqlStore.sqlite(tmp_path / "s.db")
+    backend = MemoryStore() if request.param == "memory" else SqlStore.sqlite(empty_database(tmp_path / "s.db"))
     yield backend
     await backend.aclose()
 

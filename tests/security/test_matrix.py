@@ -80,6 +80,7 @@ ELSE: dict[str, set[int]] = {
     "openai_retrieve": {200},
     "delete": {204, 409},  # a turn is under way
     "select": {204, 409},
+    "fork": {409},  # it is no answer
     "switch_agent": {409},  # a turn waits
     "compact": {409},
     "trust_server": {404},  # there is none

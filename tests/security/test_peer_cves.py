@@ -250,6 +250,7 @@ async def test_cve_2026_54015_what_belongs_to_one_session_is_not_found_below_ano
         "answer": {"hash": open_gate["hash"], "allow": "once"},
         "claim": {"hash": open_gate["hash"], "claim": "c" * 20},
         "edit": {"text": "other"},
+        "fork": {"step": 1},
         "rate": {"rating": "up"},
     }
     tried = 0
@@ -1676,14 +1677,15 @@ MAKES_SQL = {
     "usage.py:_sums": "the name of a column",
     "erasure.py:_deleted_with_session": "the name of a table",
     "owner_erasure.py:_deleted": "the names of a table and a column",
+    "owner_erasure.py:_of_tenant": "the name of a table",
     "usage.py:_totals": "names of columns and of parameters",
     "search.py:_postgres": "names of columns",
     "search.py:_sqlite": "a condition that stands beside it",
-    "statements.py:_due": "conditions that stand beside it",
-    "statements.py:_gate_page": "conditions that stand beside it",
-    "statements.py:_listed": "conditions that stand beside it",
-    "statements.py:_readable": "conditions that stand beside it",
-    "statements.py:_sessions": "conditions that stand beside it",
+    "statements/conditions.py:_due": "conditions that stand beside it",
+    "statements/gates.py:_gate_page": "conditions that stand beside it",
+    "statements/sessions.py:_listed": "conditions that stand beside it",
+    "statements/sessions.py:_readable": "conditions that stand beside it",
+    "statements/sessions.py:_sessions": "conditions that stand beside it",
     # called when a store is opened, with what the operator says
     "migrate.py:lock_for_upgrade": "the name of the schema",
     "everturn/stores/backup/postgres_backup.py:create": "names of tables and columns of the database's own catalog",

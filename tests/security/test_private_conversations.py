@@ -10,13 +10,18 @@ import pytest
 
 from everturn import api
 from everturn.access.access import Access
+from everturn.access.administration.admin import AdminAccess
 from everturn.access.context.scope import ScopedAccess
+from everturn.access.conversations.audio import AudioAccess
 from everturn.access.conversations.files import FileAccess
 from everturn.access.conversations.log import LogAccess
+from everturn.access.conversations.presence import PresenceAccess
 from everturn.access.conversations.prompts import PromptAccess
 from everturn.access.conversations.sessions import SessionAccess
 from everturn.access.conversations.sharing import SharingAccess
+from everturn.access.conversations.traces import TraceAccess
 from everturn.access.gates import GateAccess
+from everturn.core.tenants.accounts import Principal
 from everturn.core.tenants.sharing import Reader, reader_of
 from everturn.errors import UnknownSession
 from everturn.server.protocols.a2a import TaskId
@@ -31,11 +36,13 @@ from tests.helpers.private_world import (
     a_private_world,
     access_of,
     find_leaks,
+    find_leaks_in_bodies,
 )
-from tests.helpers.route_matrix import Things, absent, state_of
+from tests.helpers.route_matrix import Things, absent, may, state_of
 from tests.helpers.server_app import Answer
 from tests.security.test_fuzz_ids import fuzz
 from tests.stores.test_postgres import Place
+from tests.stores.test_row_security import everything
 
 WITHOUT_EFFECT = [name for name, person in PEOPLE.items() if person.level in (None, "read")]
 """Those who may change nothing, so that one world serves all routes; an approver's answer is the exception."""
@@ -64,6 +71,21 @@ async def test_every_route_shows_as_much_as_the_relation_to_the_conversation_all
     if person.role in ("viewer", "member"):
         assert after["logs"] == before["logs"]
         assert after["inboxes"] == before["inboxes"]
+
+
+@pytest.mark.parametrize("name", ["stranger", "outside_approver", "outside_owner", "former_writer", "foreign_owner"])
+async def test_routes_that_take_an_id_in_a_body_or_a_query_tell_those_outside_nothing(name: str) -> None:
+    async with a_private_world() as private:
+        assert await find_leaks_in_bodies(private, PEOPLE[name]) == []
+
+
+async def test_every_route_that_changes_something_answers_without_it(private: PrivateWorld) -> None:
+    for name in ("outside_owner", "foreign_owner"):
+        for route in private.routes:
+            if route.name in OTHER and route.method != "GET" and may(PEOPLE[name].role, route):
+                answer = await private.ask(route, PEOPLE[name])
+                assert SECRET.encode() not in answer.body, route.name
+                assert TITLE.encode() not in answer.body, route.name
 
 
 @pytest.mark.parametrize("name", ["author", "writer"])
@@ -171,6 +193,9 @@ SEEDED: dict[str, tuple[type, str]] = {
     "update_session": (SessionAccess, "update"),
     "rate": (SessionAccess, "rate"),
     "a2a_call": (SessionAccess, "send"),
+    "trace": (TraceAccess, "get"),
+    "sent_request": (TraceAccess, "request"),
+    "speak": (AudioAccess, "speak"),
 }
 """Routes, and the method of each that is run without its check."""
 
@@ -182,6 +207,21 @@ async def test_a_check_that_is_removed_from_a_route_is_found(
     owner, name = SEEDED[route]
     remove_check(monkeypatch, owner, name)
     assert route in await find_leaks(private, PEOPLE["stranger"])
+
+
+@pytest.mark.parametrize(
+    ("route", "owner", "name"),
+    [
+        ("presence", PresenceAccess, "look"),
+        ("transcribe", AudioAccess, "transcribe"),
+        ("explain", AdminAccess, "explain"),
+    ],
+)
+async def test_a_check_of_an_id_in_a_body_that_is_removed_is_found(
+    route: str, owner: type, name: str, private: PrivateWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove_check(monkeypatch, owner, name)
+    assert route in await find_leaks_in_bodies(private, PEOPLE["stranger"])
 
 
 def remove_check(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
@@ -240,6 +280,32 @@ async def test_without_the_check_of_the_access_layer_the_database_hides_it_still
         await place.aclose()
 
 
+CONTENT = "sessions inbox events event_keys turns messages gates grants files mentions lookup".split()
+"""Tables with what was said, by whatever query."""
+
+
+@pytest.mark.live
+async def test_the_database_shows_every_person_only_what_they_may_read_whatever_the_query() -> None:
+    place = Place()
+    try:
+        store = place.store()
+        async with a_private_world(store) as private:
+            session, now = private.things.session, private.world.house.app.clock.now()
+            for person in PEOPLE.values():
+                reader = reader_of(Principal(person.tenant, person.name, person.role, "c"), now)
+                seen = set[str]()
+                for table in CONTENT:
+                    with store.restrict_to_tenant(person.tenant, reader):
+                        rows = await place.opened[0].read(lambda table=table: everything(table))
+                    seen |= {table} if session in repr(rows) else set()
+                if person.level is None:
+                    assert seen == set(), (person.name, seen)
+                else:
+                    assert {"sessions", "events", "messages", "gates"} <= seen, (person.name, seen)
+    finally:
+        await place.aclose()
+
+
 # Ids ------------------------------------------------------------------------------------------------------------------
 
 
@@ -254,10 +320,17 @@ async def test_ten_thousand_ids_of_a_private_conversation_lead_nowhere(private: 
     await fuzz_private(private, 10_000, seed)
 
 
+# The schedule of these worlds is nobody's: all of the tenant may see it, and only owners may change it.
+CHANGES = ("replace_schedule", "delete_schedule", "pause_schedule", "resume_schedule", "run_schedule")
+SHARED = {"schedule": 200, **dict.fromkeys(CHANGES, 403)}
+
+
 async def fuzz_private(private: PrivateWorld, tries: int, seed: int) -> None:
     before = await state_of(private.world, TENANT)
     key = private.keys["stranger"]
-    statuses = await fuzz(private.world, tries, seed, ours=private.things, key=key, role="member", canary=SECRET)
+    statuses = await fuzz(
+        private.world, tries, seed, ours=private.things, key=key, role="member", canary=SECRET, shared=SHARED
+    )
     assert statuses[404] > tries / 2
     assert 500 not in statuses
     after = await state_of(private.world, TENANT)

@@ -139,6 +139,7 @@ BODIES: dict[Any, Any] = {
     api.NewAgentSettings: {"settings": {}},
     api.RestoreVersion: {"version": 1},
     api.NewHook: {"scheme": "standard", "text": "x"},
+    api.ForkAnswer: {"step": 1},
     api.Looking: {"tab": "t", "at": []},
     api.DryRunRules: {"rules": []},
     api.ExplainDraft: {"rules": [], "tool": "t"},

@@ -175,7 +175,7 @@ MISTYPED = [
     (("keys", "add", "local", "--days", "0"), "at least 1"),
     (("keys", "add", "local", "--role", "king"), "'king' is not one of viewer, member"),
     (("keys", "add", "local", "--store", "memory"), "name a file or a database with --store"),
-    (("keys", "add", "local", "--store", "gone.db"), "start `everturn serve` first, or name another with --store"),
+    (("keys", "add", "local", "--store", "gone.db"), "`everturn serve` create it, and --store names another"),
     (("keys", "revoke", "key_x", "--tenant", "t"), "`everturn keys list --tenant t` lists them"),
     (("users", "add", ""), "up to 200 visible characters"),
     (("users", "add", " anna"), "without spaces around them"),
@@ -202,7 +202,7 @@ def test_before_the_first_start_every_command_says_how_to_start(
     door: Door, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     done = door.everturn(*words, HOME=str(tmp_path))
-    assert (done.returncode, "start `everturn serve` first" in done.stderr) == (2, True)
+    assert (done.returncode, "`everturn serve` create it" in done.stderr) == (2, True)
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []  # looking makes no store
 
 

@@ -83,7 +83,7 @@ async def test_only_owners_and_with_several_tenants_only_operators_are_let_in(tm
     for method, path, body in requests:
         assert (await ask(alone, method, path, json=body)).status == 401
         assert (await ask(alone, method, path, word("approver"), json=body)).status == 403
-        refused = await ask(shared, method, path, word("owner"), json=body)
+        refused = await ask(shared, method, f"{path}?scope=installation", word("owner"), json=body)
         assert refused.status == 403
         assert "operator" in refused.json["error"]["message"]
         assert (await ask(shared, method, path, word("operator"), json=body)).status in (200, 404)

@@ -360,7 +360,7 @@ async def test_a_session_whose_driver_is_lost_ends_its_streams_so():
         reading = asyncio.create_task(page.read())
         await so(lambda: server.streams.open > 0)
         await asyncio.sleep(0.05)
-        app._lost("s", Broken("the disk is gone"))
+        app._readers.report_lost("s", Broken("the disk is gone"))
 
         assert await reading == "lost"
 

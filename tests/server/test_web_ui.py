@@ -52,6 +52,19 @@ async def test_whoever_has_a_provider_is_shown_the_way(built: Path) -> None:
     assert b'<meta name="everturn-oidc" content="yes">' in (await ask(app, "GET", "/")).body
 
 
+async def test_a_browser_without_a_login_is_told_so_where_its_cookie_would_have_come(app: Application) -> None:
+    async def is_anonymous(site: str, bearer: str = "", cookie: str = "") -> bool:
+        answer = await ask(app, "GET", "/", bearer, cookie=cookie, headers={"sec-fetch-site": site} if site else {})
+        return b'<meta name="everturn-anonymous" content="yes">' in answer.body
+
+    assert await is_anonymous("none")
+    assert await is_anonymous("same-origin")
+    assert not await is_anonymous("cross-site"), "a strict cookie does not come with it"
+    assert not await is_anonymous(""), "an old browser does not say"
+    assert not await is_anonymous("none", cookie="anything")
+    assert not await is_anonymous("none", bearer="anything")
+
+
 async def test_what_it_is_made_of_is_packed_and_kept_for_ever(app: Application) -> None:
     plain = await ask(app, "GET", "/assets/index-abc.js")
     packed = await ask(app, "GET", "/assets/index-abc.js", headers={"accept-encoding": "br, gzip"})

@@ -12,7 +12,7 @@ from everturn.core.chunks import Chunk
 from everturn.core.options import Budget
 from everturn.core.ports import SubagentRequest
 from everturn.core.requests import ModelRequest
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import MortalStore, call, calls, say
 from tests.helpers.conversations import Talk, costs, end, notice_of
 

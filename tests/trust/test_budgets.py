@@ -13,7 +13,7 @@ from everturn.core.events import CallStarted, LimitReached, StepStarted, TurnCom
 from everturn.core.options import Budget
 from everturn.core.parts import TextPart
 from everturn.core.store_ports import Store
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
 from tests.helpers.conversations import Talk, costs, notice_of
 from tests.helpers.waiting import wait_until

@@ -11,7 +11,7 @@ import pytest
 from everturn import Budget, Chat, Rule, ToolGroup, TurnOptions, tool
 from everturn.core.parts import ToolPart
 from everturn.errors import ConfigError
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.subagent import SUBAGENT_TIMEOUT, SubagentTool
 

@@ -48,7 +48,7 @@ class AdminAccess:
     async def rules(self, agent: str = "") -> api.RulesView:
         """The rules that apply to an agent, and the declared options of its tools."""
         app, spec = self.scope.server_context.app, self.scope.server_context.agents.get(agent)
-        options, permits = spec.options, app.permissions
+        options, permits = spec.options, app.permissions.of_tenant(self.scope.principal.tenant)
         rules = [*permits.policy.rules, *options.rules]
         shadows = {id(shadowed.rule): shadowed.why for shadowed in await asyncio.to_thread(find_shadowed_rules, rules)}
         enabled = app.registry_of(spec.name).select(options.tools)
@@ -85,7 +85,7 @@ class AdminAccess:
         info = await self.scope.own_session(request.session) if request.session is not None else None
         agent = self.scope.server_context.agents.get(request.agent or (info.agent if info is not None else "")).name
         granted = await self._granted_rules(request.session, agent) if request.session is not None else []
-        permits = self.scope.server_context.app.permissions
+        permits = self.scope.server_context.app.permissions.of_tenant(self.scope.principal.tenant)
         return await explain_view(self.scope, permits, agent, request.tool, request.arguments, granted)
 
     async def _granted_rules(self, session: str, agent: str) -> list[Rule]:

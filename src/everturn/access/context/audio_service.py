@@ -10,17 +10,19 @@ import asyncio
 import io
 import logging
 import wave
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from everturn.core.chunks import Chunk, FileChunk, TextChunk
-from everturn.core.parts import FilePart, TextPart
+from everturn.core.chunks import Chunk, FileChunk, TextChunk, UsageChunk
+from everturn.core.parts import FilePart, TextPart, Usage
 from everturn.core.ports import Model
 from everturn.core.rate_limits import Sender
 from everturn.core.requests import ModelRequest, RequestMessage
 from everturn.errors import ConfigError, ModelError, TooMuch
+from everturn.models.prices import AudioAmount, facts_of
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,10 @@ RATES: Final = range(8_000, 48_001)  # samples per second of a recording
 SPEECH_LIMIT: Final = 16 * 2**20  # bytes of a spoken text
 TRANSCRIPT_LIMIT: Final = 200_000  # characters
 RETRY_AFTER: Final = 3.0  # seconds until a request may be over
+
+
+CountUsage = Callable[[str, Usage], Awaitable[None]]
+"""Counts what a request of a model used."""
 
 
 class AudioLimits(Struct, frozen=True):
@@ -89,8 +95,8 @@ class AudioService:
                 f"a text that is spoken has at most {self.limits.max_characters:,} characters (audio.max_characters)"
             )
 
-    async def transcribe(self, data: bytes, sender: Sender | None = None) -> str:
-        """The text of a recording.
+    async def transcribe(self, data: bytes, sender: Sender | None = None, count: CountUsage | None = None) -> str:
+        """The text of a recording. `count` is told what the request used, before anything is done with its result.
 
         Raises:
             ConfigError: transcription is not configured.
@@ -98,19 +104,25 @@ class AudioService:
             ModelError: the model failed.
         """
         part = FilePart("recording", "audio/wav", len(data), "recording.wav")
+        amount = AudioAmount(seconds=recorded_seconds(data))
         chunks = await self._request("transcription", self.transcription, part, data, sender)
+        await _count(count, self.transcription, chunks, amount)
         text = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
         return text.strip()[:TRANSCRIPT_LIMIT]
 
-    async def speak(self, text: str, sender: Sender | None = None) -> tuple[bytes, str]:
-        """The audio of a text, and its media type.
+    async def speak(
+        self, text: str, sender: Sender | None = None, count: CountUsage | None = None
+    ) -> tuple[bytes, str]:
+        """The audio of a text, and its media type. `count` is told what the request used.
 
         Raises:
             ConfigError: speech is not configured.
             TooMuch: too many requests are running.
             ModelError: the model failed.
         """
-        for chunk in await self._request("speech", self.speech, TextPart(text), b"", sender):
+        chunks = await self._request("speech", self.speech, TextPart(text), b"", sender)
+        await _count(count, self.speech, chunks, AudioAmount(characters=len(text)))
+        for chunk in chunks:
             if isinstance(chunk, FileChunk) and len(chunk.data) <= SPEECH_LIMIT:
                 return chunk.data, chunk.media_type
         raise ModelError("audio.speech: the model sent no audio, or too much", kind="response")
@@ -145,3 +157,25 @@ class AudioService:
             self._running -= 1
         log.warning("a request of [audio.%s] failed: %s", setting, problem)
         raise ModelError(f"audio.{setting}: {problem}", kind="server")
+
+
+def recorded_seconds(data: bytes) -> float:
+    """The duration of a recording, by its bytes; 0 if it is none."""
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            return max(file.getnframes(), len(data) // 2 - 1024) / file.getframerate()
+    except (wave.Error, EOFError):
+        return 0.0
+
+
+async def _count(
+    count: CountUsage | None, configured: AudioModel | None, chunks: Sequence[Chunk], amount: AudioAmount
+) -> None:
+    """Tell what a request used: the tokens that the model reports, and a cost by tokens, seconds or characters."""
+    if count is None or configured is None:
+        return
+    used = sum((chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)), Usage())
+    price = (await facts_of(configured.model)).audio_price
+    if used.cost is None and price is not None:
+        used = replace(used, cost=price(amount))
+    await count(configured.model.name, used)

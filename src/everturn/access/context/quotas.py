@@ -37,13 +37,14 @@ class _UsageReading(Struct):
     turns: int
     spent: Spent
     started: int = 0  # turns started since the reading, on this node
+    requests: int = 0  # requests outside of turns since the reading, on this node
 
 
 class _UserReading(Struct):
     at: float
     budget: UserBudget
     spent: Spent
-    begun: int = 0  # turns begun since the reading, on this node
+    begun: int = 0  # turns and other requests begun since the reading, on this node
 
 
 class TenantMeter:
@@ -107,17 +108,20 @@ class TenantMeter:
         if user and self._accounts is not None:
             await self._count_user_turn(self._accounts, tenant, user)
 
-    async def check_budget(self, tenant: str, user: str = "") -> None:
-        """Check that the budgets are not used up, for a request outside of a turn; nothing is counted.
+    async def count_request_outside_turns(self, tenant: str, user: str = "") -> None:
+        """Count a request to a model that is about to be made outside of a turn, against the budgets of tenant and user.
 
         Raises:
             TooMuch: a budget is used up.
         """
         limits = self._agents.limits(tenant)
-        if limits.budget != Budget():
-            _check_tenant_budget(limits, await self._tenant_reading(tenant, limits))
+        reading = await self._tenant_reading(tenant, limits) if limits.budget != Budget() else None
+        if reading is not None:
+            _check_tenant_budget(limits, reading)
         if user and self._accounts is not None:
-            await self._user_reading(self._accounts, tenant, user)
+            await self._count_user_turn(self._accounts, tenant, user)
+        if reading is not None:
+            reading.requests += 1
 
     async def _count_user_turn(self, accounts: Accounts, tenant: str, user: str) -> None:
         (await self._user_reading(accounts, tenant, user)).begun += 1
@@ -169,8 +173,8 @@ class TenantMeter:
 
 
 def _check_tenant_budget(limits: TenantLimits, look: _UsageReading) -> None:
-    # The turns started since the reading have no recorded usage yet, and each will use a step.
-    if over := _over(limits.budget, look.spent + Spent(look.started)):
+    # What was started since the reading has no recorded usage yet, and each will use a step.
+    if over := _over(limits.budget, look.spent + Spent(look.started + look.requests)):
         raise TooMuch(f"the budget of this tenant is used up: {over}", limits.period / 10 or BUDGET_RETRY_AFTER)
 
 

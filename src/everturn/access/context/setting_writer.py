@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from everturn.access.context.scope import ScopedAccess
 from everturn.access.context.settings_backend import SettingsBackend
 from everturn.core.tenants.settings import (
+    INSTALLATION,
     Setting,
     SettingBody,
     SettingKind,
@@ -37,10 +40,13 @@ class SettingWriter:
         """The store of the settings."""
         return self.scope.store.settings
 
+    async def has_several_tenants(self) -> bool:
+        """Whether the installation has more than one active tenant."""
+        return sum(tenant.is_active for tenant in await self.scope.server_context.accounts.tenants()) > 1
+
     async def require_administrator(self) -> None:
         """With several tenants, settings of the installation take an operator."""
-        tenants = await self.scope.server_context.accounts.tenants()
-        if sum(tenant.is_active for tenant in tenants) > 1:
+        if await self.has_several_tenants():
             self.scope.require_role("operator", "what all tenants share")
 
     async def backend(self) -> SettingsBackend:
@@ -50,6 +56,14 @@ class SettingWriter:
             ConfigError: settings are off here.
         """
         await self.require_administrator()
+        return self.backend_of_tenant()
+
+    def backend_of_tenant(self) -> SettingsBackend:
+        """The configuration, for an owner who changes settings of the own tenant only.
+
+        Raises:
+            ConfigError: settings are off here.
+        """
         backend = self.scope.server_context.settings
         if backend is None or not backend.is_editable:
             raise ConfigError(NOT_HERE)
@@ -64,9 +78,9 @@ class SettingWriter:
                 "another name"
             )
 
-    async def find(self, kind: SettingKind, name: str) -> Setting | None:
+    async def find(self, kind: SettingKind, name: str, scope: str = INSTALLATION) -> Setting | None:
         """The newest version of a setting, unless it is deleted."""
-        rows = await self.store.versions(kind, name)
+        rows = await self.store.versions(kind, name, scope)
         return rows[0] if rows and not rows[0].is_deleted else None
 
     async def get(self, kind: SettingKind, name: str) -> Setting:
@@ -90,11 +104,15 @@ class SettingWriter:
         *,
         secret: str = "",
         sealed: bytes = b"",
+        scope: str = INSTALLATION,
         **detail: Any,
     ) -> Setting:
-        """Check, audit, store and apply a new version. `expected` is the version that the caller has seen."""
+        """Check, audit, store and apply a new version. `expected` is the version that the caller has seen.
+
+        The caller has checked a setting of a tenant: the configuration is that of the installation.
+        """
         check_setting_name(name)
-        rows = await self.store.versions(kind, name)
+        rows = await self.store.versions(kind, name, scope)
         number = rows[0].version if rows else 0
         if expected is not None and expected != (
             0 if not rows or (rows[0].is_deleted and "restored" not in detail) else number
@@ -102,13 +120,14 @@ class SettingWriter:
             raise HashMismatch("this was changed in the meantime; reload it")
         if len(secret) > MAX_SECRET:
             raise ConfigError(f"a key has at most {MAX_SECRET} characters")
-        setting = self._version(kind, name, number + 1, encode_body(body), sealed)
+        setting = replace(self._version(kind, name, number + 1, encode_body(body), sealed), scope=scope)
         if secret:
             setting = backend.seal(setting, secret)
-        current = await self.store.current()
+        current = await self.store.current(scope)
         if number == 0 and sum(row.kind == kind for row in current) >= MAX_SETTINGS:
             raise ConfigError(f"there are at most {MAX_SETTINGS} settings of this kind; delete one")
-        await backend.check(_with(current, setting))
+        if scope == INSTALLATION:
+            await backend.check(_with(current, setting))
         await self._add(setting, detail)
         await backend.changed()
         return setting
@@ -139,6 +158,8 @@ class SettingWriter:
 
     async def _add(self, setting: Setting, detail: dict[str, Any]) -> None:
         did = "setting.delete" if setting.is_deleted else "setting.put"
+        if setting.scope != INSTALLATION:
+            detail = {"scope": "tenant", **detail}
         await self.scope.audit_action(did, f"{setting.kind}:{setting.name}", version=setting.version, **detail)
         if not await self.store.add(setting):
             raise HashMismatch("this was changed in the meantime; reload it")

@@ -36,6 +36,7 @@ class SettingsBackend(Protocol):
 
     secret_problem: str  # why no secret can be stored; "": it can
     problems: Mapping[tuple[str, str], str]  # kind and name of settings that are not in use, and why
+    tenant_problems: Mapping[str, str]  # tenants whose rules are not in use, and why
 
     @property
     def is_editable(self) -> bool:

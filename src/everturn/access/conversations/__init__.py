@@ -1,6 +1,8 @@
 """Access to conversations: what a caller may read of a session and do in it.
 
 - `sessions`: `access.sessions`: sessions, messages and turns, search, export and import
+- `session_chat`: the chat through which a caller sends messages to a session
+- `session_search`: search, and the filter of lists
 - `sharing`: `access.sharing`: who may see a conversation, links, and administrators who open one
 - `log`: `access.log`: the event log, and queued messages
 - `log_tail`: the last turns of a log
@@ -11,7 +13,7 @@
 - `presence`: `access.presence`: who looks at conversations and approvals now
 - `prompts`: `access.prompts`: saved prompts and added instructions
 - `turn_options`: what a client may choose for a turn
-- `session_parameters`: parameters of a session in its turns
-- `session_archive`: checks of exported and imported sessions
+- `session_parameters`: what the parameters of a session, a message and an earlier answer come to in a turn
+- `session_archive`: exports and imports a session, and what is checked first
 - `titles`: titles of sessions that have not started
 """

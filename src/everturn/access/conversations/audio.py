@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
+
 from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess
+from everturn.core.options import Spent
+from everturn.core.parts import Usage
 from everturn.core.rate_limits import LimiterHandle, Sender
+from everturn.core.store_ports import UsageRecord
 
 
 class AudioAccess:
@@ -34,9 +39,9 @@ class AudioAccess:
             await self.scope.own_root_session(session)
         context, tenant = self.scope.server_context, self.scope.principal.tenant
         context.audio.check_recording(data)
-        await context.meter.check_budget(tenant, self.scope.principal.user)
+        await context.meter.count_request_outside_turns(tenant, self.scope.principal.user)
         context.meter.count_upload(tenant, len(data))
-        return api.TranscriptView(text=await context.audio.transcribe(data, self._sender()))
+        return api.TranscriptView(text=await context.audio.transcribe(data, self._sender(), self._count))
 
     @needs("member")
     async def speak(self, session: str, spoken: api.SpeakText) -> tuple[bytes, str]:
@@ -44,8 +49,21 @@ class AudioAccess:
         await self.scope.own_root_session(session)
         context = self.scope.server_context
         context.audio.check_text(spoken.text)
-        await context.meter.check_budget(self.scope.principal.tenant, self.scope.principal.user)
-        return await context.audio.speak(spoken.text, self._sender())
+        await context.meter.count_request_outside_turns(self.scope.principal.tenant, self.scope.principal.user)
+        return await context.audio.speak(spoken.text, self._sender(), self._count)
+
+    async def _count(self, model: str, used: Usage) -> None:
+        """Count a request for its user and tenant: one step, and what the model reports. It belongs to no conversation."""
+        principal, now = self.scope.principal, self.scope.server_context.app.clock.now()
+        record = UsageRecord(
+            id=f"audio_{secrets.token_hex(16)}",
+            tenant=principal.tenant,
+            user=principal.user,
+            model=model,
+            at=now,
+            spent=Spent(steps=1, usage=used),
+        )
+        await self.scope.store.record_usage(record)
 
     def _sender(self) -> Sender:
         context, tenant = self.scope.server_context, self.scope.principal.tenant

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.context.agents import AgentSpec
 from everturn.access.context.role_redaction import redact_problem
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
-from everturn.access.conversations.prompts import read_caller_layers
-from everturn.access.conversations.session_archive import is_for_approvers, is_subagent_turn, refuse_incomplete
-from everturn.access.conversations.session_parameters import params_for, tools_for
+from everturn.access.conversations.session_archive import export_readable, import_archive
+from everturn.access.conversations.session_chat import open_chat, open_chat_of_session, read_parts
+from everturn.access.conversations.session_parameters import (
+    last_options,
+    message_params,
+    params_of_answer,
+    stored_parameters,
+    tools_for,
+)
+from everturn.access.conversations.session_search import search_messages, session_filter
 from everturn.access.conversations.titles import with_title, with_titles
 from everturn.access.conversations.turn_options import (
-    PARAMS,
     TurnChoice,
     check_choice,
     check_mode,
@@ -28,7 +31,6 @@ from everturn.access.conversations.turn_options import (
     check_params,
     models_of,
 )
-from everturn.access.conversations.upload_handles import NOT_A_FILE, decode_handle
 from everturn.chat import Chat, Turn
 from everturn.chat.agent_selection import select_agent
 from everturn.chat.context import read_context
@@ -42,37 +44,24 @@ from everturn.core.commands import Send
 from everturn.core.context.context_report import ContextReport
 from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
-from everturn.core.options import PermissionMode, StepLimitPolicy, TurnOptions
-from everturn.core.parts import ContextPart, FilePart, TextPart
+from everturn.core.parts import ContextPart
 from everturn.core.phases import Phase
 from everturn.core.projections.stats import stats_of
-from everturn.core.session_parameters import NO_PARAMETERS, SessionParameters, check_parameters
+from everturn.core.session_parameters import NO_PARAMETERS, check_parameters
 from everturn.core.state import TurnState, fold
-from everturn.core.store_ports import SessionFilter, SessionInfo
+from everturn.core.store_ports import SessionInfo
 from everturn.core.tenants.sharing import TEMPORARY_SECONDS
 from everturn.errors import (
     ConfigError,
     EverturnError,
-    Forbidden,
     KeyConflict,
-    UnknownFile,
     UnknownMessage,
     UnknownSession,
     UnknownTurn,
-    UnreadableLog,
 )
-from everturn.stores.export import export_session, import_session
 
 MOST_LISTED: Final = 200  # sessions on a page
 MOST_PINNED: Final = 100
-ARCHIVED: Final[dict[api.Archived, bool | None]] = {"exclude": False, "include": None, "only": True}
-SEARCH_LIMIT: Final = 200
-SEARCH_FILTERED: Final = 1000  # messages that are looked at for a search with filters
-LONGEST_SEARCH: Final = 1000  # characters
-EXPORT_FORBIDDEN: Final = (
-    "this session holds results that a person reviews, or private values; to export it needs the role 'approver'; "
-    "yours is {role!r}"
-)
 
 
 class SessionAccess:
@@ -97,7 +86,7 @@ class SessionAccess:
         they are asked for.
         """
         limit, tenant = max(1, min(limit, MOST_LISTED)), self.scope.principal.tenant
-        where = SessionFilter(archived=ARCHIVED[archived], label=label, agent=agent)
+        where = session_filter(archived, label, agent)
         with self.scope.tenant_scope():
             infos = await self.scope.store.session_page(
                 tenant, limit=limit, before=_parse_cursor(before), since=since, where=where, reader=self.scope.reader
@@ -274,22 +263,22 @@ class SessionAccess:
             priority=request.priority,
         )
         chosen_options = check_choice(agent, choice, self.scope.server_context.app.registry_of(agent.name))
-        stored = getattr(request, "parameters", None) or await self._parameters(session)
+        stored = getattr(request, "parameters", None) or await stored_parameters(self.scope, session)
         if stored.without_groups and choice.tools is None:
             chosen_options["tools"] = tools_for(stored, agent, self.scope.server_context.app.registry_of(agent.name))
-        parts = await self._parts(request.text, request.files, request.contexts)
+        parts = await read_parts(self.scope, request.text, request.files, request.contexts)
         mode = check_mode(agent, request.mode)
         has_choice = bool(request.agent) or any(value is not None for value in chosen_options.values())
         has_choice = has_choice or mode == "auto_edit"  # it widens what one agent may do
         explicit = chosen_options.get("params")
-        chosen_options["params"] = await self._params_for(stored, agent, request.model, explicit)
+        chosen_options["params"] = await message_params(self.scope, stored, agent, request.model, explicit)
         compared = {
-            check_model(agent, name): await self._params_for(stored, agent, name, explicit)
+            check_model(agent, name): await message_params(self.scope, stored, agent, name, explicit)
             for name in request.compare_with
         }
         has_choice = has_choice or bool(compared)
-        make_chat = self._chat if has_choice else self._chat_of_session
-        chat = await make_chat(session, agent, mode, request.at_step_limit)
+        make_chat = open_chat if has_choice else open_chat_of_session
+        chat = await make_chat(self.scope, session, agent, mode, request.at_step_limit)
         after = None if after is None else _checked_message(after)
         for _ in range(1 + len(compared)):
             await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
@@ -312,18 +301,6 @@ class SessionAccess:
                 raise
             return earlier
         return _sent(turn)
-
-    async def _parameters(self, session: str) -> SessionParameters:
-        with self.scope.tenant_scope():
-            return await read_session_parameters(self.scope.store, session)
-
-    async def _params_for(
-        self, stored: SessionParameters, agent: AgentSpec, model: str, explicit: Mapping[str, Any] | None
-    ) -> Mapping[str, Any] | None:
-        app, name = self.scope.server_context.app, model or agent.options.model
-        if stored == NO_PARAMETERS or app.modality_of(name) != "chat":
-            return explicit
-        return await params_for(stored, agent, app.model_for(name), explicit)
 
     async def _running_turn(self, session: str) -> str | None:
         """The running turn of a session, the oldest of several."""
@@ -358,7 +335,7 @@ class SessionAccess:
     async def rerun(
         self, session: str, message: str, request: api.RegenerateAnswer, key: str = ""
     ) -> api.MessageReceipt:
-        """Regenerate an answer."""
+        """Regenerate an answer, from its beginning or after one of its steps."""
         info = await self.scope.own_root_session(session)
         agent = self.scope.server_context.agents.get(info.agent)
         with self.scope.tenant_scope():
@@ -369,21 +346,33 @@ class SessionAccess:
             # A model name from the log counts only if it is the agent's: a log may come from anywhere.
             is_agent_model = message_row.role == "assistant" and message_row.by in models_of(agent)
             model = message_row.by if is_agent_model else agent.options.model
-        params = check_params(request.params) if request.params else await self._params_of(session, message_row, model)
-        stored = await self._parameters(session)
-        params = await self._params_for(stored, agent, model, params)
+        params = (
+            check_params(request.params)
+            if request.params
+            else await params_of_answer(self.scope, session, message_row, model)
+        )
+        stored = await stored_parameters(self.scope, session)
+        params = await message_params(self.scope, stored, agent, model, params)
         tools = tools_for(stored, agent, self.scope.server_context.app.registry_of(agent.name))
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
-        chat = await self._chat(session, agent, check_mode(agent, request.mode), request.at_step_limit)
+        chat = await open_chat(self.scope, session, agent, check_mode(agent, request.mode), request.at_step_limit)
         with self.scope.key_conflicts(key):
             stored_key = self.scope.stored_key(key)
-            return _sent(await chat.rerun(message_row.id, model=model, params=params, tools=tools, key=stored_key))
+            turn = await chat.rerun(
+                message_row.id,
+                model=model,
+                params=params,
+                tools=tools,
+                after_step=request.after_step,
+                key=stored_key,
+            )
+            return _sent(turn)
 
     @needs("member")
     async def compact(self, session: str, request: api.CompactSession, key: str = "") -> api.MessageReceipt:
         """Summarise the earlier part of the selected branch; the turn of the receipt has no answer."""
         info = await self.scope.own_root_session(session)
-        chat = await self._chat(session, self.scope.server_context.agents.get(info.agent))
+        chat = await open_chat(self.scope, session, self.scope.server_context.agents.get(info.agent))
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         with self.scope.key_conflicts(key):
             return _sent(await chat.compact(focus=request.focus, key=self.scope.stored_key(key)))
@@ -395,31 +384,14 @@ class SessionAccess:
         place = None if at is None else _checked_message(at)
         if info.parent:  # a sub-agent's next turn has the options of its last one
             with self.scope.tenant_scope():
-                options = await self._last_options(session, info.leaf)
+                options = await last_options(self.scope, session, info.leaf)
                 return await read_context(self.scope.server_context.app, session, info.tenant, options, at=place)
         agent = self.scope.server_context.agents.get(info.agent)
-        chat = await (self._chat(session, agent) if model else self._chat_of_session(session, agent))
+        chat = await (open_chat if model else open_chat_of_session)(self.scope, session, agent)
         with self.scope.tenant_scope():
             report = await chat.context(at=place, model=check_model(agent, model) if model else None)
             spent = await self.scope.store.spent(session=session)
         return replace(report, cost=spent.usage.cost)
-
-    async def _last_options(self, session: str, leaf: str | None) -> TurnOptions:
-        """The options of the turn at the end of a branch."""
-        for message in await self.scope.store.path(session, leaf, 1) if leaf is not None else ():
-            for entry in await self.scope.store.events(session, turn=message.turn):
-                if isinstance(entry.event, TurnStarted):
-                    return entry.event.options
-        return TurnOptions()
-
-    async def _params_of(self, session: str, message: Message, model: str) -> dict[str, Any] | None:
-        """The parameters of an answer that is not chat (an image, speech), so that it is regenerated with the same ones."""
-        if message.role != "assistant" or self.scope.server_context.app.modality_of(model) == "chat":
-            return None
-        with self.scope.tenant_scope():
-            log = await self.scope.store.events(session, turn=message.turn)
-        options = next((entry.event.options for entry in log if isinstance(entry.event, TurnStarted)), None)
-        return {name: value for name, value in ((options and options.params) or {}).items() if name in PARAMS}
 
     @needs("member")
     async def edit_message(
@@ -429,15 +401,15 @@ class SessionAccess:
         info = await self.scope.own_root_session(session)
         agent = self.scope.server_context.agents.get(info.agent)
         model = check_model(agent, edited.model) if edited.model else None
-        parts = await self._parts(edited.text, edited.files, edited.contexts or [])
+        parts = await read_parts(self.scope, edited.text, edited.files, edited.contexts or [])
         if edited.contexts is None:
             with self.scope.tenant_scope():
                 (before,) = await self.scope.store.path(session, _checked_message(message), 1)
             parts += [part for part in before.parts if isinstance(part, ContextPart)]
-        stored = await self._parameters(session)
-        params = await self._params_for(stored, agent, edited.model, None)
+        stored = await stored_parameters(self.scope, session)
+        params = await message_params(self.scope, stored, agent, edited.model, None)
         tools = tools_for(stored, agent, self.scope.server_context.app.registry_of(agent.name))
-        chat = await self._chat(session, agent, check_mode(agent, edited.mode), edited.at_step_limit)
+        chat = await open_chat(self.scope, session, agent, check_mode(agent, edited.mode), edited.at_step_limit)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant, self.scope.principal.user)
         with self.scope.key_conflicts(key):
             original, stored_key = _checked_message(message), self.scope.stored_key(key)
@@ -448,6 +420,16 @@ class SessionAccess:
         """Continue from a message, or from the beginning."""
         await self.scope.own_root_session(session)
         await self.scope.chat(session).fork(None if selected.message is None else _checked_message(selected.message))
+
+    @needs("member")
+    async def fork_answer(self, session: str, message: str, request: api.ForkAnswer, key: str = "") -> api.ForkedAnswer:
+        """Continue inside an answer, after one of its finished steps."""
+        await self.scope.own_root_session(session)
+        with self.scope.key_conflicts(key):
+            copy = await self.scope.chat(session).fork(
+                _checked_message(message), step=request.step, key=self.scope.stored_key(key)
+            )
+        return api.ForkedAnswer(message=copy or "")
 
     @needs("member")
     async def switch_agent(self, session: str, switched: api.SwitchAgent, key: str = "") -> api.SessionView:
@@ -531,114 +513,28 @@ class SessionAccess:
     ) -> api.SearchResults:
         """Messages that contain these words, in the sessions that the caller may see and that fit the filters.
 
-        With a filter, the newest `SEARCH_FILTERED` messages with these words are looked at.
+        With a filter, the newest 1,000 messages with these words are looked at.
         """
-        text, limit = replace_surrogates(text)[:LONGEST_SEARCH].replace("\0", " "), max(1, min(limit, SEARCH_LIMIT))
-        is_filtered = archived != "include" or bool(label or agent or since or until)
-        with self.scope.tenant_scope():
-            most = SEARCH_FILTERED if is_filtered else limit
-            matches = await self.scope.store.search(text, self.scope.principal.tenant, most, reader=self.scope.reader)
-        hidden = await self._hidden({session for session, _ in matches})
-        matches = [(session, message) for session, message in matches if session not in hidden]
-        if is_filtered:
-            roots = await self.scope.root_sessions({session for session, _ in matches})
-            where = SessionFilter(archived=ARCHIVED[archived], label=label, agent=agent)
-            fitting = {name for name, info in roots.items() if _fits(info, where, since, until)}
-            matches = [(session, message) for session, message in matches if session in fitting][:limit]
-        shown = self.scope.redact_messages([message for _, message in matches])
-        found = await self.scope.root_sessions({session for session, _ in matches})
-        titles = {session: info.title for session, info in found.items()}
-        times = {session: info.touched for session, info in found.items()}
-        return api.SearchResults(
-            results=[
-                api.SearchHit(
-                    session=session, message=message, title=titles.get(session, ""), updated=times.get(session, 0.0)
-                )
-                for (session, _), message in zip(matches, shown, strict=True)
-            ]
+        return await search_messages(
+            self.scope,
+            text,
+            limit,
+            session_filter(archived, label, agent),
+            since=since,
+            until=until,
         )
-
-    async def _hidden(self, sessions: set[str]) -> set[str]:
-        """The sessions that the caller may not read. Those of sub-agents have a "-" in their names."""
-        hidden: set[str] = set()
-        for session in sessions if self.scope.is_redacted else ():
-            try:
-                if "-" in session:
-                    await self.scope.readable_session(session)
-            except UnknownSession:
-                hidden.add(session)
-        return hidden
 
     @needs("member")
     async def export(self, session: str, file: Path) -> None:
         """Write a session to a file, with everything in it."""
         await self.scope.own_root_session(session, "read")
-        if self.scope.is_redacted and any(
-            is_for_approvers(entry) for entry in await self.scope.readable_events(session)
-        ):
-            raise Forbidden(EXPORT_FORBIDDEN.format(role=self.scope.principal.role))
-        with self.scope.tenant_scope():
-            await export_session(self.scope.store, session, file)
-        await self.scope.audit_action("session.export", session)
+        await export_readable(self.scope, session, file)
 
     @needs("member")
     async def import_file(self, file: Path) -> api.SessionView:
         """Import a session from a file, under a new id. Nothing in it continues by itself."""
-        self.scope.server_context.meter.count_upload(
-            self.scope.principal.tenant, (await asyncio.to_thread(file.stat)).st_size
-        )
-        await asyncio.to_thread(refuse_incomplete, file)
-        session = await self.scope.new_session_id("")
-        principal, now = self.scope.principal, self.scope.server_context.app.clock.now()
-        await import_session(
-            self.scope.store, file, session=session, tenant=principal.tenant, by=principal.user, now=now
-        )
-        if any(is_subagent_turn(entry) for entry in await self.scope.readable_events(session)):
-            # The sub-agents that it names may be any session's, and would be counted and erased with it.
-            await self.scope.store.erase(session)
-            raise UnreadableLog(
-                "this is the session of a sub-agent run; only the session of its parent turn can be imported"
-            )
-        await self.scope.audit_action("session.import", session)
+        session = await import_archive(self.scope, file)
         return session_view(await self.scope.own_session(session))
-
-    async def _chat(
-        self, session: str, agent: AgentSpec, mode: PermissionMode = "", at_step_limit: StepLimitPolicy = "answer"
-    ) -> Chat:
-        prompt = await read_caller_layers(self.scope, session)
-        folder = agent.options.folder or self.scope.server_context.folder
-        by = self.scope.principal.user
-        options = replace(agent.options, agent=agent.name, by=by, folder=folder, prompt=prompt, mode=mode)
-        return self.scope.chat(session, replace(options, at_step_limit=at_step_limit))
-
-    async def _chat_of_session(
-        self, session: str, agent: AgentSpec, mode: PermissionMode = "", at_step_limit: StepLimitPolicy = "answer"
-    ) -> Chat:
-        """A chat whose messages are taken by the agent that has the session when their turn starts.
-
-        Not for a message with choices of its own: those were checked for one agent.
-        """
-        app, principal = self.scope.server_context.app, self.scope.principal
-        if agent.definition is None or app.agents.get(agent.name) is not agent.definition:
-            return await self._chat(session, agent, mode, at_step_limit)
-        prompt = await read_caller_layers(self.scope, session)
-        folder = agent.options.folder or self.scope.server_context.folder
-        options = TurnOptions(by=principal.user, folder=folder, prompt=prompt, mode=mode, at_step_limit=at_step_limit)
-        return Chat(agent.definition, app=app, session=session, options=options, tenant=principal.tenant)
-
-    async def _file(self, handle: str) -> FilePart:
-        async for key in self.scope.server_context.accounts.keys.candidates("files"):
-            with suppress(UnknownFile):
-                return decode_handle(key, self.scope.principal.tenant, handle)
-        raise UnknownFile(NOT_A_FILE)
-
-    async def _parts(self, text: str, files: list[str], contexts: list[api.AttachedContext]) -> list[InputPart]:
-        attached: list[InputPart] = [await self._file(file) for file in files]
-        for context in contexts:
-            attached.append(
-                ContextPart(context.kind, context.text, context.title, context.source, untrusted=context.untrusted)
-            )
-        return [TextPart(text), *attached] if text else attached
 
 
 def session_view(info: SessionInfo) -> api.SessionView:
@@ -659,17 +555,6 @@ def session_view(info: SessionInfo) -> api.SessionView:
         archived=info.archived,
         labels=list(info.labels),
         is_renamed=info.is_renamed,
-    )
-
-
-def _fits(info: SessionInfo, where: SessionFilter, since: float, until: float) -> bool:
-    """Whether a session fits a filter, and something last happened in it between two times; `until` 0: now."""
-    return (
-        where.archived in (None, info.archived)
-        and (not where.label or where.label in info.labels)
-        and where.agent in ("", info.agent)
-        and since <= info.touched
-        and (not until or info.touched < until)
     )
 
 

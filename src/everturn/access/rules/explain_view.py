@@ -16,6 +16,7 @@ from everturn.core.options import REVIEWS
 from everturn.core.rules.policy import Policy, PolicyDecision, Rule
 from everturn.core.tenants.accounts import is_at_least
 from everturn.errors import BadArguments, ConfigError, UnknownTool
+from everturn.permissions.stored_rules import SOURCE, TENANT_SOURCE
 from everturn.running.permissions import Permissions, is_manual
 
 LARGEST: Final = 100_000  # characters of arguments that are explained
@@ -24,7 +25,15 @@ LARGEST: Final = 100_000  # characters of arguments that are explained
 def rule_view(scope: ScopedAccess, rule: Rule, shadow: str = "") -> api.RuleView:
     """A rule; the path of its file is shown to operators only."""
     shown = rule if is_operator(scope) else replace(rule, source=rule.source.rpartition("/")[2])
-    return api.RuleView(rule=shown, text=str(rule), shadow=shadow)
+    return api.RuleView(rule=shown, text=str(rule), shadow=shadow, scope=_origin(rule))
+
+
+def _origin(rule: Rule) -> api.RuleOrigin:
+    if rule.layer != "config":
+        return ""
+    if rule.source.startswith(TENANT_SOURCE):
+        return "tenant"
+    return "installation" if rule.source.startswith(SOURCE) else "file"
 
 
 def is_idle(scope: ScopedAccess, rule: Rule) -> bool:

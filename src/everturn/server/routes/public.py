@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from html import escape
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 from urllib.parse import parse_qs, quote
 
 from starlette.responses import Response
@@ -34,11 +35,12 @@ HTML: Final = "text/html; charset=utf-8"
 STYLE: Final = (
     ":root{color-scheme:light dark;min-height:100dvh;display:grid;place-items:center;"  # as web/src/app/login.css
     "background:light-dark(#faf9f7,#141517);color:light-dark(#1d1f22,#e8e8e6)}"
-    "body{font:16px/1.6 system-ui,sans-serif;box-sizing:border-box;width:min(34rem,100vw - 2.5rem);margin:1.25rem;"
+    "body{font:16px/1.6 system-ui,sans-serif;box-sizing:border-box;width:min(30rem,100vw - 2.5rem);margin:1.25rem;"
     "padding:1.5rem;border:1px solid light-dark(#e2e0da,#33373d);border-radius:10px;overflow-wrap:anywhere;"
     "background:light-dark(#fff,#1b1d20);box-shadow:0 8px 30px light-dark(#0000001a,#00000066)}"
     ".brand{margin:0 0 .9rem;font-weight:650;color:light-dark(#0f766e,#4fd1c0)}"
     "h1{font-size:1.35rem;line-height:1.2;margin:0 0 .9rem}"
+    "a{color:light-dark(#0f766e,#4fd1c0);text-underline-offset:2px}"
     "code,pre{font:14px/1.6 ui-monospace,monospace}"
     "pre{overflow:auto;padding:.9rem 1rem;border-radius:8px;background:light-dark(#f3f4f6,#26282c)}"
     "button{font:inherit;font-weight:600;padding:.55rem 1.6rem;border:0;border-radius:8px;cursor:pointer;"
@@ -90,6 +92,7 @@ def html_page(
     return Response(text, status, PAGE_HEADERS | (headers or {}), media_type=HTML)
 
 
+log = logging.getLogger("everturn.server")
 API_PREFIXES: Final = ("/api/", "/v1/", "/auth/")
 """Paths for programs: an error below these is never an HTML page, whatever the client accepts."""
 
@@ -202,7 +205,8 @@ class _PublicHandlers:
         if self.pages.is_built:
             oidc = self._site.options.oidc
             has_provider = oidc is not None and bool(oidc.client_id)
-            return self.pages.front(context, has_provider, self._site.server_context.password_support)
+            passwords = self._site.server_context.password_support
+            return self.pages.front(context, has_provider, passwords, is_anonymous=self._is_anonymous(context))
         try:
             principal = await self._site.authenticate(context.request.scope)
         except NotRecognised:
@@ -213,6 +217,16 @@ class _PublicHandlers:
         login = f"<p>You are logged in: <b>{escape(principal.user)}</b> in <b>{escape(principal.tenant)}</b>, as {escape(principal.role)}.</p>"
         more = '<p class="small">All it can do: <a href="/openapi.json">openapi.json</a></p>'
         return html_page("Everturn", login + NOT_BUILT_NOTICE + _curl(self._origin(context)) + more)
+
+    def _is_anonymous(self, context: HttpRequestContext) -> bool:
+        """Whether this browser is certainly not logged in. A cross-site navigation carries no cookie of a login, so it does
+        not tell.
+        """
+        headers = context.request.headers
+        has_credential = "authorization" in headers or find_cookies(
+            context.request.scope["headers"], self._cookie_name(context)
+        )
+        return not has_credential and headers.get("sec-fetch-site") in ("none", "same-origin")
 
     def _login_hint(self) -> str:
         """HTML that says how to log in."""
@@ -249,11 +263,13 @@ class _PublicHandlers:
             with count_login("link"):
                 secret, _ = await self._site.authenticator.log_in(token[:1000], seconds)
         except NotRecognised:
+            language = page_language(context.request.scope)
+            texts = load_group("server.login", language)
             text = (
-                "<p>It was used before, or is older than ten minutes. <code>everturn login</code>, on the "
-                'server, prints a new one.</p><p>If you used it yourself, <a href="/">continue</a>.</p>'
+                f"<p>{texts['expired_why']} <code>everturn login</code></p>"
+                f'<p>{texts["expired_used"]} <a href="/">{texts["continue"]}</a></p>'
             )
-            return html_page("This link has expired", text, 401, {"www-authenticate": "Bearer"})
+            return html_page(texts["expired"], text, 401, {"www-authenticate": "Bearer"}, language)
         headers = {
             "set-cookie": login_cookie(self._site.options, self._cookie_name(context), secret, seconds),
             "location": "/",
@@ -275,7 +291,11 @@ class _PublicHandlers:
 
     async def start_oidc(self, context: HttpRequestContext) -> Response:
         """Redirect to the provider. Each attempt has its cookie, so that two tabs can log in at the same time."""
-        flow = await self._site.authenticator.begin_oidc(self._callback_url(context))
+        try:
+            flow = await self._site.authenticator.begin_oidc(self._callback_url(context))
+        except NotRecognised as error:
+            log.warning("a login with the provider could not be started: %s", error)
+            return self._failed_oidc(context, "away")
         answer = Response(status_code=303, headers={"location": flow.url})
         options, prefix = self._site.options, self._attempt_prefix(context)
         open_attempts = find_cookie_names(context.request.scope["headers"], prefix)
@@ -298,20 +318,25 @@ class _PublicHandlers:
                     code, state, cookies[0], self._callback_url(context), options.login
                 )
         except NotRecognised:
-            text = (
-                "<p>It was used before, is older than ten minutes, was begun in another browser, or the provider did "
-                'not confirm it.</p><p><a href="/oidc/login">Log in again</a></p>'
-            )
-            answer = html_page("This login did not succeed", text, 401, {"www-authenticate": "Bearer"})
+            answer = self._failed_oidc(context, "failed")
         else:
             # A redirect would still count as cross-site, and the browser would not send a strict cookie with it.
-            body = '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Continue</a></p>'
-            answer = html_page("You are logged in", body)
+            language = page_language(context.request.scope)
+            texts = load_group("server.login", language)
+            body = f'<meta http-equiv="refresh" content="0;url=/"><p><a href="/">{texts["continue"]}</a></p>'
+            answer = html_page(texts["done"], body, language=language)
             login = login_cookie(options, self._cookie_name(context), secret, options.login)
             answer.headers.append("set-cookie", login)
         if cookies:
             answer.headers.append("set-cookie", attempt_cookie(options, name, "", 0))
         return answer
+
+    def _failed_oidc(self, context: HttpRequestContext, why: Literal["away", "failed"]) -> Response:
+        """The page of a login with the provider that could not be started, or did not succeed."""
+        language = page_language(context.request.scope)
+        texts = load_group("server.login", language)
+        inner = f'<p>{texts[f"{why}_why"]}</p><p><a href="/oidc/login">{texts["again"]}</a></p>'
+        return html_page(texts[why], inner, 401, {"www-authenticate": "Bearer"}, language)
 
     async def mcp_login_page(self, context: HttpRequestContext) -> Response:
         """Hand what the authorization server of an MCP server answered to the web UI, which delivers it as the user.

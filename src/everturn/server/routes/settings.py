@@ -8,7 +8,7 @@ from everturn import api
 from everturn.access.mcp.settings import McpSettingsAccess
 from everturn.access.rules.settings import RuleSettingsAccess
 from everturn.access.settings import SettingsAccess
-from everturn.server.route import Route
+from everturn.server.route import Param, Route
 from everturn.server.routes.api import route_for
 
 KEY: Final = "/api/settings/keys/{vendor}"
@@ -16,6 +16,11 @@ MODEL: Final = "/api/settings/models/{model}"
 AGENT: Final = "/api/settings/agents/{agent}"
 MCP: Final = "/api/settings/mcp/{server}"
 RULES: Final = "/api/settings/rules"
+RULE_SCOPE: Final = Param(
+    "scope",
+    {"type": "string", "enum": ["installation", "tenant"]},
+    "rules for all tenants (the default), which take an operator if there are several, or for the caller's tenant only",
+)
 
 ROUTES: Final[list[Route]] = [
     route_for(
@@ -154,18 +159,20 @@ ROUTES: Final[list[Route]] = [
         "GET",
         RULES,
         RuleSettingsAccess.get,
-        "List the permission rules of files, which are fixed, and those of administrators.",
-        lambda a: a.access.rule_settings.get(),
+        "List the stored permission rules of the installation or of the tenant, and those that are fixed.",
+        lambda a: a.access.rule_settings.get(**a.query),
         name="stored_rules",
+        query=(RULE_SCOPE,),
         answer=api.AllRulesView,
     ),
     route_for(
         "PUT",
         RULES,
         RuleSettingsAccess.put,
-        "Replace the permission rules of administrators.",
-        lambda a: a.access.rule_settings.put(a.body),
+        "Replace the stored permission rules of the installation or of the tenant.",
+        lambda a: a.access.rule_settings.put(a.body, **a.query),
         name="put_rules",
+        query=(RULE_SCOPE,),
         body=api.NewRuleSettings,
         answer=api.RuleSettingsView,
     ),
@@ -174,8 +181,9 @@ ROUTES: Final[list[Route]] = [
         f"{RULES}/versions",
         RuleSettingsAccess.versions,
         "List the versions of these rules, newest first.",
-        lambda a: a.access.rule_settings.versions(),
+        lambda a: a.access.rule_settings.versions(**a.query),
         name="rule_versions",
+        query=(RULE_SCOPE,),
         answer=api.RuleVersionList,
     ),
     route_for(
@@ -183,8 +191,9 @@ ROUTES: Final[list[Route]] = [
         f"{RULES}/restore",
         RuleSettingsAccess.restore,
         "Make an older version of these rules the newest one.",
-        lambda a: a.access.rule_settings.restore(a.body),
+        lambda a: a.access.rule_settings.restore(a.body, **a.query),
         name="restore_rules",
+        query=(RULE_SCOPE,),
         body=api.RestoreVersion,
         answer=api.RuleSettingsView,
     ),
@@ -193,8 +202,9 @@ ROUTES: Final[list[Route]] = [
         f"{RULES}/dry-run",
         RuleSettingsAccess.dry_run,
         "Show what a draft of these rules would have decided about past calls. Nothing runs.",
-        lambda a: a.access.rule_settings.dry_run(a.body),
+        lambda a: a.access.rule_settings.dry_run(a.body, **a.query),
         name="dry_run_rules",
+        query=(RULE_SCOPE,),
         body=api.DryRunRules,
         answer=api.DryRunView,
     ),
@@ -203,8 +213,9 @@ ROUTES: Final[list[Route]] = [
         f"{RULES}/explain",
         RuleSettingsAccess.explain,
         "Explain what a draft of these rules would decide about a call. Nothing runs.",
-        lambda a: a.access.rule_settings.explain(a.body),
+        lambda a: a.access.rule_settings.explain(a.body, **a.query),
         name="explain_draft",
+        query=(RULE_SCOPE,),
         body=api.ExplainDraft,
         answer=api.ExplainView,
     ),

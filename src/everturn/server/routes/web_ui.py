@@ -91,15 +91,24 @@ class WebAssets:
         """Whether the web UI was built."""
         return (self._root / "index.html").is_file()
 
-    def front(self, context: HttpRequestContext, with_provider: bool, passwords: PasswordSupport = "off") -> Response:
+    def front(
+        self,
+        context: HttpRequestContext,
+        with_provider: bool,
+        passwords: PasswordSupport = "off",
+        *,
+        is_anonymous: bool = False,
+    ) -> Response:
         """The HTML of the web UI. `with_provider` tells it to offer login with the OpenID Connect provider, `passwords`
-        with a password.
+        with a password; `is_anonymous` to show the login at once, without a request that would fail.
         """
         has_dictation = context.server_context.audio.transcription is not None
         file = self._read("index.html")
         tags = '<meta name="everturn-oidc" content="yes">' if with_provider else ""
         if passwords != "off":
             tags += f'<meta name="everturn-passwords" content="{passwords}">'
+        if is_anonymous:
+            tags += '<meta name="everturn-anonymous" content="yes">'
         title = f"<title>{escape(self._branding.title)}</title>"
         data = file.data.replace(b"<title>Everturn</title>", f"{tags}{title}{self._branding.head()}".encode(), 1)
         return _respond(
