@@ -12,11 +12,13 @@ from everturn import api
 from everturn.client import Server
 from everturn.core.deltas import TextDelta
 from everturn.core.events import GateOpened, TurnCompleted
+from everturn.core.messages import ForkPoint
 from everturn.core.options import ClientTool
-from everturn.core.parts import FilePart
+from everturn.core.parts import FilePart, StepPart
 from everturn.errors import (
     AnsweredOtherwise,
     ClaimedOtherwise,
+    CommandRefused,
     ConfigError,
     EverturnError,
     Forbidden,
@@ -107,6 +109,24 @@ async def test_a_tree_is_edited_rerun_selected_and_cut(node: Node) -> None:
         assert len((await session.tree()).messages) == 5
         await session.delete(answered.id)
         assert answered.id not in [message.id for message in (await session.tree()).messages]
+
+
+async def test_an_answer_is_forked_after_one_of_its_steps(node: Node) -> None:
+    async with node.client() as server:
+        turn = await server.start_session("What time is it?")
+        await turn
+        session = server.session(turn.session)
+        question, answer = await session.messages()
+        assert [part.step for part in answer.parts if isinstance(part, StepPart)] == [1, 2]
+        copy = await session.fork(answer.id, 1, key="k")
+        assert await session.fork(answer.id, 1, key="k") == copy
+        _, copied = await session.messages()
+        assert (copied.id, copied.parent, copied.fork) == (copy, question.id, ForkPoint(answer.id, 1))
+        again = await (await session.rerun(answer.id, after_step=1))
+        assert [part.step for part in again.messages[-1].parts if isinstance(part, StepPart)] == [1]
+        assert [message.parent for message in await session.messages()][1] == question.id
+        with pytest.raises(CommandRefused, match="after step 3; its finished steps are: 1, 2"):
+            await session.rerun(answer.id, after_step=3)
 
 
 async def test_a_gate_is_found_and_answered_and_a_late_no_is_refused(node: Node) -> None:

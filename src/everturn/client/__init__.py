@@ -8,7 +8,11 @@
 A broken stream resumes at its cursor, and a failed request is retried with the same idempotency key. Several URLs are
 the nodes of one cluster; if one does not answer, the client tries the next.
 
-- `server`: `Server`, `RemoteSession` and `RemoteTurn`
+- `server`: `Server`: agents, tools, gates, schedules, webhooks, memory and prompts of a user
+- `session`: `RemoteSession`, with the methods of `Chat`
+- `turn`: `RemoteTurn`, with the methods of `Turn`
+- `administration`: `RemoteAdministration`: settings, users, keys, audit log, usage and quarantine
+- `rule_settings`: `RemoteRuleSettings`, the permission rules of administrators
 - `sharing`: `RemoteSharing`, the shares of a session
 - `event_stream`: event streams (SSE) that reconnect and resume
 - `http`: requests with retries and failover, and the errors of a server
@@ -16,6 +20,8 @@ the nodes of one cluster; if one does not answer, the client tries the next.
 """
 
 from everturn.client.http import deliver_to_hook
-from everturn.client.server import RemoteSession, RemoteTurn, Server
+from everturn.client.server import Server
+from everturn.client.session import RemoteSession
+from everturn.client.turn import RemoteTurn
 
 __all__ = ["RemoteSession", "RemoteTurn", "Server", "deliver_to_hook"]

@@ -1,35 +1,21 @@
-"""Remote server, sessions and turns, with the methods of `Chat` and `Turn`."""
+"""Server: what a user of an Everturn server sees and does there, apart from its sessions and turns."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Unpack
 from urllib.parse import quote, urlencode
 
 from everturn import api
-from everturn.chat.result import RunResult
+from everturn.client.administration import RemoteAdministration
 from everturn.client.bodies import MessageOptions, RemoteGateReply, answer_body, message_fields
-from everturn.client.event_stream import InboxStream, RemoteEventStream
+from everturn.client.event_stream import InboxStream
 from everturn.client.http import NodeClient, decode_body
-from everturn.client.sharing import RemoteSharing
+from everturn.client.session import MAX_PAGE_SIZE, RemoteSession
+from everturn.client.turn import RemoteTurn, start_turn
 from everturn.core.canonical_json import JsonObject
-from everturn.core.context.context_report import ContextReport
-from everturn.core.deltas import TurnItem
-from everturn.core.events import TurnCancelled, TurnCompleted, TurnEvent, TurnFailed
-from everturn.core.messages import Message
-from everturn.core.options import PermissionMode, StepLimitPolicy
-from everturn.core.parts import FilesPart
-from everturn.core.phases import Phase
-from everturn.core.ratings import Rating
-from everturn.core.state import fold
 from everturn.core.webhooks import DeliveryState, WebhookEvent
-from everturn.errors import ConfigError, HookError, TurnError
-
-T = TypeVar("T")
-
-MAX_PAGE_SIZE = 1000  # items on a page
 
 
 class Server:
@@ -37,6 +23,7 @@ class Server:
 
     def __init__(self, urls: str | Sequence[str], token: str) -> None:
         self.node_client = NodeClient(urls, token)
+        self.administration = RemoteAdministration(self.node_client)
 
     async def __aenter__(self) -> Server:
         """Return the client; no request is sent yet."""
@@ -97,9 +84,7 @@ class Server:
 
     async def send_and_follow(self, path: str, body: api.Body, key: str | None) -> RemoteTurn:
         """Send a request that starts a turn."""
-        key = key or f"cli_{secrets.token_hex(16)}"
-        response = decode_body(await self.node_client.ask("POST", path, body=body, key=key), api.MessageReceipt)
-        return RemoteTurn(self, response.session, response.turn)
+        return await start_turn(self, path, body, key)
 
     def session(self, session: str) -> RemoteSession:
         """A session by its id."""
@@ -260,6 +245,15 @@ class Server:
         """Send a message at planned times, or once at a time."""
         return decode_body(await self.node_client.ask("POST", "/api/schedules", body=schedule), api.ScheduleView)
 
+    async def plan_schedule(self, plan: api.PlanSchedule) -> api.PlannedTimes:
+        """The next planned times of a cron expression; nothing is stored."""
+        return decode_body(await self.node_client.ask("POST", "/api/schedules/plan", body=plan), api.PlannedTimes)
+
+    async def replace_schedule(self, id: str, schedule: api.ScheduleDefinition) -> api.ScheduleView:
+        """Replace the definition of a schedule; the caller becomes its user."""
+        path = f"/api/schedules/{quote(id, safe='')}"
+        return decode_body(await self.node_client.ask("PUT", path, body=schedule), api.ScheduleView)
+
     async def pause_schedule(self, id: str) -> api.ScheduleView:
         """Start no more runs until it is resumed."""
         return decode_body(await self._ask_schedule(id, "pause"), api.ScheduleView)
@@ -283,6 +277,23 @@ class Server:
     async def webhooks(self) -> list[api.WebhookView]:
         """The URLs that are told of events."""
         return (await self.node_client.get("/api/webhooks", api.WebhookList)).webhooks
+
+    async def webhook(self, id: str) -> api.WebhookView:
+        """One webhook."""
+        return await self.node_client.get(_webhook(id), api.WebhookView)
+
+    async def pause_webhook(self, id: str) -> api.WebhookView:
+        """Pause a webhook: nothing is sent until it is resumed."""
+        return decode_body(await self.node_client.ask("POST", f"{_webhook(id)}/pause"), api.WebhookView)
+
+    async def resume_webhook(self, id: str) -> api.WebhookView:
+        """Resume a webhook that was paused or disabled."""
+        return decode_body(await self.node_client.ask("POST", f"{_webhook(id)}/resume"), api.WebhookView)
+
+    async def test_webhook(self, id: str) -> api.WebhookTestView:
+        """Send a test event now, and return what the receiver answered."""
+        answer = await self.node_client.ask("POST", f"{_webhook(id)}/test", may_repeat=False)
+        return decode_body(answer, api.WebhookTestView)
 
     async def create_webhook(self, webhook: api.NewWebhook) -> api.WebhookWithSecret:
         """Tell a URL of events; its secret is in this answer alone."""
@@ -387,6 +398,23 @@ class Server:
         """The configured model, and the other available model sources."""
         return await self.node_client.get("/api/setup", api.SetupView)
 
+    async def transcribe(self, recording: bytes, *, session: str = "") -> api.TranscriptView:
+        """The text of a recording, a WAV file with one channel of 16 bits; `session` is where it will be sent."""
+        query = {"session": session} if session else None
+        answer = await self.node_client.ask(
+            "POST", "/api/transcription", data=recording, kind="audio/wav", query=query, may_repeat=False
+        )
+        return decode_body(answer, api.TranscriptView)
+
+    async def audio(self) -> api.AudioView:
+        """Whether recordings can be transcribed and texts spoken, and the limits."""
+        return await self.node_client.get("/api/audio", api.AudioView)
+
+    async def finish_mcp_login(self, login: api.FinishMcpLogin) -> api.McpLoginEnd:
+        """Complete a login of the caller to an MCP server, with what its page returned."""
+        answer = await self.node_client.ask("POST", "/api/mcp/login", body=login, may_repeat=False)
+        return decode_body(answer, api.McpLoginEnd)
+
     async def import_session(self, file: bytes) -> RemoteSession:
         """Import an exported session."""
         response = await self.node_client.ask(
@@ -401,241 +429,3 @@ def _set_values(query: dict[str, str]) -> dict[str, str]:
 
 def _webhook(id: str) -> str:
     return f"/api/webhooks/{quote(id, safe='')}"
-
-
-class RemoteSession:
-    """A session on a server, like `Chat`."""
-
-    def __init__(self, server: Server, session: str) -> None:
-        self._server, self.id = server, session
-        self._path = f"/api/sessions/{quote(session, safe='')}"
-        self.sharing = RemoteSharing(server.node_client, self._path)
-
-    async def info(self) -> api.SessionView:
-        """The entry of the session in a list."""
-        return await self._get("", api.SessionView)
-
-    async def messages(self, leaf: str | None = None) -> list[Message]:
-        """The selected branch, or the one that ends at `leaf`, oldest first, read page by page."""
-        page = await self.message_page(MAX_PAGE_SIZE, leaf=leaf)
-        messages = page.messages
-        while page.next:
-            page = await self.message_page(MAX_PAGE_SIZE, page.next)
-            messages = [*page.messages, *messages]
-        return messages
-
-    async def message_page(self, limit: int = 200, before: str = "", *, leaf: str | None = None) -> api.MessageList:
-        """The last page of a branch, oldest first; `before` is `next` of the page after it."""
-        place = {"before": before} if before else {"leaf": leaf} if leaf else {}
-        query = {"limit": str(limit), **place}
-        return await self._server.node_client.get(f"{self._path}/messages", api.MessageList, query)
-
-    async def tree(self) -> api.TreeView:
-        """All messages, and the end of the selected branch."""
-        return await self._get("/tree", api.TreeView)
-
-    async def send(
-        self, text: str, *, after: str | None = None, key: str | None = None, **options: Unpack[MessageOptions]
-    ) -> RemoteTurn:
-        """Send a message at the end of the selected branch, or `after` a message, and start a turn."""
-        body = api.NewMessage(after=after, **message_fields(text, options))
-        return await self._server.send_and_follow(f"{self._path}/messages", body, key)
-
-    async def rerun(
-        self,
-        message: str,
-        *,
-        model: str = "",
-        mode: PermissionMode = "",
-        at_step_limit: StepLimitPolicy = "answer",
-        key: str | None = None,
-    ) -> RemoteTurn:
-        """Regenerate an answer."""
-        body = api.RegenerateAnswer(model=model, mode=mode, at_step_limit=at_step_limit)
-        return await self._server.send_and_follow(self._of(message, "rerun"), body, key)
-
-    async def compact(self, *, focus: str = "", key: str | None = None) -> RemoteTurn:
-        """Summarise the earlier part of the selected branch, so that later requests are shorter."""
-        return await self._server.send_and_follow(f"{self._path}/compact", api.CompactSession(focus=focus), key)
-
-    async def context(self, *, at: str = "", model: str = "") -> ContextReport:
-        """What fills the context window of the selected branch, or of the one that ends `at` a message."""
-        query = urlencode({name: value for name, value in (("at", at), ("model", model)) if value})
-        return await self._get(f"/context?{query}", ContextReport)
-
-    async def edit(
-        self,
-        message: str,
-        text: str,
-        *,
-        model: str = "",
-        mode: PermissionMode = "",
-        at_step_limit: StepLimitPolicy = "answer",
-        key: str | None = None,
-    ) -> RemoteTurn:
-        """Edit a user message."""
-        body = api.EditMessage(text=text, model=model, mode=mode, at_step_limit=at_step_limit)
-        return await self._server.send_and_follow(self._of(message, "edit"), body, key)
-
-    async def select(self, message: str | None) -> None:
-        """Continue from an earlier message (None: from the beginning)."""
-        await self._server.node_client.ask("POST", f"{self._path}/select", body=api.SelectBranch(message=message))
-
-    async def switch(self, agent: str, *, key: str | None = None) -> api.SessionView:
-        """Hand the session to another agent, which takes its next turns."""
-        body = api.SwitchAgent(agent=agent)
-        response = await self._server.node_client.ask("POST", f"{self._path}/agent", body=body, key=key or "")
-        return decode_body(response, api.SessionView)
-
-    async def update(
-        self,
-        *,
-        title: str | None = None,
-        pinned: bool | None = None,
-        archived: bool | None = None,
-        labels: Sequence[str] | None = None,
-        key: str | None = None,
-    ) -> api.SessionView:
-        """Rename, pin, archive or label the session; None leaves a field as it is."""
-        names = None if labels is None else list(labels)
-        body = api.PatchSession(title=title, pinned=pinned, archived=archived, labels=names)
-        # Two attempts of one request are one change; a change to the same value later is another one.
-        key = key or f"cli_{secrets.token_hex(16)}"
-        return decode_body(await self._server.node_client.ask("PATCH", self._path, body=body, key=key), api.SessionView)
-
-    async def rate(self, message: str, rating: Rating, *, reason: str = "", key: str | None = None) -> None:
-        """Rate an answer "up" or "down"; "" withdraws the rating."""
-        body, key = api.PutRating(rating=rating, reason=reason), key or f"cli_{secrets.token_hex(16)}"
-        path = f"{self._path}/messages/{message}/rating"
-        await self._server.node_client.ask("PUT", path, body=body, key=key)
-
-    async def instructions(self) -> api.InstructionsView:
-        """The layers of instructions that the next turn would have."""
-        return await self._get("/instructions", api.InstructionsView)
-
-    async def write_instructions(self, text: str, *, key: str | None = None) -> api.InstructionsView:
-        """Set the instructions of the session, for later messages; "" removes them."""
-        body = api.PutSessionInstructions(text=text)
-        response = await self._server.node_client.ask("PUT", f"{self._path}/instructions", body=body, key=key or "")
-        return decode_body(response, api.InstructionsView)
-
-    async def delete(self, message: str) -> None:
-        """Hide a message and everything under it."""
-        await self._server.node_client.ask("DELETE", self._of(message, "").rstrip("/"))
-
-    async def log_tail(self, before: int = 0, turns: int = 0) -> api.LogTail:
-        """The last turns of the log, or the last that started `before` a position (the `start` of a page)."""
-        query = "&".join(f"{name}={value}" for name, value in (("before", before), ("turns", turns)) if value)
-        return await self._get(f"/log/tail?{query}", api.LogTail)
-
-    async def queue(self) -> list[api.QueuedView]:
-        """The queued messages, which wait until the turn before them is over."""
-        return (await self._get("/queue", api.QueueList)).queued
-
-    def turn(self, turn: str) -> RemoteTurn:
-        """A turn of this session, by its id."""
-        return RemoteTurn(self._server, self.id, turn)
-
-    def events(self, after: str = "") -> RemoteEventStream:
-        """An endless stream of the session's events, from its beginning or from a cursor."""
-        return RemoteEventStream(self._server.node_client, f"{self._path}/events", after)
-
-    async def gates(self) -> list[api.GateView]:
-        """The open gates of this session and its sub-agent runs."""
-        return (await self._get("/gates", api.GateList)).gates
-
-    async def revert(self, files: FilesPart, *, to: str = "before") -> api.RevertView:
-        """Restore files to their state before (or after) a step."""
-        if to not in ("before", "after"):
-            raise ConfigError(f'to={to!r}: "before" the step, or "after" it')
-        body = api.RevertFiles(root=files.root, tree=files.before if to == "before" else files.after)
-        response = await self._server.node_client.ask("POST", f"{self._path}/revert", body=body, may_repeat=False)
-        return decode_body(response, api.RevertView)
-
-    async def read(self, blob: str) -> bytes:
-        """The bytes of a file of this session."""
-        return await self._server.node_client.ask("GET", f"{self._path}/blobs/{quote(blob, safe='')}")
-
-    async def export(self) -> bytes:
-        """The session as one file."""
-        return await self._server.node_client.ask("GET", f"{self._path}/export")
-
-    async def erase(self) -> None:
-        """Erase the content of the session."""
-        await self._server.node_client.ask("DELETE", self._path)
-
-    def _of(self, message: str, action: str) -> str:
-        return f"{self._path}/messages/{quote(message, safe='')}/{action}"
-
-    async def _get(self, path: str, kind: type[T]) -> T:
-        return await self._server.node_client.get(f"{self._path}{path}", kind)
-
-
-class RemoteTurn:
-    """A turn on a server: stream it, await it, cancel it. It runs even if no reader follows it."""
-
-    def __init__(self, server: Server, session: str, turn: str) -> None:
-        self._server, self.session, self.id = server, session, turn
-        self._path = f"/api/sessions/{quote(session, safe='')}/turns/{quote(turn, safe='')}"
-
-    def events(self, after: str = "") -> RemoteEventStream:
-        """Show the turn from its beginning, or from a cursor, until it is over."""
-        return RemoteEventStream(self._server.node_client, f"{self._path}/events", after)
-
-    async def __aiter__(self) -> AsyncGenerator[TurnItem, None]:
-        """Show the turn as it happens: log events, and deltas between them."""
-        stream = self.events()
-        try:
-            async for item in stream:
-                shown = item.event or item.delta or item.progress
-                if shown is not None:
-                    yield shown
-        finally:
-            await stream.aclose()
-
-    def __await__(self) -> Generator[Any, None, RunResult]:
-        """Wait until the turn is over, and return its result.
-
-        Raises:
-            TurnError: the turn failed.
-        """
-        return self._collect().__await__()
-
-    async def _collect(self) -> RunResult:
-        events = [shown async for shown in self if isinstance(shown, TurnEvent)]
-        if not events:  # it was cancelled before its start
-            return RunResult(session=self.session, turn=self.id, phase=Phase.CANCELLED, status="cancelled")
-        state = fold(events)
-        terminal = next(event for event in events if isinstance(event, TurnCompleted | TurnFailed | TurnCancelled))
-        if isinstance(terminal, TurnFailed):
-            problem = terminal.problem
-            raise (HookError if problem.kind == "hook" else TurnError)(problem.text, problem.kind)
-        is_cancelled = state.phase is Phase.CANCELLED
-        return RunResult(
-            session=self.session,
-            turn=self.id,
-            phase=state.phase,
-            status="cancelled"
-            if is_cancelled
-            else "refused"
-            if state.refusal
-            else "completed"
-            if state.limit is None
-            else "limited",
-            messages=tuple(state.messages.values()),
-            usage=terminal.usage,
-            reports=terminal.reports,
-            state=state,
-        )
-
-    async def state(self) -> api.TurnView:
-        """The present state of the turn."""
-        return await self._server.node_client.get(self._path, api.TurnView)
-
-    async def gates(self) -> list[api.GateView]:
-        """The open gates of its session and sub-agent runs."""
-        return await self._server.session(self.session).gates()
-
-    async def cancel(self, *, hard: bool = False) -> None:
-        """Cancel the turn. Its tools continue and deliver late results, unless `hard` cancels them too."""
-        await self._server.node_client.ask("POST", f"{self._path}/cancel", body=api.CancelTurn(hard=hard))
