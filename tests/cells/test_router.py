@@ -170,6 +170,14 @@ async def test_host_names_hooks_and_callbacks(world: RouterWorld) -> None:
         assert (await ask("POST", f"{path}?known-in-b"))[0] == 204
 
 
+async def test_a_url_where_a_path_belongs_is_refused(world: RouterWorld) -> None:
+    address = URL(world.address)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(b"GET http://127.0.0.1:1/api/me HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+    writer.close()
+
+
 async def test_headers_of_a_connection_stay_on_it(world: RouterWorld) -> None:
     headers = {
         "Authorization": next(iter(KEYS)),

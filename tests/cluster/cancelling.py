@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from everturn import api
-from everturn.client.server import RemoteTurn, Server
+from everturn.client.server import Server
+from everturn.client.turn import RemoteTurn
 from everturn.core.events import CallStarted, LateResultReceived, TurnCancelled
 from everturn.core.parts import ToolPart
 from everturn.testing.provider import Call, Say

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from everturn import api
-from everturn.client.server import RemoteTurn, Server
+from everturn.client.server import Server
+from everturn.client.turn import RemoteTurn
 from everturn.core.events import Event
 from tools.chaos.api import MAILED, ApiCell
 from tools.chaos.api_tools import AHEAD

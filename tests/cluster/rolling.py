@@ -17,7 +17,7 @@ from collections import Counter
 from msgspec import Struct
 
 from everturn.client import Server
-from everturn.client.server import RemoteTurn
+from everturn.client.turn import RemoteTurn
 from everturn.core.events import StepRestarted
 from everturn.errors import EverturnError
 from everturn.testing.provider import Call, Say

@@ -12,7 +12,7 @@ from contextlib import suppress
 import aiohttp
 from msgspec import Struct
 
-from everturn.client.server import RemoteTurn
+from everturn.client.turn import RemoteTurn
 from everturn.core.events import StepRestarted
 from everturn.testing.provider import Call, Say
 from tools.chaos.api import ApiCell, ApiReader, ApiTurnScreen, visit

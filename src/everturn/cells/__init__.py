@@ -10,6 +10,7 @@ copies the rest, and switches the route. Decision 0218.
 - `table_copy`: copies rows between two databases and compares them
 - `source_copy`: what is done with the copy that stays behind
 - `move`: the steps of a move, each of which can be repeated after a crash
+- `cell_connections`: requests to cells over connections that stay open
 - `identity`: the tenant of a request
 - `router`: the reverse proxy
 """

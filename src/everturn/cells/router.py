@@ -12,11 +12,12 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
 from yarl import URL
 
+from everturn.cells.cell_connections import CellConnections, CellResponse
 from everturn.cells.connection import connect
 from everturn.cells.identity import TenantIdentity, credential_of
 from everturn.cells.routes import CHANNEL, CellMap, RoutingTable, TenantRoute
@@ -38,6 +39,9 @@ _ANY_CELL: Final = (  # without a credential that would say whose it is
 )
 _STREAM: Final = "text/event-stream"
 
+Answer: TypeAlias = CellResponse | ClientResponse
+"""Of a cell: to a request that was sent whole, or to one whose body was streamed."""
+
 
 class CellRouter:
     """The reverse proxy."""
@@ -51,17 +55,23 @@ class CellRouter:
         self._has_changed = asyncio.Event()  # replaced with every change
         self._is_ready = asyncio.Event()
         self._must_look = asyncio.Event()
-        self._streams: dict[str, set[ClientResponse]] = {}  # by tenant
+        self._streams: dict[str, set[Answer]] = {}  # by tenant
         self._http: ClientSession | None = None
+        self._connections: dict[str, CellConnections] = {}  # by cell
         self._watching: asyncio.Task[None] | None = None
         self._addresses = {name: cell.url.rstrip("/") for name, cell in cells.cells.items()}
 
     async def start(self) -> None:
         """Connect to the routing table; returns when it was read."""
+        connector = TCPConnector(limit=0, keepalive_timeout=30)
+        timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        self._connections = {
+            cell: CellConnections(connector, address, timeout) for cell, address in self._addresses.items()
+        }
         self._http = ClientSession(
-            connector=TCPConnector(limit=0, keepalive_timeout=30),
+            connector=connector,
             cookie_jar=DummyCookieJar(),
-            timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            timeout=timeout,
             auto_decompress=False,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
@@ -158,6 +168,8 @@ class CellRouter:
             return web.Response(text="ok\n")
         if len(request.headers.getall("Host", [])) != 1:
             return _refusal(400, "bad_request", "the request must have exactly one Host header")
+        if not request.raw_path.startswith("/"):  # a proxy's absolute URL, or CONNECT
+            return _refusal(400, "bad_request", "the request must name a path, not a URL")
         if (tenant := self._identity.tenant_of_host(request.host)) == "":
             tenant = self._identity.tenant_of_hook(request.path)
         if tenant is None:
@@ -188,7 +200,10 @@ class CellRouter:
             if not cell:
                 return _refusal(503, "tenant_moving", "the tenant is being moved to another cell; try again")
             route = self._routes.get(tenant)
-            response = await self._send(cell, request, body if body is not None else _blocks(request))
+            if body is None:
+                response = await self._send_blocks(cell, request)
+            else:
+                response = await self._send_whole(cell, request, body)
             try:
                 if response.status == 401 and credential:
                     self._identity.forget(credential)
@@ -202,10 +217,10 @@ class CellRouter:
     async def _try_cells(self, request: web.BaseRequest) -> web.StreamResponse:
         """Send a request to each cell until one accepts it: a callback, or a login, is known to one of them only."""
         body = await request.read()
-        first: ClientResponse | None = None
+        first: CellResponse | None = None
         for cell in self._cell_names():
             try:
-                response = await self._send(cell, request, body)
+                response = await self._send_whole(cell, request, body)
             except (ClientError, OSError):
                 continue
             await response.read()
@@ -216,20 +231,20 @@ class CellRouter:
             return _refusal(503, "server_unavailable", "the cell does not answer; try again")
         return _whole(first, await first.read())
 
-    async def _send(self, cell: str, request: web.BaseRequest, body: Any) -> ClientResponse:
+    async def _send_whole(self, cell: str, request: web.BaseRequest, body: bytes) -> CellResponse:
+        return await self._connections[cell].request(request.method, request.raw_path, _forwarded(request), body)
+
+    async def _send_blocks(self, cell: str, request: web.BaseRequest) -> ClientResponse:
         assert self._http is not None
-        headers = _end_to_end(request.headers)
-        # Cells trust the last address only, which is the one that this process has seen.
-        seen = [*headers.popall("X-Forwarded-For", ()), request.remote or ""]
-        headers.add("X-Forwarded-For", ", ".join(filter(None, seen)))
-        if body == b"" and not request.body_exists:
-            body = None
-        elif not isinstance(body, bytes) and "Content-Length" in request.headers:
+        headers = _forwarded(request)
+        if "Content-Length" in request.headers:
             headers.add("Content-Length", request.headers["Content-Length"])
         url = URL(self._addresses[cell] + request.raw_path, encoded=True)
-        return await self._http.request(request.method, url, headers=headers, data=body, allow_redirects=False)
+        return await self._http.request(
+            request.method, url, headers=headers, data=_blocks(request), allow_redirects=False
+        )
 
-    async def _relay(self, request: web.BaseRequest, response: ClientResponse, tenant: str) -> web.StreamResponse:
+    async def _relay(self, request: web.BaseRequest, response: Answer, tenant: str) -> web.StreamResponse:
         if _is_short(request, response):
             return _whole(response, await response.read())  # one packet with headers and body
         is_stream = response.content_type == _STREAM
@@ -239,7 +254,7 @@ class CellRouter:
         if "Content-Length" in response.headers:
             answer.content_length = int(response.headers["Content-Length"])
         await answer.prepare(request)
-        streams = self._streams.setdefault(tenant, set()) if is_stream else set[ClientResponse]()
+        streams = self._streams.setdefault(tenant, set()) if is_stream else set[Answer]()
         streams.add(response)
         try:
             if response.status == 503:
@@ -283,13 +298,13 @@ async def _blocks(request: web.BaseRequest) -> AsyncIterator[bytes]:
         yield block
 
 
-async def _is_moving(response: ClientResponse) -> bool:
+async def _is_moving(response: Answer) -> bool:
     with suppress(ValueError, AttributeError):
         return json.loads(await response.read())["error"]["code"] == "tenant_moving"
     return False
 
 
-def _is_short(request: web.BaseRequest, response: ClientResponse) -> bool:
+def _is_short(request: web.BaseRequest, response: Answer) -> bool:
     """Whether an answer has so few bytes that it is not worth a packet for its headers alone."""
     length = response.headers.get("Content-Length", "")
     return request.method != "HEAD" and length.isdecimal() and len(length) < 9 and int(length) <= WHOLE_ANSWER
@@ -306,7 +321,16 @@ def _end_to_end(headers: Any) -> Any:  # a dictionary with several values for a 
     return kept
 
 
-def _whole(response: ClientResponse, body: bytes) -> web.Response:
+def _forwarded(request: web.BaseRequest) -> Any:
+    """The headers of a request, as a cell gets them."""
+    headers = _end_to_end(request.headers)
+    # Cells trust the last address only, which is the one that this process has seen.
+    seen = [*headers.popall("X-Forwarded-For", ()), request.remote or ""]
+    headers.add("X-Forwarded-For", ", ".join(filter(None, seen)))
+    return headers
+
+
+def _whole(response: Answer, body: bytes) -> web.Response:
     headers = _end_to_end(response.headers)
     return web.Response(status=response.status, reason=response.reason, headers=headers, body=body)
 
