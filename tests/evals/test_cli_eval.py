@@ -101,6 +101,9 @@ def test_a_run_is_kept_and_shown_as_branches(recording: Path, tmp_path: Path) ->
         ["eval", "DATA", "--depth", "live"],
         ["eval", "DATA", "--against", "missing.json"],
         ["eval", "DATA", "--change", "missing.toml"],
+        ["eval", "DATA", "--fork-at", "1"],
+        ["eval", "DATA", "-k", "0"],
+        ["eval", "DATA", "--report", "/proc/nowhere/report.html"],
     ],
     ids=" ".join,
 )

@@ -38,6 +38,7 @@ async def sample_of(recording: Recording, depth: str, **how: object) -> SampleRe
 async def test_pure_reproduces_a_recording() -> None:
     sample = await sample_of(await record_refund(), "pure")
     assert (sample.status, sample.is_reproduced, sample.requests) == ("passed", True, 0)
+    assert sample.seconds > 0
 
 
 async def test_pure_shows_the_prompt_that_differs() -> None:
@@ -105,6 +106,7 @@ async def test_a_recording_that_cannot_be_run_again_is_an_error_of_its_case_alon
     report = await evaluate(Dataset("shop", [Case("bad", bad), Case("good", good)]), depth="turn")
     assert [case.status for case in report.cases] == ["error", "passed"]
     assert "is not over" in report.cases[0].samples[0].error
+    assert all(case.samples[0].seconds > 0 for case in report.cases)
     assert report.exit_code == 3
 
 

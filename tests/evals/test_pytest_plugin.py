@@ -34,3 +34,10 @@ async def test_cases_are_tests(tmp_path: Path) -> None:
     assert failed.returncode == 1, failed.stdout + failed.stderr
     assert "would be denied" in failed.stdout
     assert "Traceback" not in failed.stdout
+
+
+def test_a_file_that_does_not_exist_is_reported_before_a_case_runs(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["everturn.evals.pytest_plugin"]\n')
+    done = pytest_in(tmp_path, "--eval-system-file", "shorter.md")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert done.stderr.strip() == "ERROR: --eval-system-file shorter.md: there is no such file"

@@ -6,6 +6,8 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+from msgspec.structs import replace
+
 from everturn.evals import CaseResult, CheckResult, EvalReport, SampleResult
 from everturn.evals.recorded_world import Divergence
 from everturn.evals.report_formats import FORMATS, from_json, to_html, to_json, to_junit, to_markdown
@@ -17,7 +19,7 @@ REPORT = EvalReport(
     EVIL,
     "turn",
     (
-        CaseResult("good", (SampleResult(1, "passed"), SampleResult(2, "passed"))),
+        CaseResult("good", (SampleResult(1, "passed", seconds=1.25), SampleResult(2, "passed", seconds=0.5))),
         CaseResult(
             EVIL,
             (
@@ -59,6 +61,7 @@ def test_junit_is_xml_with_one_test_for_each_sample() -> None:
     tests = suite.findall("testcase")
     assert [test.get("name") for test in tests[:2]] == ["good [1]", "good [2]"]
     assert [len(test.findall("failure")) for test in tests] == [0, 0, 1, 1]
+    assert [test.get("time") for test in (suite, *tests)] == ["1.750", "1.250", "0.500", "0.000", "0.000"]
 
 
 def test_markdown_escapes_what_it_quotes() -> None:
@@ -66,6 +69,20 @@ def test_markdown_escapes_what_it_quotes() -> None:
     assert not re.search(r"(?<!\\)<script", text)
     assert not re.search(r"(?<!\\)\]\(", text)
     assert "| good | passed | 2/2 |" in text
+
+
+def test_a_note_about_several_samples_is_written_once() -> None:
+    failed = SampleResult(1, "failed", (CheckResult("steps", False, "3 steps"),), actions=("pay {}",))
+    samples = (
+        failed,
+        replace(failed, sample=2),
+        SampleResult(3, "passed"),
+        replace(failed, sample=4, decisions=("x",)),
+    )
+    for write in (to_markdown, to_html):
+        text = write(EvalReport("d", "turn", (CaseResult("c", samples, recorded_actions=("pay {}",)),), 4, "new"))
+        lines = [re.sub("^- |</?li>", "", line) for line in text.splitlines() if "sample" in line]
+        assert lines == ["samples 1, 2, 4: steps: 3 steps", "sample 4: x"], text
 
 
 def test_json_is_read_back_and_has_the_figures() -> None:

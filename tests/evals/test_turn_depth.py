@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from everturn import Chat, Rule
+from everturn.errors import ConfigError
 from everturn.evals import Case, Dataset, EvalChange, SampleResult, evaluate
 from everturn.replay import Recording
 from everturn.testing import ScriptedModel, call, calls, say
@@ -163,3 +165,50 @@ async def test_earlier_turns_are_history_and_each_turn_is_run_with_the_recorded_
         both = await Recording.from_session(chat.app.store, chat.session)
     again = await sample_of(both)
     assert (again.status, again.is_reproduced, again.steps) == ("passed", True, 4)
+
+
+# Forks ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fork_at", "script", "status"),
+    [
+        (1, refund_script(), "passed"),
+        (1, refund_script("999"), "divergent"),  # the order that was looked up is the recorded one
+        (2, refund_script("999"), "passed"),
+    ],
+)
+async def test_a_fork_keeps_the_recorded_steps_and_the_model_answers_after_them(
+    fork_at: int, script: tuple[Any, ...], status: str
+) -> None:
+    recording, shop = await record_refund(), Shop()
+    model = ScriptedModel(*script)
+    change = EvalChange(system="Be brief.")
+    sample = await sample_of(recording, model=model, tools=shop.tools, fork_at=fork_at, change=change)
+    assert (sample.status, sample.requests) == (status, len(model.requests))
+    assert [len(request.messages) for request in model.requests] == [1 + 2 * step for step in range(fork_at, 3)][
+        : len(model.requests)
+    ]
+    assert model.requests[0].system == "Be brief."
+    assert "a lamp for 40" in str(model.requests[0].messages[2])  # the recorded result
+    assert (shop.read, shop.refunded) == ([], [])
+
+
+async def test_a_fork_is_of_the_last_turn_and_those_before_it_stay() -> None:
+    shop = Shop("auto")
+    async with Chat(ScriptedModel(*refund_script(), *refund_script("7"), name="old"), tools=shop.tools) as chat:
+        await (await chat.send("Refund 4512"))
+        await (await chat.send("And 7"))
+        both = await Recording.from_session(chat.app.store, chat.session)
+    whole = await sample_of(both, model=ScriptedModel(*refund_script(), *refund_script("7")), tools=Shop("auto").tools)
+    fork = await sample_of(both, model=ScriptedModel(*refund_script("7") * 2), tools=Shop("auto").tools, fork_at=1)
+    assert (fork.status, fork.requests, fork.steps) == ("passed", 2, whole.steps)
+    assert 0 < fork.tokens < whole.tokens  # those of the requests that were sent
+
+
+async def test_a_fork_needs_a_step_after_it_and_a_model() -> None:
+    recording, shop = await record_refund(), Shop()
+    sample = await sample_of(recording, model=refund_model(), tools=shop.tools, fork_at=3)
+    assert sample.error == "ConfigError: there is nothing to answer after step 3: the last turn has 3 steps"
+    with pytest.raises(ConfigError, match="a model answers from there"):
+        await sample_of(recording, fork_at=1)

@@ -211,18 +211,18 @@ def describe_case(recording: Recording, file: str) -> str:
     trajectory = make_trajectory(recording)
     lines = _head(recording, file)
     for call in trajectory.actions:
-        lines += ["[[cases.checks]]", 'kind = "called"', f"tool = {_quote(call.tool)}"]
+        lines += ["", "[[cases.checks]]", 'kind = "called"', f"tool = {_quote(call.tool)}"]
         lines += [f"arguments = {to_toml(call.arguments)}"] if _is_short(call.arguments) else []
         if call.decision == "ask":
-            lines += ["[[cases.checks]]", 'kind = "gate_asked"', f"tool = {_quote(call.tool)}"]
+            lines += ["", "[[cases.checks]]", 'kind = "gate_asked"', f"tool = {_quote(call.tool)}"]
     if not trajectory.actions:
-        lines += ["[[cases.checks]]", 'kind = "same_calls"']
+        lines += ["", "[[cases.checks]]", 'kind = "same_calls"']
     return "\n".join(lines) + "\n"
 
 
 def _problem(recording: Recording, file: str, reasons: Sequence[str]) -> str:
     """Write a case whose answer was rated down: a judge checks that another answer is no worse, or solves the problems."""
-    lines = [*_head(recording, file), "[[cases.checks]]", 'kind = "judge"']
+    lines = [*_head(recording, file), "", "[[cases.checks]]", 'kind = "judge"']
     if reasons:
         problems = "; ".join(_printable(reason) for reason in reasons)
         lines.append(f"rubric = {_quote(REPORTED.format(problems=problems))}")

@@ -50,6 +50,7 @@ async def evaluate(
     on_miss: OnMiss = "stop",
     allow_tools: Iterable[str] = (),
     judge: Model | str | None = None,
+    fork_at: int = 0,
     folder: str | Path | None = None,
     against: EvalReport | None = None,
     divergent_limit: float = 0.0,
@@ -71,6 +72,8 @@ async def evaluate(
         on_miss: What a `read_only` call does at depth `turn` if it is not in the recording.
         allow_tools: Tools that are neither `read_only` nor `idempotent` and may run at depth `live`.
         judge: The model of checks of kind `judge`; not the model under test.
+        fork_at: At depth `turn`, the step of the last turn after which the model answers. Up to it, the answers are
+            the recorded ones.
         folder: Where the run is kept, so that it can be continued.
         against: An earlier report to compare with, instead of the recordings.
         divergent_limit: The share of divergent samples that is accepted.
@@ -92,8 +95,11 @@ async def evaluate(
         on_miss=on_miss,
         allow_tools=allow_tools,
         judge=judge,
+        fork_at=fork_at,
     )
-    if samples < 1 or (samples > 1 and setup.model is None):
+    if samples < 1:
+        raise ConfigError(f"each case runs at least once, so there cannot be {samples} samples")
+    if samples > 1 and setup.model is None:
         raise ConfigError("several samples need a model: recorded answers are the same every time")
     change, under_test = setup.change, setup.model
     files = None if folder is None else _open_folder(Path(folder), dataset, setup, samples)
@@ -135,6 +141,7 @@ async def evaluate(
         "the recordings" if against is None else "another report",
         divergent_limit,
         change.for_models if under_test is None else (),
+        fork_at,
     )
 
 
@@ -150,6 +157,7 @@ def make_setup(
     on_miss: OnMiss = "stop",
     allow_tools: Iterable[str] = (),
     judge: Model | str | None = None,
+    fork_at: int = 0,
 ) -> EvalSetup:
     """Make what all cases of a dataset are run with; the arguments are those of `evaluate`.
 
@@ -163,6 +171,11 @@ def make_setup(
         raise ConfigError("depth live runs your tools, and needs a model: pass `--model NAME` (in Python: model=…)")
     if depth == "pure" and under_test is not None:
         raise ConfigError("depth pure uses no model: choose depth step, turn or live, or leave the model out")
+    if fork_at < 0 or (fork_at and (depth != "turn" or under_test is None)):
+        raise ConfigError(
+            "a fork is after a step (1 or more) at depth turn, and a model answers from there: pass `--model NAME` "
+            "(in Python: model=…)"
+        )
     tools_by_name = _flatten(tools)
     if under_test is not None:
         _check_tools_known(dataset, tools_by_name)
@@ -178,6 +191,7 @@ def make_setup(
         frozenset(allow_tools),
         _python_checks(dataset),
         _judge(dataset, judge, under_test),
+        fork_at,
     )
 
 
@@ -192,7 +206,7 @@ def _check_tools_known(dataset: Dataset, tools: Mapping[str, Tool]) -> None:
     if missing := sorted(called - set(tools) - clients):
         raise ConfigError(
             "the model needs the description and schema of the tools, which recordings do not have: pass the "
-            f"tools ({', '.join(missing)})"
+            f"tools ({', '.join(missing)}) with `--tools FILE` (in Python: tools=…)"
         )
 
 
@@ -248,6 +262,7 @@ def _open_folder(folder: Path, dataset: Dataset, setup: EvalSetup, samples: int)
         "match": setup.match,
         "on_miss": setup.on_miss,
         "samples": samples,
+        "fork_at": setup.fork_at or None,
     }
     file = folder / RUN_FILE
     if file.is_file():

@@ -33,6 +33,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--eval-permissions", metavar="FILE", default="", help="other permission rules")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a file that does not exist, before any case runs.
+
+    Raises:
+        UsageError: an option names a file that is not there.
+    """
+    for option in ("--eval-system-file", "--eval-permissions"):
+        if (name := config.getoption(option, "")) and not Path(name).is_file():
+            raise pytest.UsageError(f"{option} {name}: there is no such file")
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect datasets."""
     if file_path.name != FILE:

@@ -35,6 +35,7 @@ class SampleResult(Struct, frozen=True, omit_defaults=True):
     agreement: float | None = None  # share of the steps with the recorded next action; depth step
     is_reproduced: bool = False  # the log is the recorded one, event for event
     error: str = ""
+    seconds: float = 0.0  # that this process took to run and judge it
 
     @property
     def reasons(self) -> list[str]:
@@ -90,6 +91,7 @@ class EvalReport(Struct, frozen=True, omit_defaults=True):
     baseline: str = "the recordings"
     divergent_limit: float = 0.0  # the share of divergent samples that is accepted
     not_tested: tuple[str, ...] = ()  # what of the change had no effect, because the answers are the recorded ones
+    fork_at: int = 0  # the step after which the model answered; 0: it answered all of them
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -148,4 +150,5 @@ class EvalReport(Struct, frozen=True, omit_defaults=True):
     def summary(self) -> str:
         """One line."""
         counts = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
-        return f"{len(self.cases)} {'case' if len(self.cases) == 1 else 'cases'} at depth {self.depth}: {counts}"
+        depth = f"{self.depth}, forked after step {self.fork_at}" if self.fork_at else self.depth
+        return f"{len(self.cases)} {'case' if len(self.cases) == 1 else 'cases'} at depth {depth}: {counts}"

@@ -79,13 +79,16 @@ def to_junit(report: EvalReport) -> str:
     samples = [(case, sample) for case in report.cases for sample in case.samples]
     failed = sum(sample.status in ("failed", "divergent") for _, sample in samples)
     errors = sum(sample.status == "error" for _, sample in samples)
+    seconds = sum(sample.seconds for _, sample in samples)
+    counts = f'tests="{len(samples)}" failures="{failed}" errors="{errors}" skipped="0"'
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
-        f'<testsuite name="{_xml(report.dataset)}" tests="{len(samples)}" failures="{failed}" errors="{errors}">',
+        f'<testsuite name="{_xml(report.dataset)}" {counts} time="{seconds:.3f}">',
     ]
     for case, sample in samples:
         name = case.name if len(case.samples) == 1 else f"{case.name} [{sample.sample}]"
-        lines.append(f'  <testcase classname="everturn.eval.{_xml(report.depth)}" name="{_xml(name)}">')
+        class_name = f"everturn.eval.{_xml(report.depth)}"
+        lines.append(f'  <testcase classname="{class_name}" name="{_xml(name)}" time="{sample.seconds:.3f}">')
         if sample.status != "passed":
             tag = "error" if sample.status == "error" else "failure"
             reasons = sample.reasons or [sample.status]
@@ -118,23 +121,39 @@ def to_markdown(report: EvalReport) -> str:
 
 
 def _case_markdown(case: CaseResult) -> Iterator[str]:
-    notes = [note for sample in case.samples for note in _notes(case, sample)]
-    if notes:
+    if notes := _case_notes(case):
         yield from ("", f"## {_markdown(case.name)}", "")
         yield from (f"- {_markdown(_shorten(note))}" for note in notes)
 
 
+def _case_notes(case: CaseResult) -> list[str]:
+    """What there is to say about a case: each note once, with the samples that it is about."""
+    samples: dict[str, list[str]] = {}
+    for sample in case.samples:
+        for note in _notes(case, sample):
+            samples.setdefault(note, []).append(str(sample.sample))
+    return [_samples_prefix(numbers, len(case.samples)) + note for note, numbers in samples.items()]
+
+
+def _samples_prefix(numbers: list[str], count: int) -> str:
+    if count == 1:
+        return ""
+    if len(numbers) == count:
+        return "all samples: "
+    return f"{'sample' if len(numbers) == 1 else 'samples'} {', '.join(numbers)}: "
+
+
 def _notes(case: CaseResult, sample: SampleResult) -> Iterator[str]:
     """What there is to say about a sample."""
-    prefix = f"sample {sample.sample}: " if len(case.samples) > 1 else ""
     if sample.status != "passed":
-        yield from (f"{prefix}{reason}" for reason in sample.reasons)
+        yield from sample.reasons
         recorded, now = "; ".join(case.recorded_actions) or "none", "; ".join(sample.actions) or "none"
-        if recorded != now:
-            yield f"{prefix}recorded actions: {recorded}; now: {now}"
-    yield from (f"{prefix}{decision}" for decision in sample.decisions)
+        says_so = any(check.name == "same_calls" and not check.passed for check in sample.checks)
+        if recorded != now and not says_so:
+            yield f"recorded actions: {recorded}; now: {now}"
+    yield from sample.decisions
     if sample.agreement is not None and sample.agreement < 1:
-        yield f"{prefix}the next action is the recorded one in {sample.agreement:.0%} of the steps"
+        yield f"the next action is the recorded one in {sample.agreement:.0%} of the steps"
 
 
 def _markdown(text: str) -> str:
@@ -151,7 +170,7 @@ def _shorten(text: str) -> str:
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; } td, th { border-bottom: 1px solid #8884; padding: .4rem; text-align: left; }
-td { vertical-align: top; } pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #8881; padding: .6rem; }
+td { vertical-align: top; overflow-wrap: anywhere; } li { overflow-wrap: anywhere; } pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #8881; padding: .6rem; }
 .passed { color: #18794e; } .failed, .error { color: #b42318; } .divergent { color: #b54708; }
 """
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
@@ -190,16 +209,17 @@ def _rows(case: CaseResult) -> Iterator[str]:
 
 
 def _details(case: CaseResult) -> Iterator[str]:
-    notes = [note for sample in case.samples for note in _notes(case, sample)]
-    answers = [sample.text for sample in case.samples if sample.status != "passed" and sample.text]
+    notes = _case_notes(case)
+    answers = dict.fromkeys(sample.text for sample in case.samples if sample.status != "passed" and sample.text)
     if not notes and not case.prompt_diff:
         return
-    yield f"<h2>{escape(case.name)}</h2><ul>"
-    yield from (f"<li>{escape(note)}</li>" for note in notes)
-    yield "</ul>"
+    yield f"<h2>{escape(case.name)}</h2>"
+    if notes:
+        yield from ("<ul>", *(f"<li>{escape(note)}</li>" for note in notes), "</ul>")
     if case.prompt_diff:
-        yield f"<pre>{escape(chr(10).join(case.prompt_diff))}</pre>"
-    yield from (f"<pre>{escape(answer)}</pre>" for answer in answers)
+        yield f"<h3>Changed instructions</h3><pre>{escape(chr(10).join(case.prompt_diff))}</pre>"
+    if answers:
+        yield from ("<h3>Answers</h3>", *(f"<pre>{escape(answer)}</pre>" for answer in answers))
 
 
 FORMATS: Final[Mapping[str, Callable[[EvalReport], str]]] = {

@@ -120,6 +120,28 @@ async def stream_step(step: RecordedStep) -> AsyncIterator[Sequence[Chunk]]:
     yield [UsageChunk(step.usage), FinishChunk(step.finish)]
 
 
+class ForkedModel:
+    """Repeats the recorded answers of the first steps of a turn, and asks a model from there on.
+
+    The calls of those steps are answered from the recording like all others, so the model continues in the recorded
+    world, at a step of which everything is known.
+    """
+
+    def __init__(self, model: Model, steps: Mapping[int, RecordedStep], last: int) -> None:
+        self._model, self._steps, self._last = model, steps, last
+
+    @property
+    def name(self) -> str:
+        """The name of the model that is asked."""
+        return self._model.name
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        """Stream the recorded answer, or that of the model."""
+        step = self._steps.get(number) if (number := request.memo.get(STEP, 0)) <= self._last else None
+        async for chunks in self._model.stream(request) if step is None else stream_step(step):
+            yield chunks
+
+
 class _Named:
     """A model under another name, for turns that name theirs."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shutil
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -19,13 +20,13 @@ from everturn.core.ports import Model, Tool
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
-from everturn.errors import EverturnError, ModelError
+from everturn.errors import ConfigError, EverturnError, ModelError
 from everturn.evals.change import EvalChange
 from everturn.evals.checks import DEFAULT_CHECKS, Check, CheckFunction, CheckOutcome, CheckResult
 from everturn.evals.dataset import Case
 from everturn.evals.recorded_world import Divergence, Emulator, Match, OnMiss, RecordedWorld, find_divergence
 from everturn.evals.report import SampleResult
-from everturn.evals.run_turn import Depth, TurnRun, run_turn
+from everturn.evals.run_turn import Depth, ForkedModel, TurnRun, Wrap, run_turn
 from everturn.evals.step_model import StepAnswer, StepJournal, TeacherForcedModel, recorded_action
 from everturn.evals.trajectory import EvalCall, Trajectory, make_trajectory
 from everturn.replay.compare import normalize_recording
@@ -54,6 +55,7 @@ class EvalSetup(Struct, frozen=True):
     allowed: frozenset[str] = frozenset()
     functions: Mapping[str, CheckFunction] = {}  # Python checks of TOML files, by their names
     judge: Judge | None = None
+    fork_at: int = 0  # the last step of the last turn that is kept as recorded; 0: the model answers all of them
 
 
 class CountingModel:
@@ -82,6 +84,7 @@ class CaseRun(Struct, frozen=True):
     decisions: tuple[str, ...] = ()
     agreement: float | None = None
     requests: int = 0
+    kept: Usage = Usage()  # of the recorded steps before a fork
 
 
 async def run_sample(
@@ -91,11 +94,13 @@ async def run_sample(
 
     `files` is the beginning of the names of the sample's files: with it, a run that was killed is continued.
     """
+    began = time.perf_counter()
     recorded = make_trajectory(case.recording)
     try:
         run = await run_case(case, setup, files)
     except (EverturnError, *BROKEN) as error:
-        return SampleResult(number, "error", error=f"{type(error).__name__}: {error}")
+        reason = f"{type(error).__name__}: {error}"
+        return SampleResult(number, "error", error=reason, seconds=time.perf_counter() - began)
     results = await apply_checks(checks, run.trajectory, recorded, setup, files)
     status = "divergent" if run.divergence else "passed" if all(result.passed for result in results) else "failed"
     trajectory = run.trajectory
@@ -108,11 +113,12 @@ async def run_sample(
         trajectory.text,
         tuple(str(call) for call in trajectory.actions),
         trajectory.steps,
-        trajectory.tokens if setup.model is not None else 0,
-        trajectory.cost if setup.model is not None else 0.0,
+        trajectory.tokens - run.kept.input - run.kept.output if setup.model is not None else 0,
+        trajectory.cost - (run.kept.cost or 0.0) if setup.model is not None else 0.0,
         run.requests,
         run.agreement,
         _is_same(case.recording, trajectory.recording),
+        seconds=time.perf_counter() - began,
     )
 
 
@@ -197,8 +203,10 @@ async def _run_turns(case: Case, recorded: Trajectory, setup: EvalSetup, files: 
     model = None if setup.model is None else CountingModel(setup.model)
     logs: list[Recording] = []
     divergence: Divergence | None = None
+    forks = _Forks(case.recording, setup.fork_at)
     for number, turn in enumerate(case.recording.turns, 1):
         how = _turn_run(setup, model)
+        how = how if how.model is None or not setup.fork_at else replace(how, wrap=forks.wrap(turn))
         log = await _finished_log(case.recording, turn, how, files, number)
         if _is_unanswered(log, how):
             failed = make_trajectory(log)
@@ -208,7 +216,34 @@ async def _run_turns(case: Case, recorded: Trajectory, setup: EvalSetup, files: 
             divergence = _divergence(case.recording, turn, setup, log)
     trajectory = _without_stopped(make_trajectory(_join(case.recording, logs)), divergence)
     decisions = _changed_decisions(recorded, trajectory)
-    return CaseRun(trajectory, divergence, decisions, requests=0 if model is None else model.requests)
+    requests = 0 if model is None else model.requests
+    return CaseRun(trajectory, divergence, decisions, requests=requests, kept=forks.kept)
+
+
+class _Forks:
+    """Where the turns of a recording are forked: the last one after a step, and those before it not at all.
+
+    Raises:
+        ConfigError: the last turn has no step after this one.
+    """
+
+    def __init__(self, recording: Recording, last: int) -> None:
+        self._last_turn, self._last = recording.turns[-1], last
+        self.kept = Usage()
+        if not last:
+            return
+        steps = collect_steps(recording)
+        count = sum(turn == self._last_turn for turn, _ in steps)
+        if last >= count:
+            raise ConfigError(f"there is nothing to answer after step {last}: the last turn has {count} steps")
+        for (turn, number), step in steps.items():
+            if turn in recording.turns and (turn != self._last_turn or number <= last):
+                self.kept = self.kept + step.usage
+
+    def wrap(self, turn: str) -> Wrap:
+        """Return what makes the model of a turn."""
+        is_last = turn == self._last_turn
+        return lambda model, steps: ForkedModel(model, steps, self._last if is_last else max(steps, default=0))
 
 
 def _turn_run(setup: EvalSetup, model: Model | None) -> TurnRun:

@@ -48,6 +48,7 @@ class CaseOptions(TypedDict, total=False):
     match: Match
     on_miss: OnMiss
     allow_tools: Iterable[str]
+    fork_at: int
 
 
 def make_case_setup(dataset: Dataset, how: CaseOptions) -> EvalSetup:
