@@ -6,6 +6,7 @@ The messages are written by hand and checked against the official schema in test
 - `connection`: JSON-RPC 2.0, one message per line; errors of the other side never end it
 - `agent`: the methods that an editor calls
 - `session`: one session in the editor: follows its log, runs prompts, asks for approvals
+- `unused_sessions`: sessions without a message, which an editor may load after a restart
 - `updates`: pure encoder from events and deltas to `session/update`
 - `tool_calls`: kind, title, locations and diffs of a tool call
 - `permission_options`: the options of an approval, and the answer that each of them is

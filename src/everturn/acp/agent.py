@@ -15,10 +15,11 @@ from everturn.acp.connection import INVALID_PARAMS, NOT_FOUND, Reply, RpcConnect
 from everturn.acp.prompt_content import read_prompt
 from everturn.acp.session import EditorSession
 from everturn.acp.texts import AcpTexts
+from everturn.acp.unused_sessions import UnusedSessions
 from everturn.client import Server
 from everturn.core.options import PermissionMode
 from everturn.core.tenants.saved_prompts import PromptArgument, SavedPrompt, expand_prompt, parse_arguments
-from everturn.errors import ConfigError, EverturnError
+from everturn.errors import ConfigError, EverturnError, UnknownSession
 
 JsonObject = dict[str, Any]
 PROTOCOL_VERSION: Final = 1
@@ -39,8 +40,9 @@ class AcpAgent:
         mode: PermissionMode = "",
         model: str = "",
         trust: Callable[[str], None] | None = None,
+        unused: UnusedSessions | None = None,
     ) -> None:
-        self.server, self.texts, self.model, self._trust = server, texts, model, trust
+        self.server, self.texts, self.model, self._trust, self._unused = server, texts, model, trust, unused
         self._mode: PermissionMode = mode
         self._sessions: dict[str, EditorSession] = {}
         self._prompts: list[api.PromptView] = []
@@ -110,17 +112,32 @@ class AcpAgent:
         folder = await self._open(params, key)
         session = EditorSession(self, folder.session, folder, self._mode_of(folder), key)
         self._sessions[session.id] = session
+        if self._unused is not None:
+            await asyncio.to_thread(self._unused.add, session.id, key)
         return Reply({"sessionId": session.id, "modes": self._modes(session)}, lambda: self._announce_commands(session))
 
     async def _load(self, params: JsonObject) -> Reply:
         session = await self._open_existing(params)
+        if session.is_unused:
+            return self._reopened_unused(session)
         await session.replay()
         return self._opened(session)
 
     async def _resume(self, params: JsonObject) -> Reply:
         session = await self._open_existing(params)
+        if session.is_unused:
+            return self._reopened_unused(session)
         await session.continue_from_now()
         return self._opened(session)
+
+    def _reopened_unused(self, session: EditorSession) -> Reply:
+        self._sessions[session.id] = session
+        return Reply({"modes": self._modes(session)}, lambda: self._announce_commands(session))
+
+    def forget_unused(self, session: str) -> None:
+        """The session has its first message: the store has it now."""
+        if self._unused is not None:
+            self._unused.remove(session)
 
     def _opened(self, session: EditorSession) -> Reply:
         self._sessions[session.id] = session
@@ -189,7 +206,13 @@ class AcpAgent:
 
     async def _open_existing(self, params: JsonObject) -> EditorSession:
         id, folder = _text(params, "sessionId"), await self._open(params)
-        await self.server.session(id).info()
+        try:
+            await self.server.session(id).info()
+        except UnknownSession:
+            key = await asyncio.to_thread(self._unused.find, id) if self._unused is not None else ""
+            if not key or (await self._open(params, key)).session != id:  # nobody's, or of another user
+                raise
+            return EditorSession(self, id, folder, self._mode_of(folder), key)
         if (open_session := self._sessions.pop(id, None)) is not None:
             open_session.close()  # the editor shows it anew
         return EditorSession(self, id, folder, self._mode_of(folder))

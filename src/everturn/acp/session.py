@@ -45,6 +45,10 @@ class EditorHost(Protocol):
     texts: AcpTexts
     model: str  # of the messages; "": that of the agent
 
+    def forget_unused(self, session: str) -> None:
+        """The session has its first message."""
+        ...
+
 
 class EditorSession:
     """A session that the editor has open. `key` is the idempotency key of its first message; "": it exists."""
@@ -62,6 +66,11 @@ class EditorSession:
         self._prompts: dict[str, asyncio.Future[str]] = {}
         self._shown_gates: set[str] = set()  # gates
         self._cancels = 0
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it has no message yet, and so is not in the store."""
+        return bool(self._key)
 
     async def update(self, body: JsonObject) -> None:
         """Send an update to the editor."""
@@ -195,6 +204,7 @@ class EditorSession:
                 content.text, key=self._key, agent=self.folder.agent, **options
             )
             self._key = ""
+            self._host.forget_unused(self.id)
             return turn
         busy = "steer" if self._outcomes else "queue"
         return await self._remote.send(content.text, busy=busy, **options)
