@@ -138,7 +138,7 @@ def test_a_server_on_this_machine_is_offered(begin: Begin, tmp_path: Path, ollam
     assert f"qwen3:8b, which Ollama serves at http://127.0.0.1:{ollama}" in first.text
     first.type("2\n")  # and whatever its models are called, the file makes sense
     first.until(PROMPT)
-    assert load_config(str(file_of(tmp_path)), {}).config.models["local"].model == 'ollama:odd"name'
+    assert load_config(str(file_of(tmp_path)), {}).config.models["odd-name"].model == 'ollama:odd"name'
 
 
 @pytest.mark.parametrize(("key", "code"), [("\x03", 130), ("\x04", 0)])

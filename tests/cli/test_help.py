@@ -107,6 +107,10 @@ def test_prose_is_wrapped_and_examples_are_not():
     assert (
         wrap_help_text("codes:\n  1    a code with many words", 24) == "codes:\n  1    a code with many\n       words"
     )
+    # A colon at the end of a line is a heading only before what it lists.
+    assert (
+        wrap_help_text("A folder with all of it:\nusers and files.", 60) == "A folder with all of it: users and files."
+    )
     assert wrap_help_text("these:\n  an example with many words", 24) == "these:\n  an example with many\n      words"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.helpers.cli_run import RUN, Here, plain, start
 from everturn.cli import main
 from everturn.config.folder.project import find_project
 from everturn.stores.registry import get_store
-from everturn.testing.provider import Call, Hang, Provider, Say
+from everturn.testing.provider import Call, Hang, Provider, Say, Status
 
 pytestmark = pytest.mark.timeout(180)  # some start processes, and a machine may be busy
 
@@ -188,6 +189,29 @@ async def test_a_run_leaves_the_unfinished_turns_of_others_alone(provider: Provi
     assert [request.body["messages"][-1]["content"] for request in provider.seen] == ["first", "second"]
 
 
+async def test_of_many_problems_of_a_configuration_one_line_is_printed(cli: Here, tmp_path: Path) -> None:
+    (tmp_path / "project" / "wrong.toml").write_text("[server]\nprot = 1\n[agents.a]\nmodel = 3\n", encoding="utf-8")
+
+    done = await cli("--config", "wrong.toml", "Hi")
+
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 1
+    assert done.err.endswith("did you mean 'port'? (and 1 more: `everturn config check wrong.toml` lists them)\n")
+
+
+async def test_logs_show_why_a_turn_failed(provider: Provider, cli: Here, tmp_path: Path) -> None:
+    assert (await cli(*at(provider, [Status(400)]), "What is a lake?")).code == 1
+
+    def show() -> str:
+        command = [*RUN[:-1], "logs", "show"]
+        return subprocess.run(command, env=plain(tmp_path), capture_output=True, text=True, check=True).stdout
+
+    shown = show()
+
+    assert "What is a lake?" in shown
+    assert re.search(r"^\[failed\] http://127\.0\.0\.1:\d+: HTTP 400", shown, re.MULTILINE)
+
+
 async def test_logs_list_show_and_repeat_what_was_run(
     provider: Provider, cli: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +234,7 @@ async def test_logs_list_show_and_repeat_what_was_run(
     shown = logs("show")
     assert "What is a fjord?" in shown
     assert "A lake." in shown
-    assert "1 steps" in shown
+    assert "(1 step, " in shown
     assert logs("answer") == "A lake.\n"
     assert logs("answer", row["id"], folder="other") == "A lake.\n"
 

@@ -14,9 +14,11 @@ from everturn.core.events import (
     StepStarted,
     SubagentStarted,
     TurnFinishing,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.messages import Message
-from everturn.core.parts import FileChange, Output, ToolPart
+from everturn.core.parts import Citation, FileChange, Output, TextPart, ToolPart
 from everturn.events import (
     AnswerStarted,
     CallFinished,
@@ -127,3 +129,37 @@ def test_of_many_files_the_first_are_named_and_the_others_counted():
     assert summarize_changes(many[:1]) == "1 file: 0.py +3 −1"
     assert summarize_changes(many).endswith("7.py +3 −1, and 3 more")
     assert summarize_changes([FileChange("gone.py", "deleted", 0, 9)]) == "1 file: gone.py gone"
+
+
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_sources_are_rows_under_the_text_each_once(is_bare: bool):
+    answer, out, _ = begun(is_bare)
+    answer.show(CallFinished(turn="t", at=0.0, call="c", state="completed", output=Output("done")))
+    a, b = "https://example.com/a", "https://example.com/b\x1b[31m"
+    texts = (
+        TextPart("Long lives.", citations=(Citation(0, 4, a, "Turtles"), Citation(5, 10, a, "Turtles"))),
+        TextPart(" So.", citations=(Citation(0, 3, b),)),
+    )
+    answer.show(StepStarted(turn="t", at=0.0, step=2))
+    answer.show(StepFinished(turn="t", at=0.0, step=2, parts=texts, finish="stop"))
+
+    rows = [line.strip(" ·") for line in out.getvalue().splitlines() if "example.com" in line]
+    assert rows == ([] if is_bare else [f"Turtles {a}", "https://example.com/b\\x1b[31m"])
+
+
+def test_a_call_that_polls_is_one_row_that_says_what_it_waits_for():
+    answer, out, _ = begun()
+    for number in range(1, 4):
+        wait = f"c.wait.{number}"
+        answer.show(
+            WaitStarted(turn="t", at=0.0, call="c", wait=wait, kind="external", label="MCP task (\x1b[2Jbuild)")
+        )
+        answer.show(CallSuspended(turn="t", at=0.0, call="c", waits=(wait,)))
+        answer.show(WaitFinished(turn="t", at=0.0, call="c", wait=wait, timed_out=True))
+        answer.show(CallResumed(turn="t", at=0.0, call="c"))
+    answer.show(CallFinished(turn="t", at=0.0, call="c", state="completed", output=Output("Built.")))
+
+    assert "\x1b[2J" not in out.getvalue()
+    waiting, ended = out.getvalue().splitlines()[2:]
+    assert waiting.startswith("… pay  waits for MCP task (")
+    assert ended == "✓ pay  Built."

@@ -79,9 +79,37 @@ def test_untrusted_markup_is_text_in_what_is_compared() -> None:
 def test_usage_stands_in_columns() -> None:
     spent = Spent(1, 2, Usage(input=1200, output=30, cost=0.5))
     view = api.UsageView(since=0.0, total=spent, days=[api.DailyUsage(day="2026-11-15", agent="助手", spent=spent)])
-    lines = usage_table(view, around_words.EN).plain.splitlines()
+    agents = api.AgentList(agents=[], models=[])
+    lines = usage_table(view, agents, around_words.EN).plain.splitlines()
     assert lines[1].split() == ["2026-11-15", "助手", "1,200", "30", "2", "$0.50"]
     assert lines[2].split() == ["Total", "1,200", "30", "2", "$0.50"]
+
+
+def test_the_numbers_of_usage_are_whole_on_a_narrow_screen() -> None:
+    spent = Spent(1, 112, Usage(input=20_178, output=1_560, cost=0.037))
+    view = api.UsageView(
+        since=0.0, total=spent, days=[api.DailyUsage(day="2026-11-15", agent="a-long-assistant", spent=spent)]
+    )
+    lines = usage_table(view, api.AgentList(agents=[], models=[]), around_words.EN, 48).plain.splitlines()
+    assert max(map(len, lines)) == 48
+    assert lines[1].split() == ["2026-11-15", "a-long-ass…", "20,178", "1,560", "112", "$0.037"]
+
+
+def test_usage_without_an_agent_has_a_sign_in_its_place() -> None:
+    spent = Spent(1, 0, Usage(input=120, output=30))
+    view = api.UsageView(since=0.0, total=spent, days=[api.DailyUsage(day="2026-11-15", agent="", spent=spent)])
+    lines = usage_table(view, api.AgentList(agents=[], models=[]), around_words.EN).plain.splitlines()
+    assert lines[1].split()[:3] == ["2026-11-15", "–", "120"]
+
+
+def test_the_usage_of_a_folder_is_under_its_name() -> None:
+    spent = Spent(1, 2, Usage(input=1200, output=30))
+    view = api.UsageView(
+        since=0.0, total=spent, days=[api.DailyUsage(day="2026-11-15", agent="shop-bac038", spent=spent)]
+    )
+    folder = api.AgentView(name="shop-bac038", description="", model="m", folder="/home/ann/shop")
+    lines = usage_table(view, api.AgentList(agents=[folder], models=[]), around_words.EN).plain.splitlines()
+    assert lines[1].split()[:2] == ["2026-11-15", "shop"]
 
 
 def test_what_a_person_likes_is_kept_for_them_alone(tmp_path: Path) -> None:

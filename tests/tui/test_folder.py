@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from everturn.cli.folder_start import prepare_folder
 from everturn.cli.store.local_server import open_chat_server
 from everturn.terminal.tui.app import TerminalApp
 from everturn.terminal.tui.confirm import Confirm
+from everturn.terminal.tui.folder_commands import run_own_command
 from everturn.terminal.tui.gates.dialog import GateScreen
 from everturn.terminal.tui.sessions import SessionsScreen
 from tests.helpers.folder_model import FolderModel, folder_model
@@ -53,6 +55,13 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (folder / "price.py").write_text("def total(a, b):\n    return a - b\n")
     monkeypatch.chdir(folder)
     return folder
+
+
+def wait_until_ended(process: str) -> None:
+    """Wait until the kernel has ended a process; its number stays until init has looked at it."""
+    status = Path(f"/proc/{process}/stat")
+    while status.exists() and ") Z " not in status.read_text(encoding="utf-8"):
+        time.sleep(0)
 
 
 class Person:
@@ -147,6 +156,14 @@ async def test_an_edit_asks_and_auto_edit_does_not(model: FolderModel, home: Pat
     model.says(edit, "Not allowed.", edit, "Fixed.")
     async with everturn() as person:
         await person.says("fix it")
+        await person.sees("Needs an answer: see the question below.")
+        await person.pilot.press("escape")
+        await person.sees("Needs an answer: press Ctrl+G, or Enter here.")
+        await person.pilot.press("shift+tab")
+        await person.is_told("the running turn stays in ask mode")
+        await person.pilot.press("shift+tab", "shift+tab")
+        await person.sees("[ask]")
+        await person.pilot.press("ctrl+g")
         await person.until(lambda: isinstance(person.app.screen, GateScreen))
         while isinstance(person.app.screen, GateScreen):  # a dialog ignores keys that were meant for the input
             await person.pilot.press("n")
@@ -318,10 +335,16 @@ async def test_commands_of_the_folder(model: FolderModel, home: Path, project: P
         await person.pilot.press("enter")
         await person.sees("Written.")
         assert (project / "new.py").exists()
-        await person.says("!echo from-the-person")
-        await person.is_told("from-the-person")
+        await person.says("!seq 1 20; echo from-the-person")
+        await person.sees("… 10 earlier lines")
+        await person.sees("from-the-person")
+        await person.says("!echo by-mistake")
+        await person.sees("$ echo by-mistake")
+        await person.pilot.press("ctrl+t")
+        await person.until(lambda: "by-mistake" not in person.screen)
         await person.says("read that")
         await person.sees("I read it.")
+        assert "earlier lines" not in person.screen
         assert "from-the-person" in str(model.requests[-1]["messages"][-1])
         await person.says(f"/export {home / 'talk.md'}")
         await person.until((home / "talk.md").exists)
@@ -330,9 +353,17 @@ async def test_commands_of_the_folder(model: FolderModel, home: Path, project: P
         original = person.app.follower.id  # type: ignore[union-attr]
         await person.says("/fork")
         await person.until(lambda: person.app.follower is not None and person.app.follower.id != original)  # forked
+        await person.sees("(copy)")
         await person.app.open_session(original)
         await person.until(lambda: person.app.follower is not None and person.app.follower.state.turns)
         await person.says("/undo")
         await person.until(lambda: isinstance(person.app.screen, Confirm))
         await person.pilot.press("y")
         await person.until(lambda: not (project / "new.py").exists())
+
+
+async def test_a_command_that_takes_too_long_leaves_what_it_printed_and_no_processes(project: Path) -> None:
+    output = await run_own_command("echo begun; sleep 600 & echo $!; wait", str(project), seconds=1.0)
+    begun, child, end = output.text.split("\n")
+    assert (begun, end) == ("begun", "[stopped after 1 seconds]")
+    wait_until_ended(child)

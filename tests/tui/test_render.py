@@ -11,6 +11,7 @@ from everturn import api
 from everturn.core.events import (
     CallFinished,
     CallStarted,
+    CallSuspended,
     PermissionDecided,
     Problem,
     RequestRetried,
@@ -21,6 +22,7 @@ from everturn.core.events import (
     TurnCompleted,
     TurnFailed,
     TurnFinishing,
+    WaitStarted,
 )
 from everturn.core.parts import Citation, ContextPart, Output, ProviderToolPart, TextPart, ToolPart, Usage
 from everturn.terminal.tui.folder import agent_label
@@ -322,3 +324,13 @@ def test_only_the_newest_to_do_list_is_drawn_in_full() -> None:
     rows = "\n".join(rows_of(writing, "call"))
     assert rows.count("Read the tests") == 1
     assert "✓ Read the tests" in rows
+
+
+def test_a_suspended_call_says_what_it_waits_for() -> None:
+    writing = call("running")
+    writing.event(WaitStarted(turn="t", call="t-1", wait="w", kind="external", label="MCP task (\x1b[2Jbuild)"))
+    writing.event(CallSuspended(turn="t", call="t-1", waits=("w",)))
+    card = next(block for block in BlockList().blocks(writing.state) if block.kind == "call")
+    assert "\x1b" not in lines(card)
+    assert "Waits for: MCP task (" in lines(card)
+    assert "正在等待：MCP task (" in lines(card, texts=ZH)

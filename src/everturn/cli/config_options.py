@@ -90,7 +90,9 @@ def require_existing_store(store: str) -> str:
             "a store in memory can be used only by its own process; name a file or a database with --store"
         )
     if "://" not in store and Path(store).suffix in SUFFIXES and not Path(store).exists():
-        raise ConfigError(f"there is no store {store} yet; start `everturn serve` first, or name another with --store")
+        raise ConfigError(
+            f"there is no store {store} yet; `everturn`, `everturn run` and `everturn serve` create it, and --store names another"
+        )
     with suppress(ValueError):  # not an address; `named_store` reports that
         address = urlsplit(store)
         if address.scheme in ("postgresql", "postgres") and address.hostname and "," not in address.netloc:

@@ -105,7 +105,8 @@ def list_model_choices(
     for way in asyncio.run(look()):
         server = next((candidate for candidate in places if candidate.name == way.name), None)
         for model in way.models[:MAX_MODELS_PER_SERVER]:
-            toml = way.toml if server is None else server_setup(server, [model], AGENT, ()).toml
+            others = [other for other in way.models if other != model]
+            toml = way.toml if server is None else server_setup(server, [model, *others], AGENT, ()).toml
             fields = {"model": escape_unprintable(model), "name": way.name, "address": way.address}
             choices.append(
                 ModelChoice(
@@ -195,7 +196,7 @@ def choose_by_url(url: str, words: Mapping[str, str]) -> ModelChoice:
             continue
         if names:
             place = LocalModelServer(base, 0, "compatible")
-            toml = server_setup(place, names[:1], AGENT, (), base_url=base).toml
+            toml = server_setup(place, names, AGENT, (), base_url=base).toml
             print(words["server_models"].format(url=base, models=", ".join(names[:MAX_MODELS_PER_SERVER])))
             about = MODEL_COMMENTS["url"].format(address=base)
             return ModelChoice(names[0], names[0], about, toml, is_local=True)

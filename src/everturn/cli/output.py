@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shlex
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     import threading
 
 NOTICE_DELAY: Final = 1.0  # seconds before a slow operation is mentioned
+_FILE_POSITION: Final = re.compile(r"(.+?\.toml):\d+:\d+: ")
 NO_TERMINAL: Final = "cannot ask: input and output are not a terminal; check the text above, and pass --yes"
 
 
@@ -20,13 +23,21 @@ def print_error(text: str, code: int) -> int:
     """Print an error in one line on stderr, and return the exit code that was passed in."""
     if sys.stderr is None:  # `2>&-`: print(file=None) would write to stdout
         return code
-    first, *more = str(text).splitlines() or [""]
-    rest = f" (and {len(more)} more: `everturn config check` lists them)" if more else ""
     from everturn.terminal.text.screen import escape_unprintable  # imported only when there is an error to print
 
     # The text may quote a file or a server, which are untrusted.
-    print(f"everturn: {escape_unprintable(first)}{rest}", file=sys.stderr)
+    print(f"everturn: {escape_unprintable(join_problems(str(text)))}", file=sys.stderr)
     return code
+
+
+def join_problems(text: str) -> str:
+    """The first line of an error, and how many more there are: one mistake in a file often has several consequences."""
+    first, *more = text.splitlines() or [""]
+    if not more:
+        return first
+    place = _FILE_POSITION.match(first)
+    command = f"everturn config check {shlex.quote(place[1])}" if place else "everturn config check"
+    return f"{first} (and {len(more)} more: `{command}` lists them)"
 
 
 def is_terminal(stream: TextIO | None) -> bool:

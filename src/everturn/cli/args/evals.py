@@ -108,6 +108,13 @@ def _add_run(command: Any) -> None:
     how.add_argument(
         "--allow-tool", metavar="NAME", action="append", default=[], help="tool that may run at depth live; repeatable"
     )
+    how.add_argument(
+        "--fork-at",
+        metavar="STEP",
+        type=int,
+        default=0,
+        help="at depth turn: keep the recorded answers up to this step of the last turn; the model answers after it",
+    )
     how.add_argument("--judge", metavar="NAME", default="", help="model for checks of kind judge")
     how.add_argument(
         "--run",

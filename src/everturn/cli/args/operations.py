@@ -48,8 +48,9 @@ ids, accounts, usage totals and the audit log remain.
 """
 ERASE: Final = """\
 Erase a user or a whole tenant permanently, after a confirmation. This erases every session that the user started, wrote in or
-answered in, also sessions with open turns; files that no other session has; memory, API keys, logins and the account. Session
-ids, usage totals and the audit log remain. If the store is a file, no other process may use it during the command.
+answered in, also sessions with open turns; files that no other session has; memory, schedules, API keys, logins and the account.
+Session ids, usage totals, the audit log and, unless the whole tenant is erased, settings of the tenant remain. If the store is
+a file, no other process may use it during the command.
 """
 
 

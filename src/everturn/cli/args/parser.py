@@ -30,8 +30,10 @@ def wrap_help_text(text: str, width: int, indent: str = "") -> str:
     columns = max(width - len(indent), NARROWEST)
     lines: list[str] = []
     prose: list[str] = []
-    for line in [*textwrap.dedent(text).strip("\n").splitlines(), ""]:
-        if line and not line.startswith(" ") and not line.endswith(":"):
+    given = [*textwrap.dedent(text).strip("\n").splitlines(), ""]
+    for line, following in zip(given, [*given[1:], ""], strict=True):
+        is_heading = line.endswith(":") and (not following or following.startswith(" "))
+        if line and not line.startswith(" ") and not is_heading:
             prose.append(line)
             continue
         lines += textwrap.wrap(" ".join(prose), columns, break_on_hyphens=False)
@@ -88,7 +90,8 @@ class Parser(argparse.ArgumentParser):
         known = [str(choice) for choice in action.choices]
         if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
             choices = "" if len(known) > 6 else f"; there are: {', '.join(known)}"
-            self.error(f"there is no command {str(value)!r}{suggest_nearest(str(value), known) or choices}")
+            hint = _suggest_deeper(str(value), action) or suggest_nearest(str(value), known) or choices
+            self.error(f"there is no command {str(value)!r}{hint}")
         raise argparse.ArgumentError(
             action, f"{str(value)!r} is not one of {', '.join(known)}{suggest_nearest(value, known)}"
         )
@@ -98,8 +101,18 @@ def suggest_nearest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean …?` for the closest known word, or "" if none is close."""
     from difflib import get_close_matches
 
-    close = get_close_matches(word.lower(), list(known), 1, 0.6)
-    return f"; did you mean {close[0]}?" if close else ""
+    close = get_close_matches(word.lower(), list(known), 3, 0.6)
+    # Swapped letters are the most frequent typo, and difflib prefers a word that lacks one of them.
+    swapped = [near for near in close if sorted(near) == sorted(word.lower())]
+    return f"; did you mean {(swapped or close)[0]}?" if close else ""
+
+
+def _suggest_deeper(word: str, action: Any) -> str:
+    """Return `; did you mean backup restore?` for a word that is a command of a command, or ""."""
+    parents = [
+        name for name, parser in action.choices.items() if word in getattr(_subparsers_action(parser), "choices", ())
+    ]
+    return f"; did you mean {' or '.join(f'{name} {word}' for name in parents)}?" if 0 < len(parents) <= 3 else ""
 
 
 def add_command(

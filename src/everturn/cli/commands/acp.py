@@ -20,6 +20,7 @@ from everturn.cli.output import print_error
 from everturn.cli.run.folder import MODES
 from everturn.config.folder.project import find_project
 from everturn.config.folder.trust import FolderTrust
+from everturn.config.tools import state_folder
 from everturn.core.canonical_json import replace_surrogates
 
 NEEDED: Final = ("starlette", "uvicorn", "jwt")
@@ -62,6 +63,7 @@ def make_chat_options(options: argparse.Namespace) -> argparse.Namespace:
 async def _serve(options: argparse.Namespace, chat_options: argparse.Namespace, reading: int, writing: int) -> int:
     from everturn.acp.agent import AcpAgent
     from everturn.acp.texts import get_acp_texts
+    from everturn.acp.unused_sessions import UnusedSessions
     from everturn.cli.store.local_server import open_chat_server
 
     loop = asyncio.get_running_loop()
@@ -80,6 +82,7 @@ async def _serve(options: argparse.Namespace, chat_options: argparse.Namespace, 
             mode=MODES[options.mode],
             model="" if chat_server.is_own_process else replace_surrogates(chat_options.model or ""),
             trust=trust_folder if options.trust else None,
+            unused=UnusedSessions(state_folder(os.environ) / "editor-sessions"),
         )
         if chat_server.connection is not None:
 

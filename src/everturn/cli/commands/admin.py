@@ -126,13 +126,19 @@ async def _require_session(options: argparse.Namespace, store: SqlStore) -> None
 
 
 async def _export(options: argparse.Namespace, store: SqlStore, name: str) -> list[str]:
-    folder = _make_folder(options.output)
     sessions = await store.sessions_of(options.tenant, options.user)
+    memory = await store.user_memory.files(options.tenant, options.user)
+    if not sessions and not memory and await store.accounts.user(options.tenant, options.user) is None:
+        raise ConfigError(
+            f"there is no user {options.user!r} in {options.tenant!r}, and no session or memory of one; "
+            "`everturn users list` lists the users, and --tenant names another tenant"
+        )
+    folder = _make_folder(options.output)
     await _audit(options, store, "user.export", options.user)
     for number, session in enumerate(sessions, 1):
         await export_session(store, session, folder / f"{number:04}-{_file_name(session)}.zip")
     files = 0
-    for info in await store.user_memory.files(options.tenant, options.user):
+    for info in memory:
         file = await store.user_memory.file(options.tenant, options.user, info.path)
         if file is not None:
             path = folder / "memory" / info.path.lstrip("/")
@@ -175,13 +181,16 @@ def _describe(report: ErasureReport) -> str:
         memory_file=report.memory_files,
         credential=report.credentials,
         user=report.users,
+        schedule=report.schedules,
     )
     return f"erased: {counts}"
 
 
 def _later(name: str) -> str:
     if is_postgres_url(name):
-        return "PostgreSQL removes the bytes with its next VACUUM; backups and archived write-ahead logs keep theirs"
+        return (
+            "run VACUUM FULL to remove the bytes from its data files; backups and archived write-ahead logs keep theirs"
+        )
     return "the file was rewritten; backups keep theirs"
 
 

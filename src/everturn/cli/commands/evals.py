@@ -101,6 +101,7 @@ async def _evaluate(options: argparse.Namespace) -> tuple[Dataset, EvalReport]:
         on_miss=options.on_miss,
         allow_tools=options.allow_tool,
         judge=models.get(options.judge) or options.judge or None,
+        fork_at=options.fork_at,
         folder=options.run or None,
         against=against,
         divergent_limit=options.divergent_limit,
@@ -117,11 +118,14 @@ async def _evaluate(options: argparse.Namespace) -> tuple[Dataset, EvalReport]:
 
 
 def _write_report(file: Path, report: EvalReport, dataset: Dataset, run: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.suffix == INSPECT_LOG:
-        _inspect_bridge().write_inspect_log(report, dataset, file, run or None)
-    else:
-        file.write_text(FORMATS[file.suffix](report), encoding="utf-8")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == INSPECT_LOG:
+            _inspect_bridge().write_inspect_log(report, dataset, file, run or None)
+        else:
+            file.write_text(FORMATS[file.suffix](report), encoding="utf-8")
+    except OSError as error:  # not exit code 1: no case failed
+        raise ConfigError(f"--report {file} cannot be written: {error.strerror or error}") from error
 
 
 def _inspect_bridge() -> Any:

@@ -10,7 +10,7 @@ import time
 from typing import Final
 
 from everturn.cli.commands.sessions import as_json, render_message, render_sessions
-from everturn.cli.output import is_terminal, show_slow_operation
+from everturn.cli.output import count_nouns, is_terminal, show_slow_operation
 from everturn.cli.store.backends import SessionBackend, SessionRow, open_backend
 from everturn.config.folder.project import find_project
 from everturn.core.messages import Message
@@ -33,11 +33,11 @@ def logs(options: argparse.Namespace) -> int:
     """
     if options.about is None:
         return asyncio.run(_list(options))
-    messages = asyncio.run(_read(options))
+    messages, failures = asyncio.run(_read(options))
     if options.about == "answer":
         return _print_answer(messages)
     for message in messages:
-        print(as_json(message) if options.json else "\n".join(_render(message)))
+        print(as_json(message) if options.json else "\n".join(_render(message, failures.get(message.id, ""))))
     return 0
 
 
@@ -64,7 +64,8 @@ async def _find(place: SessionBackend, options: argparse.Namespace, limit: int) 
     return rows[:limit]
 
 
-async def _read(options: argparse.Namespace) -> list[Message]:
+async def _read(options: argparse.Namespace) -> tuple[list[Message], dict[str, str]]:
+    """The messages, and by the id of an answer why its turn failed."""
     with show_slow_operation("reading the session"):
         async with open_backend(options) as place:
             session = options.session
@@ -73,7 +74,10 @@ async def _read(options: argparse.Namespace) -> list[Message]:
                 if not rows:
                     raise ConfigError(NOTHING)
                 session = rows[0].id
-            return await place.messages(session)
+            messages = await place.messages(session)
+            answers = [message for message in messages if message.role == "assistant" and message.turn]
+            failures = {answer.id: await place.why_failed(session, answer.turn) for answer in answers}
+            return messages, failures
 
 
 def _print_answer(messages: list[Message]) -> int:
@@ -85,11 +89,13 @@ def _print_answer(messages: list[Message]) -> int:
     return 0
 
 
-def _render(message: Message) -> list[str]:
+def _render(message: Message, failure: str) -> list[str]:
     rendered = render_message(message)
     steps = [part for part in message.parts if isinstance(part, StepPart)]
     if steps:
         usage = sum((step.usage for step in steps), Usage())
         cost = f", ${usage.cost:.4f}" if usage.cost else ""
-        rendered.insert(-1, f"({len(steps)} steps, {usage.input:,} tokens in, {usage.output:,} out{cost})")
+        rendered.insert(-1, f"({count_nouns(step=len(steps))}, {usage.input:,} tokens in, {usage.output:,} out{cost})")
+    if failure:
+        rendered.insert(-1, f"[failed] {escape_prose(failure)}")
     return rendered

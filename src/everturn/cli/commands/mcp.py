@@ -73,7 +73,7 @@ async def _serve_agent(model: Any, options: argparse.Namespace, wire: StdioTrans
     from everturn.core.options import Prompt
     from everturn.mcp_server import AgentServer, serve_http, serve_stdio
     from everturn.permissions.rules_file import load_rules
-    from everturn.running.active_turn import TurnSettings
+    from everturn.running.drive_setup import TurnSettings
     from everturn.terminal.text.tool_loader import load_tools, parse_budget
 
     rules = load_rules(options.permissions) if options.permissions else []

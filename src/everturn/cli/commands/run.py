@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from everturn.cli.output import join_problems
 from everturn.cli.run.gates import LeaveOpen, NonInteractive, PreApproved, check_terminal, open_terminal_prompt
 from everturn.cli.run.input import read_prompt
 from everturn.cli.run.local import LocalChat, open_local_chat
@@ -35,6 +36,7 @@ from everturn.cli.run.output import (
 )
 from everturn.cli.run.remote import RemoteChat, attach_to_store_server, open_remote_chat
 from everturn.cli.run.run_store import NEEDS_STORE, choose_store, save_session
+from everturn.config.errors import ConfigProblems
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.events import GateOpened, TurnSuspended
 from everturn.core.options import TurnOptions
@@ -86,7 +88,8 @@ async def run_prompt(options: argparse.Namespace, prompt: str) -> int:
         code = FAILED
         print_note(str(leaf_errors(failed)[0]))
     except* EverturnError as failed:
-        print_note(str(leaf_errors(failed)[0]))
+        error = leaf_errors(failed)[0]
+        print_note(join_problems(str(error)) if isinstance(error, ConfigProblems) else str(error))
     return code
 
 

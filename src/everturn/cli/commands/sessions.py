@@ -23,6 +23,7 @@ import msgspec
 
 from everturn.cli.output import confirm, is_terminal, show_slow_operation
 from everturn.cli.store.backends import SessionChange, SessionRow, StoreBackend, open_backend
+from everturn.config.folder.project import display_agent_name
 from everturn.core.events import TurnStarted
 from everturn.core.messages import Message
 from everturn.core.parts import (
@@ -90,7 +91,7 @@ def render_sessions(found: Iterable[SessionRow], now: float) -> list[str]:
     widths = [max((len(cells[at]) for cells, _ in table), default=0) for at in range(3)]
     output: list[str] = []
     for cells, row in table:
-        agent = f"  [{_shorten(row.agent)}]" if row.agent else ""
+        agent = f"  [{_shorten(display_agent_name(row.agent))}]" if row.agent else ""
         aligned = (f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
         marks = "".join((" (pinned)" * row.pinned, " (archived)" * row.archived))
         labels = "".join(f" #{_shorten(label)}" for label in row.labels)

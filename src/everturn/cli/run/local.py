@@ -41,7 +41,7 @@ from everturn.models.registry import get_model
 from everturn.models.vendors import VENDORS
 from everturn.permissions.rule_text import parse_rule
 from everturn.permissions.rules_file import load_rules
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.terminal.lines.tool_list import print_unhealthy_servers
 from everturn.terminal.lines.unfinished_turns import resume_unfinished_turns
 from everturn.terminal.text.local_tools import POLL_INTERVAL, LocalToolOptions, build_local_tools

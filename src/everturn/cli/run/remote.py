@@ -13,7 +13,7 @@ from everturn import FilePart, Gate, api
 from everturn.cli.run.folder import MODES
 from everturn.cli.run.run_store import find_last_remote_session
 from everturn.client import Server
-from everturn.client.server import RemoteTurn
+from everturn.client.turn import RemoteTurn
 from everturn.clock import SystemClock
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.context.context_report import ContextReport

@@ -22,7 +22,7 @@ from everturn.chat.session_update import build_update
 from everturn.cli.config_options import OPERATOR, open_store, require_existing_store, resolve_store
 from everturn.cli.connect_token import load_connect_token
 from everturn.client import Server
-from everturn.core.events import SessionUpdated, TurnStarted
+from everturn.core.events import SessionUpdated, TurnFailed, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.store_ports import SessionFilter, SessionInfo, Store
 from everturn.core.tenants.accounts import LOCAL, AuditRecord
@@ -89,6 +89,10 @@ class SessionBackend(Protocol):
 
     async def messages(self, session: str) -> list[Message]:
         """Return the messages of the selected branch, oldest first."""
+        ...
+
+    async def why_failed(self, session: str, turn: str) -> str:
+        """Return why a turn failed, or "" if it did not, or a server has the session."""
         ...
 
     async def erase(self, session: str) -> None:
@@ -191,6 +195,10 @@ class StoreBackend:
         path = await self.store.path(session, (await self.require_session(session)).leaf)
         return [message for message in path if not message.hidden]
 
+    async def why_failed(self, session: str, turn: str) -> str:
+        last = next((entry.event for entry in reversed(await self.store.events(session, turn=turn))), None)
+        return last.problem.text if isinstance(last, TurnFailed) else ""
+
     async def erase(self, session: str) -> None:
         await self.require_session(session)
         await self._audit("session.erase", session)  # before the erasure, so that a crash in between leaves a record
@@ -270,6 +278,9 @@ class ServerBackend:
     async def messages(self, session: str) -> list[Message]:
         with _naming_server(self.name, session):
             return await self._server.session(session).messages()
+
+    async def why_failed(self, session: str, turn: str) -> str:
+        return ""
 
     async def erase(self, session: str) -> None:
         with _naming_server(self.name, session):

@@ -29,7 +29,7 @@ from everturn.core.events import (
     SubagentStarted,
     TurnEvent,
 )
-from everturn.core.parts import FilesPart, Finish, ProviderToolPart, StreamedPart, Usage
+from everturn.core.parts import FilesPart, Finish, ProviderToolPart, StreamedPart, TextPart, Usage
 from everturn.core.state import TurnState
 from everturn.events import (
     AnswerStarted,
@@ -99,6 +99,7 @@ class TurnPrinter:
         self.has_text = False
         self.files: list[FilePart] = []
         self._progress: Counter[str] = Counter()
+        self._labels: dict[str, str] = {}  # call -> what it waits for
         self._is_waiting = False  # for a rate limit, and it was said
         self._printed_changes: set[tuple[int, str]] = set()  # steps and roots whose changes were printed
         self._screen, self._tell, self._is_bare = screen, tell, is_bare
@@ -133,12 +134,10 @@ class TurnPrinter:
     def _draw_call_update(self, shown: TurnItem) -> None:
         """Print what happens to a call between its start and its result, and after it."""
         match shown:
-            case CallSuspended(call=call, gates=gates, calls=calls, waits=waits):
-                awaited = "an answer" if gates else "calls of its own" if calls else "a sub-agent"
-                if waits:
-                    is_external = any(self.state.calls[call].waits[name].kind == "external" for name in waits)
-                    awaited = "an external result" if is_external else "a time"
-                self._call(call, "…", f"waits for {awaited}", "dim")
+            case CallSuspended():
+                self._draw_suspension(shown)
+            case CallResumed(call=call) if self._labels.get(call):
+                pass
             case CallResumed(call=call):
                 self._call(call, "→", "goes on", "dim")
             case SubagentStarted(call=call, session=session):
@@ -183,6 +182,7 @@ class TurnPrinter:
                     isinstance(part, FilePart | ProviderToolPart) for part in parts
                 ):  # a continued text is one text
                     self._draw_files(parts)
+                self._draw_sources(parts)
                 if model:
                     self._notify(f"written by {model}")
                 if finish in CUT_OFF and not continues:
@@ -238,6 +238,18 @@ class TurnPrinter:
         if (summary := format_usage(usage)) and not self._is_bare:
             self._notify(summary)
 
+    def _draw_suspension(self, event: CallSuspended) -> None:
+        """Print what a call waits for: one row for all waits with the same label, because a call that polls has many."""
+        call, known = event.call, self.state.calls[event.call].waits
+        label = next((known[name].label for name in event.waits if known[name].label), "")
+        awaited = "an answer" if event.gates else "calls of its own" if event.calls else "a sub-agent"
+        if event.waits:
+            is_external = any(known[name].kind == "external" for name in event.waits)
+            awaited = label or ("an external result" if is_external else "a time")
+        if not label or self._labels.get(call) != label:
+            self._call(call, "…", f"waits for {awaited}", "dim")
+        self._labels[call] = label
+
     def _call(self, call: str, sign: str, text: str, style: str = "") -> None:
         """Print a row about a call; a nested call is indented further than the call that made it."""
         if not self._is_bare:
@@ -273,6 +285,16 @@ class TurnPrinter:
                 self.files.append(file)
                 if not self._is_bare:
                     self._screen.row(f"{self._screen.sign('↓')} ", describe_file(safe_name(file), file), is_whole=False)
+
+    def _draw_sources(self, parts: Sequence[StreamedPart]) -> None:
+        """Print the sources of a text under it, each once: what was streamed cannot get numbers any more."""
+        citations = [citation for part in parts if isinstance(part, TextPart) for citation in part.citations]
+        if citations and not self._is_bare:
+            self._end()
+            for title, source in dict.fromkeys((citation.title, citation.source) for citation in citations):
+                self._screen.row(
+                    f"{self._screen.sign('·')} ", escape_prose(" ".join(f"{title} {source}".split())), is_whole=False
+                )
 
     def _notify(self, text: str) -> None:
         self._end()

@@ -255,7 +255,11 @@ class AppBase(App[int]):
             return self.show_message(texts.no_modes)
         self.mode = mode
         self.clear_notifications()  # the one about the mode before covers the conversation, too
-        self.show_message(texts.mode_now[mode])
+        running = None if self.follower is None else self.follower.state.running
+        text = texts.mode_now[mode]
+        if running is not None and (kept := running.options.mode or "ask") != mode:
+            text = f"{text} {texts.mode_later.format(mode=texts.modes[kept])}"
+        self.show_message(text)
         self.draw()
         return None
 

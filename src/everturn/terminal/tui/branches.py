@@ -122,7 +122,7 @@ class BranchesScreen(ClosingScreen[None], ModalScreen[None]):
         for message, depth, version, versions in rows:
             listed.add_option(Option(self._row(message, depth, version, versions, message.id in shown, room)))
         if not rows:
-            listed.add_option(Option(Content.styled(texts.no_branches, "dim"), disabled=True))
+            listed.add_option(Option(Content.styled(texts.no_branches, "$text-muted"), disabled=True))
         ids = [message.id for message in self._rows]
         if rows:
             listed.highlighted = ids.index(picked) if picked in ids else len(ids) - 1
@@ -138,7 +138,7 @@ class BranchesScreen(ClosingScreen[None], ModalScreen[None]):
         left = Content.assemble(f"{'  ' * min(depth, 8)}{mark} ", (f"{author}  ", "$primary"), text)
         left = left.truncate(room - right.cell_length - 2, ellipsis=True)
         line = Content.assemble(left, " " * max(2, room - left.cell_length - right.cell_length), right)
-        return line if is_shown else line.stylize("dim")
+        return line if is_shown else line.stylize("$text-muted")
 
     def chosen(self) -> Message | None:
         """Return the highlighted message."""

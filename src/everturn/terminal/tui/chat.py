@@ -18,11 +18,12 @@ from textual.widgets import Static
 
 from everturn import api
 from everturn.localization import format_text
-from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.text.screen import display_width, escape_prose
 from everturn.terminal.tui.chat_host import ChatHost, get_chat_host
 from everturn.terminal.tui.composer import Composer, ComposerInput
 from everturn.terminal.tui.context import confirm_undo, warning_text
 from everturn.terminal.tui.folder import describe_start, pending_question
+from everturn.terminal.tui.folder_commands import output_rows
 from everturn.terminal.tui.key_bar import KeyHintBar, KeyHints
 from everturn.terminal.tui.revert import confirm_revert
 from everturn.terminal.tui.sidebar import Sidebar
@@ -39,6 +40,7 @@ HARD_STOP_WINDOW = 2.0  # seconds in which a second Esc is a hard stop
 TICK = 0.5  # seconds
 MIN_SIZE = (40, 12)
 MIN_TALL_HEIGHT = 20  # lines from which on optional parts are shown
+MIN_CONVERSATION = 3  # lines of the title and the conversation that no dialog takes
 
 
 class ChatScreen(Screen[None]):
@@ -49,6 +51,7 @@ class ChatScreen(Screen[None]):
     ChatScreen #main { width: 1fr; }
     ChatScreen Transcript { height: 1fr; }
     ChatScreen #queue { height: auto; max-height: 4; padding: 0 2; color: $text-muted; display: none; }
+    ChatScreen #output { height: auto; max-height: 40%; margin: 0 1; padding: 0 1; border-left: outer $accent; display: none; }
     ChatScreen #ask { height: 1; padding: 0 2; background: $warning 20%; color: $foreground; display: none; }
     ChatScreen #ask:hover { background: $warning 35%; }
     ChatScreen #full { height: auto; max-height: 2; padding: 0 2; color: $text-warning; display: none; }
@@ -78,6 +81,8 @@ class ChatScreen(Screen[None]):
         self._seen: set[str] = set()  # gates that were opened once, by themselves or by the person
         self._unsent: deque[tuple[ComposerInput.Submitted, float]] = deque()  # what was submitted, and when
         self._has_unsent = asyncio.Event()
+        self._own_command = ""  # the `!command` that runs
+        self._dialog_rows = 0  # lines at the bottom that a dialog covers
 
     @property
     def host(self) -> ChatHost:
@@ -94,6 +99,7 @@ class ChatScreen(Screen[None]):
                 yield Transcript()
                 yield Static(id="start", markup=False)
                 yield KeyHints(get_app_texts(app.language).welcome, id="welcome")
+                yield Static(id="output", markup=False)
                 yield Static(id="queue", markup=False)
                 yield Static(id="full", markup=False)
                 yield Static(id="ask", markup=False)
@@ -141,17 +147,27 @@ class ChatScreen(Screen[None]):
 
     def make_room(self, rows: int) -> None:
         """Keep the last rows free for a dialog: the conversation ends above it."""
-        below = self.size.height - self.transcript.region.bottom if rows else 0
-        below += self.transcript.styles.margin.bottom if rows else 0
-        wanted = min(max(rows - below, 0), max(self.size.height - 8, 0))
-        if self.transcript.styles.margin.bottom != wanted:
-            self.transcript.styles.margin = (0, 0, wanted, 0)
+        self._dialog_rows = rows
+        self._keep_room()
+
+    def _keep_room(self) -> None:
+        """Lift the end of the conversation above the dialog.
+
+        The margin must not depend on where the conversation ends now: that follows from the margin.
+        """
+        transcript, main = self.transcript, self.query_one("#main")
+        siblings = list(main.children)
+        below = sum(widget.outer_size.height for widget in siblings[siblings.index(transcript) + 1 :] if widget.display)
+        wanted = min(max(self._dialog_rows - below, 0), max(self.size.height - below - MIN_CONVERSATION, 0))
+        if transcript.styles.margin.bottom != wanted:
+            transcript.styles.margin = (0, 0, wanted, 0)
 
     # Drawing ---------------------------------------------------------------------------------------------------------
 
     def draw(self) -> None:
         """Draw the lines around the conversation again."""
-        if self.is_mounted:
+        # While the app closes, widgets are removed from the innermost on, and timers still fire.
+        if self.is_mounted and self.query(ComposerInput):
             self._draw()
 
     def _draw(self) -> None:
@@ -169,33 +185,57 @@ class ChatScreen(Screen[None]):
         right = Content("  ").join([piece for piece in (gauge, note) if piece.plain])
         view = app.current_agent_view()
         place = view.folder if view is not None else ""
-        mode = mode_label(app.mode_to_send() or "ask", app.language) if view is not None and place else Content()
+        running = None if state is None or state.running is None else state.running.options.mode or "ask"
+        mode = mode_label(app.mode_to_send() or "ask", app.language, running) if view and place else Content()
         label = app.folder.label if app.folder is not None and app.folder.root == place else place
         left = Content("  ").join([piece for piece in (mode, status_line(state, label or agent, model)) if piece.plain])
         self.query_one("#status", StatusLine).put(left, right)
         self._draw_full(state)
+        self._draw_output()
         self._draw_queue([] if state is None else state.queued_messages)
         self._draw_ask(app.gates_of_session())
         self._draw_composer()
         self._draw_start()
         self._draw_keys()
+        if self._dialog_rows:  # lines below the conversation have come or gone
+            self.call_after_refresh(self._keep_room)
+
+    def show_own_command(self, command: str) -> None:
+        """Show that a `!command` runs; "": it has ended."""
+        self._own_command = command
+        self.draw()
+
+    def _draw_output(self) -> None:
+        """Draw the outputs of `!commands` that go with the next message."""
+        line = self.query_one("#output", Static)
+        outputs = [part for part in self.host.contexts if part.kind == "output"]
+        rows = [row for part in outputs for row in output_rows(part, self.host.language)]
+        if self._own_command:
+            rows.append(Content.styled(f"$ {escape_prose(self._own_command)} …", "$text-muted"))
+        line.display = bool(rows)
+        if rows:
+            line.update(Content("\n").join(rows))
 
     def _draw_queue(self, queued: Sequence[api.QueuedView]) -> None:
         texts, line = get_app_texts(self.host.language), self.query_one("#queue", Static)
         now = time.monotonic()
         slow = [event.text for event, at in self._unsent if now - at >= TICK and event.text.strip()]
+        slow = slow[1:] if self._own_command else slow  # it runs, and is shown as a command
         line.display = bool(queued or slow)
         rows = [
-            f"{texts.steers if message.steers else texts.queued}: {' '.join(message.text.split())}"
+            texts.labelled.format(
+                label=texts.steers if message.steers else texts.queued, text=" ".join(message.text.split())
+            )
             for message in queued
         ]
-        shown = [escape_prose(row) for row in rows[:3]]
-        if slow:
-            sending = [escape_prose(f"{texts.sending}: {' '.join(text.split())}") for text in slow]
-            line.update(Content("\n".join([*sending, *shown])))
-        elif shown:
-            shown[-1] += f"   ({texts.take_back})" if len(rows) <= 3 else f"   (+{len(rows) - 3}; {texts.take_back})"
-            line.update(Content("\n".join(shown)))  # only then: an update costs a layout of the whole screen
+        hint = f"   ({texts.take_back})" if len(rows) <= 3 else f"   (+{len(rows) - 3}; {texts.take_back})"
+        sending = [texts.labelled.format(label=texts.sending, text=" ".join(text.split())) for text in slow]
+        shown = [Content(escape_prose(row)) for row in (*sending, *rows[:3])]
+        room = self.query_one("#main").size.width - 4
+        if shown and not slow:  # the conversation has the whole text: a line of it is enough here
+            shown[-1] = Content.assemble(shown[-1].truncate(room - display_width(hint), ellipsis=True), hint)
+        if shown:  # only then: an update costs a layout of the whole screen
+            line.update(Content("\n").join(row.truncate(room, ellipsis=True) for row in shown))
 
     def _draw_full(self, state: SessionState | None) -> None:
         line = self.query_one("#full", Static)
@@ -211,7 +251,8 @@ class ChatScreen(Screen[None]):
         line.display = bool(gates)
         if gates:
             gate = gates[0].gate
-            text = (texts.reviews if gate.kind == "result" else texts.asks).format(name=escape_prose(gate.tool))
+            kinds = {"result": texts.reviews, "form": texts.questions, "question": texts.questions}
+            text = kinds.get(gate.kind, texts.asks).format(name=escape_prose(gate.tool))
             more = f"  ({texts.more_asks.format(count=len(gates) - 1)})" if len(gates) > 1 else ""
             line.update(Content(f"? {text}{more}"))
 
@@ -219,7 +260,11 @@ class ChatScreen(Screen[None]):
         app, composer = self.host, self.composer
         texts = get_app_texts(app.language)
         composer.set_class(bool(app.editing), "editing")
-        composer.text_area.placeholder = texts.write if app.follower is not None else texts.write_new
+        is_new, room = app.follower is None, composer.text_area.content_size.width
+        placeholder = texts.write_new if is_new else texts.write
+        if 0 < room <= display_width(placeholder):  # it would be cut without a sign
+            placeholder = texts.write_new_short if is_new else texts.write_short
+        composer.text_area.placeholder = placeholder
         names = ", ".join(file.part.name for file in app.attached)
         about = texts.editing if app.editing else ""
         if app.attached:
@@ -270,14 +315,23 @@ class ChatScreen(Screen[None]):
         from everturn.terminal.tui.gates.dialog import GateScreen
 
         self._seen.add(gate_view.gate.id)
+        self._mark_shown_gate(gate_view.gate.id)
 
         def done(_: bool | None) -> None:
             self._gate_left_at = time.monotonic()
+            self._mark_shown_gate("")
             if self.host.follower is not None:
                 self.host.follower.poll_now()
             self.composer.text_area.focus()
 
         self.host.push_screen(GateScreen(gate_view), done)
+
+    def _mark_shown_gate(self, gate_id: str) -> None:
+        """Let the card of a call say whether its question is on the screen."""
+        if self.host.follower is not None:
+            state = self.host.follower.state
+            state.shown_gate = gate_id
+            self.transcript.update_turns({name for name, turn in state.turns.items() if not turn.phase.is_terminal})
 
     @on(Transcript.ReachedTop)
     def _reached_top(self) -> None:
@@ -373,7 +427,7 @@ class ChatScreen(Screen[None]):
         self.host.cycle_mode()
 
     async def action_take_back(self) -> None:
-        """Take back the last queued message."""
+        """Take back the last queued message, or the last thing that goes with the next one."""
         await self.host.commands.take_back()
 
     def action_scroll_up(self) -> None:

@@ -84,6 +84,10 @@ class ConversationView(Protocol):
         """Draw the lines around the conversation again."""
         ...
 
+    def show_own_command(self, command: str) -> None:
+        """Show that a `!command` runs; "": it has ended."""
+        ...
+
 
 class CommandHost(Host, Protocol):
     """The app, as commands see it."""
@@ -215,13 +219,14 @@ class Commands:
     async def _run_own(self, command: str, folder: str) -> None:
         """Run a command of the person; its output goes with the next message."""
         app, texts = self._app, get_folder_texts(self._app.language)
+        app.chat_screen.show_own_command(command)
         try:
             output = await run_own_command(command, folder)
         except OSError as error:
             return app.show_message(texts.shell_failed.format(why=error.strerror or error), "error")
+        finally:
+            app.chat_screen.show_own_command("")
         app.contexts = [*app.contexts, output]
-        lines = output.text.splitlines()
-        app.show_message(texts.shell_output.format(command=command, output="  ".join(lines[-6:])))
         app.chat_screen.draw()
         return None
 
@@ -477,11 +482,15 @@ class Commands:
                 self._app.show_message(get_context_texts(self._app.language).nothing)
 
     async def take_back(self) -> None:
-        """Cancel the last queued message, and put its text back into the input."""
+        """Cancel the last queued message, and put its text back into the input; without one, remove the last attachment."""
         app = self._app
         waiting = [] if app.follower is None else app.follower.state.queued_messages
         if app.follower is None or not waiting:
-            return
+            if app.contexts:
+                app.contexts = app.contexts[:-1]
+            else:
+                app.attached = app.attached[:-1]
+            return app.chat_screen.draw()
         last = waiting[-1]
         await app.attempt(app.follower.session.turn(last.turn).cancel())
         app.follower.poll_now()
@@ -582,6 +591,8 @@ class Commands:
         data = await app.attempt(app.follower.session.export())
         copied = None if data is None else await app.attempt(app.server.import_session(data))
         if copied is not None:
+            if title := app.follower.state.tree.title:  # two sessions of one title cannot be told apart in a list
+                await app.attempt(app.server.session(copied.id).update(title=texts.copy_of.format(title=title)))
             await app.open_session(copied.id)
             app.show_message(texts.forked)
         return None

@@ -19,6 +19,7 @@ from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui.dismiss import ClosingScreen
 from everturn.terminal.tui.host import get_host
 from everturn.terminal.tui.key_bar import KeyHints
+from everturn.terminal.tui.render.text import line_text, wrap
 from everturn.terminal.tui.state import SessionState
 from everturn.terminal.tui.texts.screens import get_screen_texts
 
@@ -61,14 +62,17 @@ def _lines(message: Message, you: str) -> list[str]:
     return lines
 
 
-def mark_differences(left: list[str], right: list[str]) -> tuple[Content, Content]:
-    """Return both texts, with a mark before each line that the other one does not have."""
+def mark_differences(left: list[str], right: list[str], width: int = 0) -> tuple[Content, Content]:
+    """Return both texts, with a mark before each line that the other one does not have, wrapped to a width."""
     sides: tuple[list[Content], list[Content]] = ([], [])
     for kind, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         is_same = kind == "equal"
         for side, lines, sign, style in ((0, left[a:b], "−", "$error"), (1, right[c:d], "+", "$success")):
             mark = ("  ", "") if is_same else (f"{sign} ", style)
-            sides[side].extend(Content.assemble(mark, escape_prose(line)) for line in lines)
+            for line in map(escape_prose, lines):
+                first, *others = [line_text(part) for part in wrap([(line, "")], width - 2)] if width else [line]
+                sides[side].append(Content.assemble(mark, first))
+                sides[side].extend(Content(f"  {part}") for part in others)
     return Content("\n").join(sides[0]), Content("\n").join(sides[1])
 
 
@@ -110,13 +114,18 @@ class CompareScreen(ClosingScreen[None], ModalScreen[None]):
         """Draw both versions."""
         self._draw()
 
+    def on_resize(self) -> None:
+        """Wrap them for the new width."""
+        self.call_after_refresh(self._draw)
+
     def _draw(self) -> None:
         texts = get_screen_texts(get_host(self).language)
         if len(self._versions) < 2:
             self.query_one("#left", Static).update(Content(texts.nothing_to_compare))
             return
         both = [self._versions[index] for index in (self._left, self._right)]
-        drawn = mark_differences(*(branch_lines(self._tree, version, texts.you) for version in both))
+        room = min(column.scrollable_content_region.width for column in self.query(VerticalScroll))
+        drawn = mark_differences(*(branch_lines(self._tree, version, texts.you) for version in both), width=room)
         for side, index, text in zip(("left", "right"), (self._left, self._right), drawn, strict=True):
             head = texts.version.format(at=index + 1, of=len(self._versions))
             self.query_one(f"#{side}-head", Static).update(Content(head))

@@ -132,6 +132,7 @@ class Composer(Vertical):
     }
     Composer ComposerInput:focus { border: round $primary; }
     Composer.editing ComposerInput { border: round $warning; }
+    ComposerInput .text-area--placeholder { color: $text-disabled; }
     """
     about = reactive("")
 
@@ -191,7 +192,7 @@ class Composer(Vertical):
         width = max((len(name) for name, _ in shown), default=0)
         for name, about in shown:
             menu.add_option(
-                Option(Content.assemble((f"{name:<{width}}  ", "bold"), (escape_prose(about), "dim")), name)
+                Option(Content.assemble((f"{name:<{width}}  ", "bold"), (escape_prose(about), "$text-muted")), name)
             )
         menu.display = self.text_area.is_completing = bool(completions)
         if completions:

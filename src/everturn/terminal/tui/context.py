@@ -37,8 +37,8 @@ SEGMENTS: Final = {
     "notices": ("▒", "$foreground"),
     "other": ("▞", "$foreground"),
 }
-FREE: Final = ("·", "$foreground 45%")
-RESERVE: Final = ("░", "$foreground 45%")
+FREE: Final = ("·", "$text-muted")
+RESERVE: Final = ("░", "$text-muted")
 CLEAR_MARK, SUMMARIZE_MARK, LIMIT_MARK = "△", "▲", "╵"
 MIN_WIDTH, MAX_WIDTH = 20, 120  # columns of the bar
 FRAME, LOW_FRAME = 8, 4  # lines of a pane around what scrolls: the border, the title, the keys
@@ -193,7 +193,8 @@ class ContextScreen(ClosingScreen[bool], ModalScreen[bool]):
         report, texts = self._follower.state.context, get_context_texts(get_chat_host(self).language)
         if not self.is_mounted or report is None:
             return
-        width = min(max(self.query_one("#bar").container_size.width, MIN_WIDTH), MAX_WIDTH)
+        room = self.query_one("#bar").container_size.width - 1  # of a scroll bar
+        width = min(max(room, MIN_WIDTH), MAX_WIDTH)
         drawn = {
             "head": draw_head(report, texts),
             "bar": draw_bar(report, width),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 from typing import Final, Literal, Protocol
 
@@ -11,6 +10,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from everturn import api
+from everturn.config.folder.project import display_agent_name
 from everturn.core.options import PERMISSION_MODES, PermissionMode
 from everturn.core.phases import Phase
 from everturn.terminal.text.screen import escape_prose
@@ -20,7 +20,6 @@ from everturn.terminal.tui.texts.folder import get_folder_texts
 
 PAGE: Final = 100  # sessions of a page, of which the ones of the folder are taken
 MAX_PAGES: Final = 5
-FOLDER_AGENT: Final = re.compile(r"-[0-9a-f]{6}$")
 LAST, PICK = "last", "pick"  # the values of `FolderStart.resume` that are no session
 
 
@@ -102,7 +101,7 @@ def agent_label(agents: api.AgentList, name: str) -> str:
     view = next((view for view in agents.agents if view.name == name), None)
     if view is not None:
         return PurePath(view.folder).name or name
-    return FOLDER_AGENT.sub("", name)  # of a folder that no terminal has open
+    return display_agent_name(name)  # of a folder that no terminal has open
 
 
 def next_mode(mode: PermissionMode, modes: list[str]) -> PermissionMode:

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from textual.content import Content
 
 from everturn import api
 from everturn.config.extensions.extension import one_line
 from everturn.config.extensions.slash_commands import expand_command
 from everturn.core.messages import Message
 from everturn.core.parts import ContextPart, TextPart, ToolPart
+from everturn.localization import format_text
+from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.tui.host import Language
+from everturn.terminal.tui.texts.folder import get_folder_texts
 
 COMMAND_TIMEOUT: Final = 120.0  # seconds of a `!command`
+END_TIMEOUT: Final = 2.0  # seconds until a killed one has ended
 MAX_OUTPUT: Final = 30_000  # characters of its output
+MAX_KEPT: Final = 1_000_000  # bytes of it in memory
+MAX_ROWS: Final = 12  # lines of its output above the input
 MAX_FILES: Final = 20_000
 MAX_MATCHES: Final = 50
 MAX_ABOUT: Final = 36  # characters of a description
 
 
-async def run_own_command(command: str, folder: str) -> ContextPart:
+async def run_own_command(command: str, folder: str, seconds: float = COMMAND_TIMEOUT) -> ContextPart:
     """Run a command that the person typed, in their own shell and not in the sandbox; its output goes with a message.
 
     Raises:
@@ -37,17 +48,38 @@ async def run_own_command(command: str, folder: str) -> ContextPart:
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
     )
+    output, dropped = bytearray(), 0
+    assert process.stdout is not None
     try:
-        async with asyncio.timeout(COMMAND_TIMEOUT):
-            output, _ = await process.communicate()
-        end = f"[exit code {process.returncode}]"
+        async with asyncio.timeout(seconds):
+            while piece := await process.stdout.read(1 << 16):
+                output += piece
+                if (excess := len(output) - MAX_KEPT) > 0:  # the first and the last part of it stay
+                    del output[MAX_KEPT // 2 : MAX_KEPT // 2 + excess]
+                    dropped += excess
+            end = f"[exit code {await process.wait()}]"
     except TimeoutError:
-        process.kill()
-        output, end = b"", f"[it was stopped after {COMMAND_TIMEOUT:g} seconds]"
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what it has started, too
+        with suppress(TimeoutError):  # a program in a session of its own may keep the pipe
+            async with asyncio.timeout(END_TIMEOUT):
+                await process.wait()
+        end = f"[stopped after {seconds:g} seconds]"
     text = output.decode(errors="replace")
     if len(text) > MAX_OUTPUT:
-        text = f"{text[: MAX_OUTPUT // 2]}\n[… {len(text) - MAX_OUTPUT:,} characters …]\n{text[-MAX_OUTPUT // 2 :]}"
+        omitted = len(text) - MAX_OUTPUT + dropped
+        text = f"{text[: MAX_OUTPUT // 2]}\n[… {omitted:,} characters …]\n{text[-MAX_OUTPUT // 2 :]}"
     return ContextPart("output", f"{text.rstrip()}\n{end}", title=f"$ {command}"[:500], source=folder)
+
+
+def output_rows(part: ContextPart, language: Language) -> list[Content]:
+    """Return the command and the last lines of its output."""
+    lines = part.text.split("\n")
+    hidden = max(len(lines) - MAX_ROWS, 0)
+    rows = [Content.styled(escape_prose(part.title), "bold")]
+    if hidden:
+        rows.append(Content.styled(format_text(get_folder_texts(language).earlier_lines, n=hidden), "$text-muted"))
+    return [*rows, *(Content(escape_prose(line.expandtabs(8))) for line in lines[hidden:])]
 
 
 def describe_commands(folder: api.FolderView | None) -> dict[str, str]:

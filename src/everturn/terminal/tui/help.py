@@ -59,7 +59,7 @@ def help_text(app: type[DOMNode], language: Language, folder: Mapping[str, str] 
                 Content.assemble((key + " " * (width - display_width(key)), "bold"), about) for key, about in rows
             ]
             lines.append(Content())
-    return Content("\n").join([*lines, Content.styled(texts.help_more, "dim")])
+    return Content("\n").join([*lines, Content.styled(texts.help_more, "$text-muted")])
 
 
 class HelpScreen(ClosingScreen[None], ModalScreen[None]):

@@ -12,6 +12,7 @@ from textual.dom import DOMNode
 from textual.widgets import DataTable, Static
 
 from everturn import api
+from everturn.core.canonical_json import encode_canonical, parse_object
 from everturn.localization import format_text
 from everturn.terminal.text.screen import count_fitting, display_width
 from everturn.terminal.text.visible_text import escape_invisible
@@ -27,7 +28,9 @@ from everturn.terminal.tui.texts.inbox import get_inbox_texts as words_in
 
 REFRESH_INTERVAL: Final = 0.5  # seconds between two refreshes
 TIME_COLUMNS: Final = 30  # columns of the two times, and the gaps
+NO_EXPIRY_COLUMNS: Final = 24  # the same while nothing expires
 MAX_ARGUMENTS: Final = 200  # characters of the arguments that can fill a line
+MAX_PARSED: Final = 200_000  # characters of arguments that are parsed for a line
 
 
 class InboxScreen(ClosingScreen[None]):
@@ -78,14 +81,16 @@ class InboxScreen(ClosingScreen[None]):
 
     def _cells(self, gate_view: api.GateView) -> Cells:
         now, gate_texts = time.time(), gate_words_in(get_host(self).language)
-        room = max((self.size.width - TIME_COLUMNS) // 3, 8)
+        expires = any(other.gate.expires for other in get_host(self).inbox_gates)
+        columns = self.size.width - (TIME_COLUMNS if expires else NO_EXPIRY_COLUMNS)
+        room = max(columns // 3, 8)
         title = escape_invisible(" ".join(gate_view.title.split())) or self.words.untitled
         time_left = format_time_left(gate_view.gate.expires - now, gate_texts) if gate_view.gate.expires else ""
         question = gate_title(gate_view.gate, gate_texts)
         if gate_view.gate.kind != "result" and gate_view.gate.arguments not in ("", "{}"):
-            question += f"  {escape_invisible(gate_view.gate.arguments[:MAX_ARGUMENTS])}"
+            question += f"  {summarize_arguments(gate_view.gate.arguments)}"
         # A title is short or missing; the question has the rest of the line.
-        question_width = max(self.size.width - TIME_COLUMNS - min(display_width(title), room), 8)
+        question_width = max(columns - min(display_width(title), room), 8)
         return (
             format_time_left(now - gate_view.opened, gate_texts),
             truncate_columns(title, room),
@@ -133,6 +138,20 @@ async def root_session(screen: DOMNode, gate_view: api.GateView) -> str:
             break
         session = info.parent
     return session
+
+
+def summarize_arguments(text: str) -> str:
+    """Return the arguments in one line, the shortest first: `to: ann@example.org · subject: Rain · body: Dear…`."""
+    arguments = parse_object(text) if len(text) <= MAX_PARSED else None
+    if arguments is None:
+        return escape_invisible(text[:MAX_ARGUMENTS])
+    values = {
+        name: value if isinstance(value, str) else encode_canonical(value) for name, value in arguments.items() if value
+    }
+    pieces = [
+        f"{name}: {value[:MAX_ARGUMENTS]}" for name, value in sorted(values.items(), key=lambda item: len(item[1]))
+    ]
+    return escape_invisible(" · ".join(" ".join(piece.split("\n")) for piece in pieces))
 
 
 def truncate_columns(text: str, room: int) -> str:

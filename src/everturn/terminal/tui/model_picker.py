@@ -37,7 +37,8 @@ class ModelPickerScreen(ClosingScreen[str], ModalScreen[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss('')", "close"),
-        Binding("down", "to_list", show=False),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("up", "move(-1)", show=False, priority=True),
     ]
 
     def __init__(self, offered: list[str], current: str, words: str = "") -> None:
@@ -74,9 +75,10 @@ class ModelPickerScreen(ClosingScreen[str], ModalScreen[str]):
             host.show_message(problem, "warning")
         known = {model.name for model in survey.models}
         self._models = [*(model for model in self._models if model.name not in known), *survey.models]
-        self._list()
+        index = self.query_one(OptionList).highlighted  # stays selected, though the list is another one
+        self._list(self._shown[index].name if index is not None and self._shown else "")
 
-    def _list(self) -> None:
+    def _list(self, selected: str = "") -> None:
         listed = self.query_one(OptionList)
         self._shown = search_models(self._models, self.query_one(Input).value)[:MAX_SHOWN]
         listed.clear_options()
@@ -87,17 +89,24 @@ class ModelPickerScreen(ClosingScreen[str], ModalScreen[str]):
             )
             sign = "● " if model.name == self._current else "  "
             name = escape_prose(row["name"])
-            listed.add_option(Option(Content.assemble(sign, f"{name:<{NAME_WIDTH}} ", (escape_prose(about), "dim"))))
+            listed.add_option(
+                Option(Content.assemble(sign, f"{name:<{NAME_WIDTH}} ", (escape_prose(about), "$text-muted")))
+            )
         if self._shown:
-            listed.highlighted = 0
+            names = [model.name for model in self._shown]
+            listed.highlighted = names.index(selected) if selected in names else 0
 
     @on(Input.Changed)
     def _typed(self) -> None:
         self._list()
 
-    def action_to_list(self) -> None:
-        """Move the focus to the list."""
-        self.query_one(OptionList).focus()
+    def action_move(self, step: int) -> None:
+        """Move the selection, while the search field keeps the focus."""
+        listed = self.query_one(OptionList)
+        if step > 0:
+            listed.action_cursor_down()
+        else:
+            listed.action_cursor_up()
 
     @on(Input.Submitted)
     def _entered(self) -> None:

@@ -64,5 +64,5 @@ class PickerScreen(ClosingScreen[tuple[str, str] | None], ModalScreen[tuple[str,
 
 def _row(name: str, is_now: bool, about: str) -> Content:
     return Content.assemble(
-        "● " if is_now else "  ", escape_prose(name), (f"  {escape_prose(about)}", "dim") if about else ""
+        "● " if is_now else "  ", escape_prose(name), (f"  {escape_prose(about)}", "$text-muted") if about else ""
     )

@@ -59,9 +59,9 @@ class FilesScreen(ClosingScreen[None], ModalScreen[None]):
                 Option(Content(f"{number:>3}  {escape_prose(summarize_changes(part.changes))}"))
                 for number, part in enumerate(self._steps, 1)
             ]
-            none = Option(Content.styled(texts.no_files, "dim"), disabled=True)
+            none = Option(Content(texts.no_files), disabled=True)
             yield OptionList(*(rows or [none]), classes="list", markup=False)
-            yield KeyHints(texts.files_keys)
+            yield KeyHints(texts.files_keys if rows else texts.usage_keys)
 
     def on_mount(self) -> None:
         """Highlight the last step."""

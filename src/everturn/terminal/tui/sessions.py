@@ -48,7 +48,8 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         Binding("escape", "dismiss(None)", "close"),
         Binding("ctrl+e", "export", "export", priority=True),
         Binding("ctrl+d", "erase", "erase", priority=True),
-        Binding("down", "to_list", show=False),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("up", "move(-1)", show=False, priority=True),
     ]
 
     def __init__(self) -> None:
@@ -113,14 +114,14 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         self._rows = [session for session, _, _ in rows]
         room = self._room
         for _, title, when in rows:
-            right = Content.styled(when, "dim").truncate(room // 2, ellipsis=True)
+            right = Content.styled(when, "$text-muted").truncate(room // 2, ellipsis=True)
             left = Content(title).truncate(room - right.cell_length - 2, ellipsis=True)
             gap = " " * max(2, room - left.cell_length - right.cell_length)
             listed.add_option(Option(Content.assemble(left, gap, right)))
         if rows:
             listed.highlighted = self._rows.index(chosen) if chosen in self._rows else 0
         else:
-            listed.add_option(Option(Content.styled(nothing, "dim"), disabled=True))
+            listed.add_option(Option(Content.styled(nothing, "$text-muted"), disabled=True))
 
     @property
     def _room(self) -> int:
@@ -150,9 +151,13 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         title = escape_prose(view.title) if view is not None else ""
         return result.session, f"  {escape_prose(match_excerpt(result.message.text, query))}", title
 
-    def action_to_list(self) -> None:
-        """Move the focus to the list."""
-        self.query_one(OptionList).focus()
+    def action_move(self, step: int) -> None:
+        """Move the selection, while the search field keeps the focus."""
+        listed = self.query_one(OptionList)
+        if step > 0:
+            listed.action_cursor_down()
+        else:
+            listed.action_cursor_up()
 
     @on(Input.Submitted)
     async def _entered(self) -> None:

@@ -98,4 +98,4 @@ class SettingsScreen(ClosingScreen[tuple[str, str] | None], ModalScreen[tuple[st
 
 
 def _row(name: str, is_now: bool, about: str = "") -> Content:
-    return Content.assemble(("● " if is_now else "  "), name, (f"  {about}", "dim") if about else "")
+    return Content.assemble(("● " if is_now else "  "), name, (f"  {about}", "$text-muted") if about else "")

@@ -95,7 +95,7 @@ class Sidebar(Vertical):
             room = SIDE_WIDTH - 5 - len(when)
             line = Content(title).truncate(room, ellipsis=True)
             gap = " " * max(1, room + 1 - line.cell_length)
-            listed.add_option(Option(Content.assemble(line, gap, (when, "dim")), session))
+            listed.add_option(Option(Content.assemble(line, gap, (when, "$text-muted")), session))
         if index is not None and rows:
             listed.highlighted = min(index, len(rows) - 1)
 

@@ -89,6 +89,7 @@ class SessionState(Struct):
     subagent_gates: list[GateView] = field(
         default_factory=list[GateView]
     )  # gates of sub-agents, which are in the logs of their own sessions
+    shown_gate: str = ""  # the gate whose dialog is on the screen
     context: ContextReport | None = None  # of the selected branch; not in the log: the follower asks for it
 
     def apply(self, item: StreamItem) -> str:

@@ -89,9 +89,13 @@ def status_line(state: SessionState | None, agent: str, model: str) -> Content:
 MODE_STYLES: Final = {"plan": "$accent bold", "ask": "$text-muted bold", "auto_edit": "$warning bold"}
 
 
-def mode_label(mode: str, language: Language) -> Content:
-    """Return the name of a permission mode."""
-    return Content.styled(f"[{get_folder_texts(language).modes[mode]}]", MODE_STYLES[mode])
+def mode_label(mode: str, language: Language, running: str | None = None) -> Content:
+    """Return the name of the permission mode of the next message, behind that of the running turn if it is another."""
+    names = get_folder_texts(language).modes
+    label = Content.styled(f"[{names[mode]}]", MODE_STYLES[mode])
+    if running is None or running == mode:
+        return label
+    return Content.assemble(Content.styled(f"[{names[running]}]", MODE_STYLES[running]), (" → ", "$text-muted"), label)
 
 
 def context_gauge(state: SessionState | None, width: int) -> Content:

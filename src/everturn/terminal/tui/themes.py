@@ -1,4 +1,6 @@
-"""Themes: our colour themes besides Textual's, and the CSS of the app."""
+"""Themes: our colour themes besides Textual's, and the CSS of the app.
+
+Texts have a contrast of at least 4.5:1 to each background of their theme, borders 3:1 (tests/tui/test_contrast.py measures it)."""
 
 from __future__ import annotations
 
@@ -22,22 +24,22 @@ THEMES: Final = (
         surface="#1a1e23",
         panel="#22272e",
         dark=True,
-        variables={"block-cursor-text-style": "none", "text-muted": "#99a1ab", "text-disabled": "#737b85"},
+        variables={"block-cursor-text-style": "none", "text-muted": "#a3abb5", "text-disabled": "#868e98"},
     ),
     Theme(
         name=LIGHT,
         primary="#2f6690",
         secondary="#51667a",
-        accent="#3a7d52",
-        warning="#8a6100",
+        accent="#33704a",
+        warning="#835c00",
         error="#a3362b",
-        success="#3a7d52",
+        success="#33704a",
         foreground="#23282e",
         background="#fbfaf7",
         surface="#f4f2ed",
         panel="#e9e6df",
         dark=False,
-        variables={"block-cursor-text-style": "none", "text-muted": "#5a626b", "text-disabled": "#7d848c"},
+        variables={"block-cursor-text-style": "none", "text-muted": "#525a63", "text-disabled": "#5f666e"},
     ),
     Theme(
         name=CONTRAST,
@@ -57,7 +59,7 @@ THEMES: Final = (
     ),
 )
 CSS: Final = """
-* { scrollbar-color: $secondary 50%; scrollbar-color-hover: $primary; scrollbar-color-active: $primary;
+* { scrollbar-color: $secondary 75%; scrollbar-color-hover: $primary; scrollbar-color-active: $primary;
     scrollbar-background: $background; scrollbar-background-hover: $background; scrollbar-background-active: $background;
     scrollbar-size-vertical: 1; link-style: none; link-color: $text; link-style-hover: bold;
     link-background-hover: $panel; link-color-hover: $text; }
@@ -68,7 +70,7 @@ ModalScreen { background: $background 70%; }
 .keys { color: $text-muted; height: auto; margin-top: 1; }
 .pane {
     width: 90%; max-width: 100; height: auto; max-height: 90%;
-    background: $surface; border: round $secondary 50%; padding: 1 2;
+    background: $surface; border: round $secondary 75%; padding: 1 2;
 }
 .pane * { scrollbar-background: $surface; scrollbar-background-hover: $surface; scrollbar-background-active: $surface; }
 .pane.tall { height: 90%; }
@@ -77,9 +79,10 @@ ModalScreen { background: $background 70%; }
 .list { height: auto; max-height: 1fr; background: $surface; border: none; padding: 0; }
 .tall .list { height: 1fr; }
 .list:focus { border: none; background-tint: $foreground 0%; }
-.list > .option-list--option-highlighted { background: $primary 25%; color: $foreground; text-style: bold; }
+.list > .option-list--option-highlighted { background: $primary 20%; color: $foreground; text-style: bold; }
+.list > .option-list--separator { color: $secondary; }
 .list > .option-list--option-hover { background: $panel; }
-.search { border: none; border-bottom: solid $secondary 50%; background: $surface; height: 2; padding: 0; margin-bottom: 1; }
+.search { border: none; border-bottom: solid $secondary 75%; background: $surface; height: 2; padding: 0; margin-bottom: 1; }
 .search:focus { border: none; border-bottom: solid $primary; background: $surface; background-tint: $foreground 0%; }
 ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
 Toast { background: $panel; }

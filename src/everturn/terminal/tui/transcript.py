@@ -163,7 +163,9 @@ class Transcript(ScrollView, can_focus=True):
         roll, top, is_guess = self.virtual_list, 0, True
         while is_guess:
             last = max(roll.height - self._room, 0)
-            top = last if self._follow else min(roll.line_of_anchor(place, self.scroll_offset.y), last)
+            top = (
+                self._top_of_end(last) if self._follow else min(roll.line_of_anchor(place, self.scroll_offset.y), last)
+            )
             is_guess = roll.draw_range(top, top + self._room)
         self._is_placing, before = True, self.scroll_offset.y
         self._grow(Size(self._width, roll.height))
@@ -174,6 +176,15 @@ class Transcript(ScrollView, can_focus=True):
         above = max(roll.top_of_block(first) - top, 0) if top == before and roll.blocks else 0
         if above < self._room:
             self.refresh(Region(0, above, self.size.width, self._room - above))
+
+    def _top_of_end(self, last: int) -> int:
+        """Return the first line of a view that follows the end: a card whose gate is on the screen stays in it."""
+        gate = self._state.shown_gate
+        blocks = enumerate(self.virtual_list.blocks) if gate else ()
+        index = next((index for index, block in blocks if block.gate == gate), None)
+        if index is None:
+            return last
+        return min(last, self.virtual_list.top_of_block(index) + self.virtual_list.gap_above(index))
 
     def _ask_for_earlier(self, top: int) -> None:
         if top <= 0 and self._state.start > 1:

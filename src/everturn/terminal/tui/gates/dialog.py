@@ -44,6 +44,8 @@ from everturn.terminal.tui.texts.gates import get_gate_texts as words_in
 KEY_GUARD_SECONDS: Final = 0.5  # seconds that the dialog is visible before a key counts
 CHECK_INTERVAL: Final = 0.5  # seconds between two checks of whether the gate is still open
 WIDE: Final = 120  # columns from which on diffs are side by side
+MIN_ROOM: Final = 20  # lines of a screen from which on a part of the conversation stays visible above the dialog
+CONVERSATION: Final = 6  # lines of that part: the title, and the end of the conversation with the card of the call
 LETTERS: Final = "yaAneNrRuft"
 
 
@@ -165,11 +167,16 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         self._say("#note", note)
 
     def _fit(self) -> None:
-        """Set the height: as tall as the content, at most the screen."""
+        """Set the height: as tall as the content, at most the screen without the card that led to the gate.
+
+        A panel or the help that the person has opened may take the whole screen.
+        """
         if not self.is_attached or not self.query("#body"):  # its children are removed first while it closes
             return
         body, dialog, room = self.query_one("#body", ScrolledRows), self.query_one("#dialog"), self.size.height
         panel, review = self.panel, self.review
+        is_opened = self._is_helping or (panel is not None and panel.IS_TALL)
+        room -= CONVERSATION if room >= MIN_ROOM and not is_opened else 0
         lines = sum(
             widget.outer_size.height for widget in self.query("#more, #problem, #note, #keys") if widget.display
         )
@@ -188,7 +195,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
             dialog.styles.height = min(room, max(rows + fixed + beside, 8))
         if review is not None:
             review.display = panel is None
-        body.display = panel is None or room >= 20
+        body.display = panel is None or self.size.height >= MIN_ROOM
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:

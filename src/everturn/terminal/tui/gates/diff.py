@@ -69,8 +69,8 @@ def language_of(path: str) -> str:
 
 
 def diff_rows(lines: Sequence[Line], width: int, is_wide: bool, language: str = "") -> Iterator[Row]:
-    """Return the whole diff as rows, with syntax colours; side by side if it is wide enough."""
-    if is_wide and width >= MIN_SIDE_BY_SIDE:
+    """Return the whole diff as rows, with syntax colours; side by side if it is wide enough and has two sides."""
+    if is_wide and width >= MIN_SIDE_BY_SIDE and {"+", "-"} <= {sign for sign, _ in lines}:
         yield from _sides(lines, width, language)
         return
     for sign, text in lines:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Input, Select, Static
 
 from everturn.core.canonical_json import replace_surrogates_in
@@ -82,6 +83,13 @@ class FieldBox(Vertical):
     FieldBox Select { width: 1fr; }
     """
 
+    class FieldResized(Message):
+        """The height of the field has changed."""
+
+    def on_resize(self) -> None:
+        """Report it: the panel has to be as tall."""
+        self.post_message(self.FieldResized())
+
     def __init__(self, field: FormField, value: Any, texts: GateTexts) -> None:
         super().__init__()
         self.field, self.texts = editable_field(field, value), texts
@@ -95,7 +103,7 @@ class FieldBox(Vertical):
         name = Content.styled(escape_invisible(field.name or texts.answer), "bold")
         notes = [texts.as_json] if field.kind == "json" else []
         notes += [] if field.is_required else [texts.optional]
-        yield Static(Content.assemble(name, Content.styled("".join(f" · {note}" for note in notes), "dim")))
+        yield Static(Content.assemble(name, Content.styled("".join(f" · {note}" for note in notes), "$text-muted")))
         if about := "\n".join(text for text in (field.title, field.description) if text):
             yield Static(Content("\n".join(map(escape_invisible, about.split("\n")))), classes="about", markup=False)
         yield self._entry_widget

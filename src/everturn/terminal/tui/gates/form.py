@@ -77,6 +77,17 @@ class FormPanel(Panel):
         boxes = [FieldBox(field, _value_in(value, field), self.texts) for field in self.fields or ()]
         return VerticalScroll(*boxes, can_focus=False)
 
+    @property
+    def wanted_height(self) -> int:
+        """The title, the fields, and the border above; 0 for a JSON text."""
+        boxes = list(self.query(FieldBox))
+        title = sum(widget.outer_size.height for widget in self.query(".panel-title"))
+        return 1 + title + sum(box.outer_size.height + box.styles.margin.bottom for box in boxes) if boxes else 0
+
+    def on_field_box_field_resized(self) -> None:
+        """A field was drawn, or shows an error: the panel needs another height."""
+        self.post_message(self.HeightChanged())
+
     def begin(self) -> None:
         """Focus the first input."""
         if self.is_json:

@@ -27,7 +27,7 @@ class Panel(Vertical):
     """Base of the panels: posts `Replied` with the answer, and `Wrong` with an error to show."""
 
     DEFAULT_CSS = """
-    Panel { height: auto; border-top: solid $panel-lighten-2; padding: 0 1; }
+    Panel { height: auto; border-top: solid $secondary 75%; padding: 0 1; }
     Panel Input, Panel Input:focus { border: none; padding: 0 1; height: 1; background: $panel; }
     Panel .panel-title { height: auto; text-style: bold; }
     Panel TextView { height: 6; }

@@ -30,7 +30,7 @@ class ScrolledRows(ScrollView, can_focus=True):
     ScrolledRows > .roll--name { color: $text-accent; }
     ScrolledRows > .roll--add { color: $text-success; background: $success 12%; }
     ScrolledRows > .roll--del { color: $text-error; background: $error 12%; }
-    ScrolledRows > .roll--code-comment { color: $foreground 62%; }
+    ScrolledRows > .roll--code-comment { color: $text-muted; }
     ScrolledRows > .roll--code-keyword { color: $text-primary; }
     ScrolledRows > .roll--code-name { color: $text-accent; }
     ScrolledRows > .roll--code-string { color: $text-secondary; }

@@ -16,7 +16,7 @@ class RowTable(DataTable[Text]):
     DEFAULT_CSS = """
     RowTable { height: 1fr; background: $background; scrollbar-size-vertical: 1; }
     RowTable > .datatable--header { text-style: bold; color: $text-muted; background: $background; }
-    RowTable > .datatable--cursor { text-style: bold; }
+    RowTable > .datatable--cursor, RowTable:focus > .datatable--cursor { background: $primary 20%; color: $foreground; text-style: bold; }
     """
 
     def __init__(self, heads: Sequence[str], id: str | None = None) -> None:

@@ -279,7 +279,10 @@ def draw_status(turn: TurnState, state: SessionState, canvas: Canvas) -> list[Li
 def describe_state(turn: TurnState, state: SessionState, texts: ChatTexts, now: float) -> tuple[str, bool]:
     """Describe the state of a turn, and return whether it waits for a person or a client."""
     gates = [gate for name, gate in turn.gate_details.items() if turn.is_gate_open(name)]
-    people = sum(gate.kind != "client" for gate in gates)
+    children = {session for call in turn.calls.values() for session, _ in call.children.values()}
+    gates += [view.gate for view in state.subagent_gates if view.session in children]
+    kinds = [gate.kind for gate in gates if gate.kind != "client"]
+    people = len(kinds)
     running = sum(call.state == "running" and not call.parent for call in turn.calls.values())
     tools = format_text(texts.tools_running, n=running)
     if turn.compaction is not None:
@@ -287,7 +290,9 @@ def describe_state(turn: TurnState, state: SessionState, texts: ChatTexts, now: 
     if turn.phase is Phase.FINALIZING:
         return texts.finalizing, False
     if people:
-        return format_text(texts.asks, n=people) + (f" · {tools}" if running else ""), True
+        are_questions = all(kind in ("question", "form") for kind in kinds)
+        text = format_text(texts.questions if are_questions else texts.asks, n=people)
+        return text + (f" · {tools}" if running else ""), True
     if gates:
         return texts.for_client, True
     if running:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn.core.calls import CallRecord
 from everturn.core.continuation import join_continued, with_footnotes
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
@@ -170,6 +171,13 @@ def _bound(draw: Callable[..., list[Line]], *arguments: object) -> Callable[[Can
     return lambda canvas: draw(*arguments, canvas)
 
 
+def _wait_label(call: CallRecord | None) -> str:
+    """Return what a call says that it waits for; "" if it does not."""
+    if call is None or call.suspended is None:
+        return ""
+    return next((label for name in call.suspended.waits if (label := call.waits[name].label)), "")
+
+
 def _text(chunk: MarkdownPiece, canvas: Canvas) -> list[Line]:
     return add_gutter(draw_text(chunk, canvas.width - GUTTER))
 
@@ -178,17 +186,20 @@ def _file(part: FilePart, canvas: Canvas) -> list[Line]:
     return add_gutter([annotations.draw_file(part, canvas.width - GUTTER, canvas.texts)])
 
 
-def _question(gate: Gate, canvas: Canvas) -> list[Line]:
+def _question(gate: Gate, is_shown: bool, canvas: Canvas) -> list[Line]:
     room = canvas.width - GUTTER
     lines = wrap([(gate.why or gate.tool or gate.kind, "strong")], room)
-    return add_gutter([*lines, *wrap([(canvas.texts.open_gate, "ask")], room)], "?", "ask", "│")
+    text = canvas.texts.shown_gate if is_shown else canvas.texts.open_gate
+    return add_gutter([*lines, *wrap([(text, "ask")], room)], "?", "ask", "│")
 
 
 def _foot(state: SessionState, turn: TurnState, version: int, message: str) -> Iterator[Block]:
     """Return gates that belong to no card, and the status or the ending of the turn."""
     for name, gate in turn.gate_details.items():
         if turn.is_gate_open(name) and gate.call not in turn.calls:
-            yield Block(f"gate.{name}", "gate", (gate,), _bound(_question, gate), message, gate=name, source=gate.why)
+            is_shown = state.shown_gate == name
+            draw = _bound(_question, gate, is_shown)
+            yield Block(f"gate.{name}", "gate", (gate, is_shown), draw, message, gate=name, source=gate.why)
     is_over = turn.phase.is_terminal
     if is_over and not annotations.draw_ending(turn, state, Canvas(80)):
         return
@@ -386,6 +397,8 @@ class _BlockWriter:
             progress=tuple(state.progress.get(part.call, ())[-MAX_PROGRESS_ROWS:]),
             preview=next((gate.preview for gate in gates if gate.preview), ""),
             asks="gate" if open_gates else "below" if subagent_gates else "",
+            waits_for=_wait_label(call),
+            is_shown=bool(state.shown_gate) and state.shown_gate == (*open_gates, *subagent_gates, "")[0],
             is_client=turn is not None and any(item.name == part.name for item in turn.options.clients),
             depth=depth,
             is_superseded=part.name == WRITE_TODOS and part.state == "completed" and self._has_later_todos(index),

@@ -75,8 +75,10 @@ class Card(Struct, frozen=True):
     times: tuple[float, float] = (0.0, 0.0)
     progress: tuple[str, ...] = ()
     preview: str = ""
-    asks: str = ""  # "gate" or "below"
+    asks: str = ""  # "gate", or "below" for one of a sub-agent
+    is_shown: bool = False  # the dialog of that gate is on the screen
     is_client: bool = False
+    waits_for: str = ""  # what it says that it waits for
     depth: int = 0
     is_superseded: bool = False  # a later call has written the to-do list anew
 
@@ -194,14 +196,16 @@ def _alerts(card: Card, width: int, texts: ChatTexts) -> Iterator[Line]:
     """Return what must be shown of a call even while it is folded."""
     part, ran = card.part, card.decision.tool if card.decision is not None else ""
     if card.asks:
-        yield from wrap([(texts.open_gate if card.asks == "gate" else texts.open_below, "ask strong")], width)
+        own, below = (texts.shown_gate, texts.shown_below) if card.is_shown else (texts.open_gate, texts.open_below)
+        yield from wrap([(own if card.asks == "gate" else below, "ask strong")], width)
     if ran and ran != part.name:
         yield from wrap([(texts.repaired.replace("{asked}", part.name).replace("{ran}", ran), "warn")], width)
     if part.is_edited:
         yield from wrap([(texts.edited, "warn")], width)
     why = {"outcome_unknown": texts.unknown_why, "withheld": texts.withheld_why}
     if part.state == "waiting" and not card.asks and not card.has_subagents:
-        why["waiting"] = texts.waiting_why
+        label = escape_text(card.waits_for)
+        why["waiting"] = texts.waiting_for.replace("{label}", label) if label else texts.waiting_why
     if part.state in why:
         yield from wrap([(why[part.state], "warn")], width)
     if card.is_detached:

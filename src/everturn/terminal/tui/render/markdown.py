@@ -148,14 +148,16 @@ def _broken(runs: list[Run]) -> Iterator[list[Run]]:
 
 def draw_table(node: SyntaxTreeNode, width: int) -> list[Line]:
     """Return a table: columns as wide as needed, or as fit; with too many columns, each row is plain text."""
-    rows = [[_inline(cell) for cell in row.children] for part in node.children for row in part.children]
+    cells = [row.children for part in node.children for row in part.children]
+    rows = [[_inline(cell) for cell in row] for row in cells]
+    alignments = [str(cell.attrs.get("style", "")).removeprefix("text-align:") for cell in cells[0]] if cells else []
     count = max((len(row) for row in rows), default=0)
     if not count or count * (MIN_CELL_WIDTH + 3) > width + 3:
         return [line for row in rows for line in wrap(_flat(row), width)]
     widths = _widths([[runs_width(cell) for cell in row] for row in rows], width - 3 * (count - 1))
     lines: list[Line] = []
     for index, row in enumerate(rows):
-        lines += _row([*row, *([[]] * (count - len(row)))], widths, "strong" if not index else "")
+        lines += _row([*row, *([[]] * (count - len(row)))], widths, alignments, "strong" if not index else "")
         if not index:
             lines.append((("─┼─".join("─" * column_width for column_width in widths), "dim"),))
     return lines
@@ -181,7 +183,7 @@ def _widths(rows: list[list[int]], room: int) -> list[int]:
     return widths
 
 
-def _row(row: list[list[Run]], widths: list[int], style: str) -> list[Line]:
+def _row(row: list[list[Run]], widths: list[int], alignments: list[str], style: str) -> list[Line]:
     cells = [
         wrap([(text, f"{own} {style}".strip()) for text, own in cell], column_width)
         for cell, column_width in zip(row, widths, strict=True)
@@ -189,9 +191,11 @@ def _row(row: list[list[Run]], widths: list[int], style: str) -> list[Line]:
     lines: list[Line] = []
     for index in range(max(map(len, cells))):
         line: list[Run] = []
-        for cell, column_width in zip(cells, widths, strict=True):
+        for column, (cell, column_width) in enumerate(zip(cells, widths, strict=True)):
             drawn = cell[index] if index < len(cell) else ()
+            gap = max(column_width - runs_width(drawn), 0)
+            before = {"right": gap, "center": gap // 2}.get(alignments[column] if column < len(alignments) else "", 0)
             line += [(" │ ", "dim")] if line else []
-            line += [*drawn, (" " * max(column_width - runs_width(drawn), 0), "")]
+            line += [(" " * before, ""), *drawn, (" " * (gap - before), "")]
         lines.append(tuple(line))
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _STYLES: Final = {
-    "dim": "color: $foreground 62%;",
+    "dim": "color: $text-muted;",
     "strong": "text-style: bold;",
     "em": "text-style: italic;",
     "s": "text-style: strike;",
@@ -20,8 +20,8 @@ _STYLES: Final = {
     "bullet": "color: $text-primary;",
     "quote-bar": "color: $text-secondary;",
     "code": "color: $text-secondary;",
-    "code-bar": "color: $foreground 30%;",
-    "code-comment": "color: $foreground 62%; text-style: italic;",
+    "code-bar": "color: $foreground 55%;",
+    "code-comment": "color: $text-muted; text-style: italic;",
     "code-keyword": "color: $text-primary;",
     "code-name": "color: $text-accent;",
     "code-string": "color: $text-success;",
@@ -34,9 +34,9 @@ _STYLES: Final = {
     "badge": "color: $text-secondary;",
     "you": "text-style: bold;",
     "you-sign": "color: $text-primary; text-style: bold;",
-    "think": "color: $foreground 62%; text-style: italic;",
+    "think": "color: $text-muted; text-style: italic;",
     "notice": "color: $text-secondary;",
-    "card-bar": "color: $foreground 30%;",
+    "card-bar": "color: $foreground 55%;",
     "cursor": "background: $foreground 7%;",
     "hint": "background: $panel; color: $text-primary; text-style: bold;",
 }

@@ -19,16 +19,20 @@ class AppTexts(Struct, frozen=True):
     new: str
     write: str
     write_new: str
+    write_short: str
+    write_new_short: str
     editing: str
     steering: str
     attached: str
     queued: str
+    labelled: str  # a message that waits, behind what it waits for
     sending: str
     steers: str
     take_back: str
     taken_back: str
     asks: str
     reviews: str
+    questions: str
     more_asks: str
     waits: str
     thinks: str

@@ -40,6 +40,7 @@ class ChatTexts(Struct, frozen=True):
     unknown_why: str
     withheld_why: str
     waiting_why: str
+    waiting_for: str
     out_why: str
     incomplete: str
     repaired: str
@@ -66,6 +67,8 @@ class ChatTexts(Struct, frozen=True):
     below: str
     open_gate: str
     open_below: str
+    shown_gate: str
+    shown_below: str
     more_lines: str
     # where a tool runs
     function: str
@@ -131,6 +134,7 @@ class ChatTexts(Struct, frozen=True):
     composing: str
     calling: str
     asks: str
+    questions: str
     parked: str
     tools_running: str
     for_client: str

@@ -16,6 +16,7 @@ class FolderTexts(Struct, frozen=True):
 
     modes: Mapping[str, str]  # mode -> its name
     mode_now: Mapping[str, str]  # mode -> what it does
+    mode_later: str  # behind `mode_now`, while a turn runs in another mode
     no_modes: str
     step_limit: str
     plan_ready: str
@@ -28,8 +29,9 @@ class FolderTexts(Struct, frozen=True):
     no_session: str
     nothing_to_undo: str
     forked: str
+    copy_of: str  # the title of a copied session
     nothing_to_fork: str
-    shell_output: str
+    earlier_lines: str
     shell_failed: str
     goes_with: str
     commands: str
