@@ -25,6 +25,13 @@ const omitDiagrams: Plugin = {
   load: (id) => (id === "\0omitted" ? 'throw new Error("this kind of diagram is not drawn here");' : null),
 };
 
+// What `main.tsx` imports is one script and one style: each file more is a request with headers, and compresses by itself. The
+// highlighter is a file of its own because the bundler put its helpers beside it otherwise, and every conversation fetched both.
+const CHUNKS = [
+  { name: "index", tags: ["$initial" as const] },
+  { name: "highlighter", test: /highlight\.js.(?:lib|es).core\.js/ },
+];
+
 // The web UI is built into the Python package, from where `everturn serve` serves it and the wheel includes it.
 export default defineConfig({
   base: "/",
@@ -38,6 +45,7 @@ export default defineConfig({
     target: "es2022",
     sourcemap: false,
     manifest: true,
+    rolldownOptions: { output: { codeSplitting: { groups: CHUNKS } } },
   },
   // Mermaid: one script, which the preview frame is given as text.
   worker: { format: "iife", plugins: () => [omitDiagrams], rolldownOptions: { output: { codeSplitting: false } } },

@@ -17,7 +17,7 @@ from tests.helpers.scripted_server.server import Rig, a_rig
 
 CHROMIUM: Final = os.environ.get("EVERTURN_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
 ARGUMENTS: Final = ("--no-sandbox", "--disable-dev-shm-usage")
-expect.set_options(timeout=20_000)  # milliseconds; only a test that fails waits so long
+expect.set_options(timeout=60_000)  # milliseconds; only a test that fails waits so long, whatever else the machine does
 
 Visit = Callable[..., Visitor]
 

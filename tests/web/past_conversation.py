@@ -59,11 +59,20 @@ def long(messages: int) -> list[Said]:
 
 def bring(rig: Rig, exchanges: Sequence[Said]) -> str:
     """Bring a conversation into a rig; the name of its session there."""
+    return bring_packed(rig, pack(exchanges))
+
+
+def bring_packed(rig: Rig, data: bytes) -> str:
+    """Bring an exported conversation into a rig; the name of its session there."""
+    return rig.api("POST", "/api/import", data, {"Content-Type": "application/zip"})["id"]
+
+
+def pack(exchanges: Sequence[Said]) -> bytes:
+    """The export of a conversation."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
         file = Path(folder) / "past.zip"
         pool.submit(asyncio.run, _make(exchanges, file)).result()  # beside whatever loop a browser is driven by
-        data = file.read_bytes()
-    return rig.api("POST", "/api/import", data, {"Content-Type": "application/zip"})["id"]
+        return file.read_bytes()
 
 
 async def _make(exchanges: Sequence[Said], file: Path) -> None:

@@ -53,13 +53,13 @@ class Question:
         """Press a button, once the question has stood still long enough to be answered at all."""
         name = re.compile(f"^{self._words[choice]}(?! and stop|并停止)")
         button = self.place.get_by_role("button", name=name).last
-        button.scroll_into_view_if_needed(timeout=10_000)
+        button.scroll_into_view_if_needed()
         self.is_steady()
         button.click()
 
     def is_gone(self) -> None:
         """It was answered."""
-        expect(self.place).to_have_count(0, timeout=10_000)
+        expect(self.place).to_have_count(0)
 
     def press(self, key: str) -> None:
         """Press a key while the question has the focus."""
@@ -71,7 +71,7 @@ class Question:
     def is_steady(self) -> None:
         """It has stood still long enough to be answered; it looks ten times a second."""
         self.page.wait_for_timeout(200)
-        expect(self.place).to_have_attribute("data-steady", "true", timeout=10_000)
+        expect(self.place).to_have_attribute("data-steady", "true")
 
     def allow(self) -> None:
         """Let it run as it is."""

@@ -7,7 +7,7 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,15 @@ async ([run, files, code, limit, session]) => {
 }
 """
 
+RUN_ALL: Final = """
+async ([run, files, codes, limit, session]) => {
+  const { run: begin } = await import(run);
+  const { openFiles } = await import(files);
+  const kept = await openFiles(session);
+  return Promise.all(codes.map((code) => begin(code, limit, kept)));
+}
+"""
+
 
 @contextmanager
 def a_browser(playwright: Playwright, *more: str) -> Generator[Browser]:
@@ -50,8 +59,8 @@ class Ran(Struct):
     failed: bool
     text: str
     console: list[str]
-    ms: float
-    ticks: int  # of a timer of the page, every 50 ms
+    ms: float = 0.0
+    ticks: int = 0  # of a timer of the page, every 50 ms
 
     @property
     def value(self) -> Any:
@@ -129,6 +138,11 @@ class Bench:
     def run(self, code: str, limit: int = 3000, session: str = "probes") -> Ran:
         """Run it."""
         return Ran(**self.page.evaluate(RUN, [*self.chunks, code, limit, session]))
+
+    def run_all(self, codes: Mapping[str, str], limit: int = 10_000, session: str = "probes") -> dict[str, Ran]:
+        """Run them side by side, each in a frame of its own; what came of each, by its name."""
+        rans = self.page.evaluate(RUN_ALL, [*self.chunks, list(codes.values()), limit, session])
+        return dict(zip(codes, [Ran(**ran) for ran in rans], strict=True))
 
     def serve_instead(self, frame: str, policy: str = "") -> None:
         """Let the page have another frame: with its own policy as we would make it, or with this one."""

@@ -60,7 +60,7 @@ def test_a_key_that_is_pressed_twice_answers_one_question(rig: Rig, visit: Visit
     assert _sent(rig) == before + 1
     expect(gates).to_have_count(count - 1)
     screen.page.keyboard.press("y")  # and who has seen the next one can answer it
-    expect(gates).to_have_count(count - 2, timeout=10_000)
+    expect(gates).to_have_count(count - 2)
 
 
 def _goes_on(screen: Screen, last: str | None) -> bool:

@@ -49,7 +49,7 @@ def talks(rig: Rig) -> dict[str, str]:
     for text in ("parallel", "table", "math", "code", "unknown", "forbidden", "repaired", "mail"):
         rig.say(text, sessions["all"])
     for session in sessions.values():
-        rig.wait_idle(session, 30)
+        rig.wait_idle(session)
     return sessions
 
 
@@ -129,7 +129,6 @@ def test_comparing(rig: Rig, somebody: Visitor) -> None:
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_way_in(rig: Rig, browser: Browser, look: str) -> None:
     stranger = visitor(rig, browser, **LOOKS[look])
-    stranger.forgive("401")
     screen = stranger.open()
     judge(screen, "log in")
     stranger.context.close()

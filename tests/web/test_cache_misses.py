@@ -18,9 +18,9 @@ def test_a_missed_prompt_cache_is_in_the_trace_and_on_the_usage_page(
     visit: Visit, rig: Rig, how: dict[str, object]
 ) -> None:
     session = rig.say("cache 15000")["session"]
-    rig.wait_idle(session, 30)
+    rig.wait_idle(session)
     rig.say("cache 0", session)
-    rig.wait_idle(session, 30)
+    rig.wait_idle(session)
     screen = visit(**how).open(session)
     page, name = screen.page, "phone" if how else "desk"
     answers = screen.log.locator('[data-message][data-role="assistant"]')

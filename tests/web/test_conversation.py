@@ -109,7 +109,7 @@ def test_a_queued_message_is_taken_back_into_the_box(screen: Screen) -> None:
     screen.queue("and then this")
     screen.take_back("and then this")
     expect(screen.box).to_have_value("and then this")
-    expect(screen.page.locator("ul.queue li")).to_have_count(0, timeout=20_000)
+    expect(screen.page.locator("ul.queue li")).to_have_count(0)
     screen.stop()
 
 
@@ -151,9 +151,9 @@ def test_an_error_can_be_tried_again(screen: Screen) -> None:
 
 def test_a_link_to_a_message_leads_to_it(screen: Screen) -> None:
     session = screen.say("long 300 pace 1")
-    screen.wait_idle(30)
+    screen.wait_idle()
     screen.say("plain 400 pace 1")
-    screen.wait_idle(30)
+    screen.wait_idle()
     first = screen.said().first.get_attribute("data-message")
     screen.page.goto("about:blank")
     screen.page.goto(f"{screen.rig.url}/#/s/{session}/m/{first}")
@@ -167,7 +167,7 @@ def test_find_moves_through_the_messages_and_the_search_keeps_the_focus(screen: 
     session = screen.say("plain 3")
     screen.wait_idle()
     screen.say("long 300 pace 1")
-    screen.wait_idle(30)
+    screen.wait_idle()
     screen.page.get_by_role("button", name="Find in conversation").click()
     search = screen.page.get_by_role("searchbox", name="Find in conversation")
     expect(search).to_be_focused()

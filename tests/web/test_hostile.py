@@ -241,11 +241,11 @@ def test_names_titles_and_what_was_found_do_nothing(rig: Rig, visit: Visit) -> N
         message["id"] for message in rig.messages(sessions[-1])[1:4:2]
     )  # two answers, the second with all of it
     beside = visitor.open(path=f"#/s/{sessions[-1]}/compare/{first}/{other}")
-    expect(beside.page.get_by_role("main").locator(".side").first).to_be_attached(timeout=10_000)
+    expect(beside.page.get_by_role("main").locator(".side").first).to_be_attached()
     judge(visitor, beside, unexpected)
     assert some[0] in (beside.page.get_by_role("main").text_content() or "")
     screen.page.locator(".sidebar .find input").fill("needle")
-    expect(screen.page.locator("ul.search-results li").nth(5)).to_be_attached(timeout=10_000)
+    expect(screen.page.locator("ul.search-results li").nth(5)).to_be_attached()
     judge(visitor, screen, unexpected)
 
 

@@ -37,6 +37,8 @@ STANDS: Final = """
     const count = document.querySelectorAll(what).length;
     if (count !== 1) wrong.push(`${count} times ${what}`);
   }
+  const levels = [...document.querySelectorAll("main :is(h1, h2, h3, h4, h5, h6)")].filter((one) => one.checkVisibility()).map((one) => +one.tagName[1]);
+  levels.forEach((level, at) => { if (level > (levels[at - 1] ?? 0) + 1) wrong.push(`a heading of level ${level} follows one of level ${levels[at - 1] ?? 0}`); });
   const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
   for (const id of new Set(ids.filter((id, at) => ids.indexOf(id) !== at))) wrong.push(`the id ${id} twice`);
   for (const one of document.querySelectorAll("h1, h2, h3, button, a.button")) {
@@ -73,7 +75,7 @@ def talks(rig: Rig) -> dict[str, str]:
 
 @pytest.mark.parametrize(("theme", "width", "language"), LOOKS)
 def test_every_screen_stands(visit: Visit, talks: dict[str, str], theme: str, width: str, language: str) -> None:
-    """Each screen fits, has one heading and one middle, and speaks one language."""
+    """Each screen fits, has one heading of the first level and one middle, skips no level of headings, and speaks one language."""
     options: dict[str, Any] = {**(PHONE if width == "phone" else DESK), "device_scale_factor": 1}
     locale = "zh-CN" if language == "zh" else "en-US"
     page = visit(color_scheme=theme, locale=locale, **options).open().page
@@ -97,5 +99,5 @@ def _settled(page: Page, name: str) -> None:
     """Wait until what a screen is about is drawn."""
     inside = {"mail": ".gate", "review": ".gate", "form": ".gate", "parallel": ".tool-card", "table": "table"}
     selector = "#main [role=log] " + inside.get(name, "[data-message]") if name in TALKS else "#main h1"
-    expect(page.locator(selector).first).to_be_visible(timeout=10_000)
+    expect(page.locator(selector).first).to_be_visible()
     expect(page.locator("#main .spinner")).to_have_count(0)

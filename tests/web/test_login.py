@@ -10,7 +10,6 @@ from tests.helpers.scripted_server.server import Rig
 
 def test_an_unknown_client_is_told_how_to_come_in(rig: Rig, browser: Browser) -> None:
     somebody = visitor(rig, browser)
-    somebody.forgive("401")
     page = somebody.open().page
     expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
     somebody.context.close()

@@ -37,15 +37,15 @@ def test_two_people_at_one_approval_see_each_other(rig: Rig, visit: Visit, look:
     expect(first.page.locator("[data-gate][data-open]")).to_have_count(1)
     expect(initials(first)).to_have_count(0)
     second = visit("approver").open(session)
-    expect(initials(second)).to_have_text("L", timeout=15_000)
-    expect(initials(first)).to_have_text("A", timeout=15_000)
-    expect(line).to_contain_text("approver", timeout=15_000)
+    expect(initials(second)).to_have_text("L")
+    expect(initials(first)).to_have_text("A")
+    expect(line).to_contain_text("approver")
     line.scroll_into_view_if_needed()
     assert not axe(first.page)
     look_at(first, f"presence-{look.get('locale', 'en')[:2]}-{look['viewport']['width']}")
     before = rig.api("GET", f"/api/sessions/{session}/log")["entries"][-1]
     second.page.close()
-    expect(initials(first)).to_have_count(0, timeout=15_000)
+    expect(initials(first)).to_have_count(0)
     expect(line).to_have_text("")
     assert rig.api("GET", f"/api/sessions/{session}/log")["entries"][-1] == before  # nothing of it is in the log
     first.question("send_mail", CHINESE if "locale" in look else ENGLISH).click("once")
@@ -60,12 +60,12 @@ def test_an_approver_outside_is_seen_and_sees_nobody_who_is_in_the_conversation(
     outside = visit("approver", **DESK).open(path="#/inbox")
     card = f'[data-gate-row="{gate}"], [data-gate="{gate}"][data-open]'
     outside.page.locator(card).focus()
-    expect(author.page.locator("[data-gate][data-open] .gate-viewers")).to_contain_text("approver", timeout=15_000)
+    expect(author.page.locator("[data-gate][data-open] .gate-viewers")).to_contain_text("approver")
     look_at(outside, "presence-inbox")
     expect(outside.page.locator(f":is({card}) .gate-viewers")).to_have_text("")
     second = visit("owner", **DESK).open(path="#/inbox")
     second.page.locator(card).focus()
-    expect(second.page.locator(f":is({card}) .gate-viewers")).to_contain_text("approver", timeout=15_000)
+    expect(second.page.locator(f":is({card}) .gate-viewers")).to_contain_text("approver")
     assert not axe(second.page)
 
 
@@ -81,6 +81,6 @@ def test_who_switches_it_off_is_not_shown_and_sees_nobody(rig: Rig, visit: Visit
     with second.page.expect_request("**/events*"):
         second.reload()
     third = visit("viewer", **DESK).open(session)
-    expect(initials(first)).to_have_text("V", timeout=15_000)
-    expect(initials(third)).to_have_text("L", timeout=15_000)
+    expect(initials(first)).to_have_text("V")
+    expect(initials(third)).to_have_text("L")
     expect(initials(second)).to_have_count(0)

@@ -41,7 +41,7 @@ def test_a_diagram_is_drawn_by_itself_and_html_and_svg_when_asked(visit: Visit, 
     screen.say(f"echo:{FLOW}\n{PAGE}\n{DRAWING}\nthe end")
     screen.sees("the end")
     figures = screen.answer().locator("figure.code")
-    expect(drawn(screen).locator("svg")).to_contain_text("Run the tool", timeout=30_000)
+    expect(drawn(screen).locator("svg")).to_contain_text("Run the tool")
     expect(screen.log.locator("iframe.sandboxed")).to_have_count(1)
     for number, inside in ((1, "h1"), (2, "svg rect")):
         figures.nth(number).locator("[aria-pressed=false]").first.click()
@@ -69,7 +69,7 @@ def test_what_cannot_be_drawn_says_so_and_stays_code(visit: Visit) -> None:
     screen.sees("the end")
     figures = screen.answer().locator("figure.code")
     for number, words in ((0, "Parse error"), (1, "not drawn here"), (2, "edges")):
-        expect(figures.nth(number).locator(".preview-problem")).to_contain_text(words, timeout=30_000)
+        expect(figures.nth(number).locator(".preview-problem")).to_contain_text(words)
         expect(figures.nth(number).locator("pre")).to_be_visible()
 
 

@@ -26,7 +26,7 @@ def allow(rig: Rig, session: str) -> None:
     def open_gates() -> list[dict[str, Any]]:
         return [gate for gate in rig.gates(session) if gate["gate"].get("kind", "call") == "call"]
 
-    wait_until_sync(lambda: bool(open_gates()), 15.0, "nothing was asked")
+    wait_until_sync(lambda: bool(open_gates()), 60.0, "nothing was asked")
     for gate in open_gates():
         rig.api(
             "POST",
@@ -42,7 +42,7 @@ def ran(rig: Rig, session: str, turns: int = 1) -> str:
         answers = [message for message in rig.messages(session) if message["role"] == "assistant"]
         return len(answers) == turns and rig.is_idle(session) and bool(rig.stored_text(session))
 
-    wait_until_sync(is_answered, 40.0, "there is no answer")
+    wait_until_sync(is_answered, 60.0, "there is no answer")
     return rig.stored_text(session)
 
 
@@ -113,7 +113,7 @@ def test_what_a_closed_tab_has_begun_another_takes_over_when_its_time_is_over(ri
     code = f"{COUNTS} if (!n) await new Promise(() => 0); return 'taken over'"
     session = screen.say(call("browser_js_eval", code=code, timeout_ms=4000))
     allow(rig, session)
-    wait_until_sync(lambda: any(gate["claim"] for gate in rig.gates(session)), 15.0, "nobody has claimed it")
+    wait_until_sync(lambda: any(gate["claim"] for gate in rig.gates(session)), 60.0, "nobody has claimed it")
     screen.page.wait_for_timeout(1000)
     screen.page.close()
     [left] = rig.gates(session)  # nobody runs it now, and it waits
@@ -155,7 +155,7 @@ def test_a_turn_that_is_cancelled_takes_its_code_along(rig: Rig, visit: Visit) -
     frame.wait_for(state="attached")
     [gate] = rig.gates(session)
     rig.api("POST", f"/api/sessions/{session}/turns/{gate['gate']['turn']}/cancel", {"hard": True})
-    frame.wait_for(state="detached", timeout=10_000)
+    frame.wait_for(state="detached", timeout=25_000)  # before its own time is over
 
 
 def test_a_tool_that_is_off_is_not_offered(rig: Rig, visit: Visit) -> None:
@@ -171,7 +171,7 @@ def test_a_call_for_somebody_elses_client_is_left_alone(rig: Rig, visit: Visit) 
     """An editor brings a tool of the same name: its files are not ours."""
     theirs = {"name": "browser_read_file", "description": "Read a file in the editor.", "schema": {"type": "object"}}
     session = rig.say(call("browser_read_file", path="a"), clients=[theirs])["session"]
-    wait_until_sync(lambda: bool(rig.gates(session)), 15.0, "nothing was asked")
+    wait_until_sync(lambda: bool(rig.gates(session)), 60.0, "nothing was asked")
     screen = visit().open(session)
     screen.sees("browser_read_file")
     screen.page.wait_for_timeout(1000)
@@ -185,7 +185,7 @@ def test_a_sub_turn_has_the_files_of_its_conversation(rig: Rig, visit: Visit) ->
     def below() -> list[str]:  # what is below a session is named after it; other tests leave questions, too
         return [gate["session"] for gate in rig.gates() if gate["session"].startswith(f"{session}-")]
 
-    wait_until_sync(lambda: bool(below()), 15.0, "nothing was asked")
+    wait_until_sync(lambda: bool(below()), 60.0, "nothing was asked")
     allow(rig, below()[0])
     assert '{"value":"below"}' in ran(rig, session)
     assert how_often(rig, session, screen.page) == 1

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Playwright
 from tests.helpers.scripted_server.server import Rig
 from tests.web.sandbox_page import Bench, a_browser
 
-LIMIT: Final = 2000  # milliseconds
+LIMIT: Final = 1000  # milliseconds
 HUGE: Final = 20_000_000  # characters
 
 SPOILT: Final = {

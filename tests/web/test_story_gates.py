@@ -122,7 +122,7 @@ def test_nobody_answers_in_time(rig: Rig, visit: Visit) -> None:
     session = rig.say("mail", agent="timely")["session"]
     screen.page.evaluate("session => { location.hash = `#/s/${session}` }", session)
     expect(screen.question("send_mail").place).to_contain_text("left to answer")
-    screen.sees("Nobody answered in time", 30)
+    screen.sees("Nobody answered in time")
 
 
 @pytest.mark.parametrize("role", ["viewer", "member"])
@@ -135,10 +135,10 @@ def test_whoever_may_not_answer_is_told_so(rig: Rig, visit: Visit, role: str) ->
 
 def test_a_message_joins_the_turn_that_runs(rig: Rig, screen: Screen) -> None:
     session = screen.say("slow 3")
-    expect(screen.cards("slow")).to_have_attribute("data-state", "running", timeout=10_000)
+    expect(screen.cards("slow")).to_have_attribute("data-state", "running")
     screen.box.fill("hello from the side")
     screen.page.get_by_role("button", name="Steer", exact=True).click()
-    screen.sees("You said: hello from the side", 20)
+    screen.sees("You said: hello from the side")
     screen.wait_idle()
     turns = {message["turn"] for message in rig.messages(session)}
     assert len(turns) == 1

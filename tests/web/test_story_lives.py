@@ -54,7 +54,7 @@ def test_two_tabs_stay_in_step(rig: Rig, visit: Visit) -> None:
     seen.is_gone()
     other.say("plain 120 pace 10")
     first.sees("word5")
-    rig.wait_idle(session, 30)
+    rig.wait_idle(session)
     stored = rig.stored_text(session)
     assert stored.endswith("word119")
     for tab in (first, other):
@@ -69,7 +69,7 @@ def test_a_server_that_is_killed_loses_no_letter(rig: Rig, visit: Visit) -> None
     session = screen.say("plain 600 pace 12")
     screen.sees("word40")
     rig.kill()
-    expect(screen.page.locator("[data-connection=lost]")).to_have_count(1, timeout=20_000)
+    expect(screen.page.locator("[data-connection=lost]")).to_have_count(1)
     rig.serve()
     while not rig.is_idle(
         session
@@ -78,7 +78,7 @@ def test_a_server_that_is_killed_loses_no_letter(rig: Rig, visit: Visit) -> None
         screen.page.wait_for_timeout(100)
     stored = rig.stored_text(session)
     assert stored == texts.plain(600)
-    expect(screen.answer_text()).to_have_text(stored, timeout=30_000)
+    expect(screen.answer_text()).to_have_text(stored)
     screen.reload()
     expect(screen.answer_text()).to_have_text(stored)
 
@@ -103,7 +103,7 @@ def test_to_leave_is_not_to_stop(rig: Rig, visit: Visit) -> None:
     session = screen.say("plain 200 pace 10")
     screen.sees("word5")
     screen.page.close()
-    rig.wait_idle(session, 30)
+    rig.wait_idle(session)
     assert rig.stored_text(session).endswith("word199")
 
 
@@ -129,10 +129,10 @@ def test_escape_stops_too(rig: Rig, screen: Screen) -> None:
 def test_a_late_result_is_put_beside_its_call(rig: Rig, screen: Screen) -> None:
     screen.say("slow 4")
     card = screen.cards("slow")
-    expect(card).to_contain_text(re.compile(r"\d of 8 done"), timeout=10_000)
+    expect(card).to_contain_text(re.compile(r"\d of 8 done"))
     screen.stop()
     expect(card).to_have_attribute("data-state", "cancelled")
-    expect(card).to_contain_text("finished after 4 seconds", timeout=10_000)
+    expect(card).to_contain_text("finished after 4 seconds")
     screen.wait_idle()
     screen.say("hello")
     screen.sees("You said: hello")
@@ -147,8 +147,8 @@ def test_a_message_waits_its_turn_and_can_be_taken_back(rig: Rig, screen: Screen
     wait_until_sync(lambda: len(rig.api("GET", f"/api/sessions/{session}/queue")["queued"]) == 2)
     screen.take_back("second in the queue")
     wait_until_sync(lambda: len(rig.api("GET", f"/api/sessions/{session}/queue")["queued"]) == 1)
-    screen.sees("You said: first in the queue", 30)
-    screen.wait_idle(30)
+    screen.sees("You said: first in the queue")
+    screen.wait_idle()
     texts = [
         part["text"] for message in rig.messages(session) for part in message["parts"] if message["role"] == "user"
     ]

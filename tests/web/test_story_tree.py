@@ -75,7 +75,7 @@ def test_files_become_what_they_were(rig: Rig, screen: Screen) -> None:
     question = screen.question("edit_file")
     expect(question.place).to_contain_text("a 1 and more")
     question.allow()
-    screen.sees("The files are written.", 30)
+    screen.sees("The files are written.")
     screen.wait_idle()
     assert (rig.files / "a.txt").read_text() == "a 1 and more\n"
     assert (rig.files / "b.txt").read_text() == "b 1\n"

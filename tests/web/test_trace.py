@@ -18,9 +18,9 @@ def talk(rig: Rig) -> str:
     """A session with tools, a retry and an open question."""
     session = rig.say("parallel pace 0")["session"]
     for text in ("retry", "error pace 0"):
-        rig.wait_idle(session, 30)
+        rig.wait_idle(session)
         rig.say(text, session)
-    rig.wait_idle(session, 30)
+    rig.wait_idle(session)
     return session
 
 
@@ -84,7 +84,7 @@ def test_the_trace_of_a_running_turn_goes_on_without_a_reload(visit: Visit, rig:
 
 def test_branches_are_a_tree_that_keys_walk(visit: Visit, rig: Rig) -> None:
     session = rig.say("first words")["session"]
-    rig.wait_idle(session, 30)
+    rig.wait_idle(session)
     screen = visit().open(session)
     page = screen.page
     answer = screen.answer()

@@ -130,11 +130,12 @@ def test_the_time_that_a_person_took_is_none_of_the_tools(rig: Rig, screen: Scre
     ]
     assert finished["at"] - started["at"] > 2.4, "the log has the person's time in it"
     shown = screen.cards("lookup").locator(".duration").first
-    expect(shown).to_have_text(re.compile(r"^\d+(\.\d+)? (s|ms)$"))
-    took, unit = shown.inner_text().split()
+    expect(shown).to_have_text(re.compile(r"^<?\d+(\.\d+)? (s|ms)$"))  # on a fast machine "<0.1 s"
+    text = shown.inner_text()
+    took, unit = text.removeprefix("<").split()
     assert float(took) / (1000 if unit == "ms" else 1) < waited - 2
     screen.reload()
-    assert screen.cards("lookup").locator(".duration").first.inner_text() == f"{took} {unit}"
+    assert screen.cards("lookup").locator(".duration").first.inner_text() == text
 
 
 def test_a_tool_that_runs_on_is_not_said_to_be_cancelled(rig: Rig, screen: Screen) -> None:
@@ -213,7 +214,7 @@ def test_a_gate_says_where_its_tool_runs(screen: Screen) -> None:
 def test_a_gate_that_expired_says_so_once(rig: Rig, visit: Visit) -> None:
     session = rig.say("mail", agent="timely")["session"]
     screen = visit().open(session)
-    expect(screen.log.locator(".gate-closed")).to_contain_text("Nobody answered in time", timeout=20_000)
+    expect(screen.log.locator(".gate-closed")).to_contain_text("Nobody answered in time")
     screen.wait_idle()
     text = screen.cards("send_mail").first.inner_text().lower()
     assert text.count("answered in time") == 1, text

@@ -1,6 +1,6 @@
 /** Client for the native HTTP API: one method per request. Sends carry an idempotency key, so a repeat takes effect once. */
 import type {
-  AgentList, AnswerGate, CacheUsageView, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LinkView, Looking, LogPage, LogTail, Me,
+  AgentList, AnswerGate, CacheUsageView, CancelTurn, ClaimGate, ClaimView, CompactSession, ContextReport, EditMessage, ErrorResponse, FileView, ForkedAnswer, SearchResults, GateList, SessionGrantList, LinkView, Looking, LogPage, LogTail, Me,
   MessageList, NewLink, NewMessage, NewSession, NewShare, NoticeList, OpenAsAdministrator, OpenedLink, PatchSession, PeopleList, PresenceView, PutRating, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ShareView, SharingView, ToolList,
   SentRequestView, TraceView, TranscriptView, TreeView, TurnView, UsageView,
 } from "./types.gen.js";
@@ -77,6 +77,8 @@ export class Everturn {
   queue = (session: string) => this.get<QueueList>(`${sessionPath(session)}/queue`);
   rate = (session: string, message: string, rated: PutRating, key = newKey()) =>
     this.send<void>("PUT", `${sessionPath(session)}/messages/${id(message)}/rating`, rated, key);
+  fork = (session: string, message: string, step: number, key = newKey()) =>
+    this.send<ForkedAnswer>("POST", `${sessionPath(session)}/messages/${id(message)}/fork`, { step }, key);
   rerun = (session: string, message: string, how: RegenerateAnswer = {}, key = newKey()) =>
     this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages/${id(message)}/rerun`, how, key);
   edit = (session: string, message: string, edited: EditMessage, key = newKey()) =>

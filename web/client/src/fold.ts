@@ -157,9 +157,13 @@ function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
     case "CallNotified":
     case "ToolStepStarted":
     case "ToolStepFinished":
-    case "WaitStarted":
     case "WaitFinished":
       return;
+    case "WaitStarted": {
+      const call = turnOf(state, event.turn).calls.get(event.call);
+      if (call) call.waitsFor = event.label ?? "";
+      return;
+    }
     case "CallResumed":
       return updateCall(state, event, touch, (call) => {
         call.state = "running";
@@ -351,7 +355,7 @@ function endStep(state: SessionState, event: StepFinished | StepInterrupted, tou
 function newCallRecord(id: string, name: string, message: string, step: number, parent: string): CallRecord {
   return {
     id, step, message, parent, name, state: "pending", tool: "", readOnly: false, idempotent: false, decision: null, started: 0, finished: 0,
-    isStillRunning: false, late: 0, gates: [], children: [], progress: [],
+    isStillRunning: false, late: 0, gates: [], children: [], waitsFor: "", progress: [],
   };
 }
 

@@ -39,6 +39,7 @@ export interface CallRecord {
   late: number; // when a late result arrived
   gates: string[];
   children: { readonly session: string; readonly turn: string }[]; // its sub-agent runs
+  waitsFor: string; // what its tool says that it waits for
   progress: string[]; // progress reports while connected; never in the log
 }
 

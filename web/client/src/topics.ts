@@ -23,7 +23,8 @@ export class Topics {
   touch(topic: string): void {
     const isFirst = !this.due.size;
     this.due.add(topic);
-    if (isFirst) this.schedule(() => this.flush());
+    const { schedule } = this; // not called as a method: a browser's requestAnimationFrame refuses every `this` but the window
+    if (isFirst) schedule(() => this.flush());
   }
 
   /** Call the listeners of changed topics now. */

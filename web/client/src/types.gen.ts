@@ -111,9 +111,11 @@ export interface AgentView {
   readonly details: AgentDetails | null;
 }
 
-/** The rules of the installation: those of files, which are fixed, and the stored ones. `problem`: why nothing can be */
+/** The stored rules of the installation or of the tenant, and the rules that are fixed for the caller: those of files */
 export interface AllRulesView {
   readonly is_editable: boolean;
+  readonly scope: "installation" | "tenant";
+  readonly scopes: readonly ("installation" | "tenant")[];
   readonly problem: string;
   readonly fixed: readonly (RuleView)[];
   readonly stored: RuleSettingsView | null;
@@ -703,6 +705,22 @@ export interface FolderView {
   readonly subagents: readonly (string)[];
 }
 
+/** Continue inside an answer: its steps up to this one are copied beside it, and the next message follows the copy. */
+export interface ForkAnswer {
+  readonly step: number;
+}
+
+/** A place inside an answer: behind one of its finished steps. */
+export interface ForkPoint {
+  readonly message: string;
+  readonly step: number;
+}
+
+/** The copy of an answer up to one of its steps, at the end of the branch that is selected now. */
+export interface ForkedAnswer {
+  readonly message: string;
+}
+
 /** A question to a person or a client, bound by `hash` to the exact bytes that would be executed. */
 export interface Gate {
   readonly id: string;
@@ -1234,6 +1252,7 @@ export interface Message {
   readonly hidden?: boolean;
   readonly imported?: boolean;
   readonly refused?: boolean;
+  readonly fork?: ForkPoint | null;
 }
 
 /** A plugin, or the runtime itself, appended a message; `request` asks for another step. */
@@ -1924,8 +1943,9 @@ export interface ReasoningPart {
   readonly opaque?: Opaque | null;
 }
 
-/** Regenerate an answer. */
+/** Regenerate an answer; with `after_step` its steps up to this one stay, and the model continues there. */
 export interface RegenerateAnswer {
+  readonly after_step?: number;
   readonly model?: string;
   readonly mode?: "" | "ask" | "auto_edit" | "plan";
   readonly at_step_limit?: "answer" | "ask";
@@ -2020,11 +2040,12 @@ export interface RuleVersionList {
   readonly versions: readonly (RuleSettingsView)[];
 }
 
-/** A rule in TOML, and why it can never decide, if another rule shadows it. */
+/** A rule in TOML, where it was set, and why it can never decide, if another rule shadows it. */
 export interface RuleView {
   readonly rule: Rule;
   readonly text: string;
   readonly shadow: string;
+  readonly scope: "" | "file" | "installation" | "tenant";
 }
 
 /** Everything that decides about the calls of an agent, except grants. */
@@ -2762,6 +2783,7 @@ export interface WaitStarted {
   readonly wait: string;
   readonly kind: "external" | "timer";
   readonly until?: number;
+  readonly label?: string;
 }
 
 /** The webhooks of a tenant, by id. */

@@ -107,6 +107,21 @@ test("a retried request is known with its reason, and a step with the model that
   expect(state.turns.get("t")!.phase).toBe("streaming");
 });
 
+test("a suspended call says what it waits for", () => {
+  const base = { turn: "t", at: 1 };
+  const events: LogEvent[] = [
+    { type: "TurnStarted", turn: "t", input: { id: "u", parent: null, role: "user", turn: "t" } },
+    { type: "AnswerStarted", turn: "t", message: { id: "a", parent: "u", role: "assistant", turn: "t" } },
+    { type: "StepStarted", ...base, step: 1 },
+    { type: "StepFinished", ...base, step: 1, finish: "tool_calls", parts: [{ type: "tool", call: "c", name: "build", arguments: "{}" }] },
+    { type: "CallStarted", ...base, call: "c", tool: "build", arguments: "{}", hash: "", key: "c" },
+    { type: "WaitStarted", ...base, call: "c", wait: "c.wait.1", kind: "external", label: "MCP task (build)" },
+    { type: "CallSuspended", ...base, call: "c", waits: ["c.wait.1"] },
+  ];
+  const state = fold(events.map((event, index) => ({ seq: index + 1, event })));
+  expect(state.turns.get("t")!.calls.get("c")).toMatchObject({ state: "waiting", waitsFor: "MCP task (build)" });
+});
+
 test("an event of a newer server is passed over", () => {
   const state = emptySession();
   apply(state, 1, { type: "SomethingNew", turn: "t" } as unknown as LogEvent, () => {});

@@ -8,6 +8,8 @@ const RETRY_DELAY = 2000; // milliseconds until an unreachable server is tried a
 
 /** Load the user, and the agents and tools available to them. */
 export async function loadAccount(): Promise<void> {
+  // The server saw no login when it sent the page: a request would only be refused, with an error in the console.
+  if (me.value === null && document.querySelector('meta[name="everturn-anonymous"]')) return me.set("anonymous");
   try {
     me.set(await client.me());
     loggedOut.set(false);

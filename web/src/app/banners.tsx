@@ -1,5 +1,5 @@
-/** Banners above the page: the login has expired, plain http limits what the browser can do, or an administrator opened a
- * conversation.
+/** Banners above the page: the login has expired, plain http limits what the browser can do, the browser is offline, or an
+ * administrator opened a conversation.
  */
 import { useEffect, useState } from "preact/hooks";
 import { Button, Icon } from "../ui/components";

@@ -21,26 +21,28 @@ export function Login() {
     addEventListener("focus", recheck);
     return () => removeEventListener("focus", recheck);
   }, []);
+  const withLink = (
+    <>
+      <p>{t.how}</p>
+      <pre><code>everturn login</code></pre>
+      <p>{t.then}</p>
+      <div class="row wrap">
+        <Button onClick={() => void recheckLogin().then((isLoggedIn) => setStillLoggedOut(!isLoggedIn))}>{t.look}</Button>
+        <span class="grow small muted" role="status">{stillLoggedOut && t.still}</span>
+      </div>
+    </>
+  );
   return (
     <main class="login">
       <div class="box">
         <p class="brand"><Brand /></p>
         <h1>{t.title}</h1>
-        {hasProvider() && (
-          <>
-            <a class="button primary" href="/oidc/login">{t.provider}</a>
-            {passwordSupport() === "off" && <p class="or small muted">{t.or}</p>}
-          </>
-        )}
         {passwordSupport() === "on" && <PasswordForm />}
+        {hasProvider() && <a class={passwordSupport() === "on" ? "button" : "button primary"} href="/oidc/login">{t.provider}</a>}
         {passwordSupport() === "missing" && <><p>{t.missing}</p><pre><code>pip install 'everturn[passwords]'</code></pre></>}
-        {passwordSupport() !== "off" && <p class="or small muted">{t.orLink}</p>}
-        <p>{t.how}</p>
-        <pre><code>everturn login</code></pre>
-        <p>{t.then}</p>
+        {hasProvider() || passwordSupport() !== "off" ? <Disclosure summary={<span class="small">{t.orLink}</span>}><div class="link-login">{withLink}</div></Disclosure> : withLink}
         <div class="row wrap">
-          <Button onClick={() => void recheckLogin().then((isLoggedIn) => setStillLoggedOut(!isLoggedIn))}>{t.look}</Button>
-          <span class="grow small muted" role="status">{stillLoggedOut && t.still}</span>
+          <span class="grow" />
           <Button kind="quiet" little lang={currentLanguage === "zh" ? "en" : "zh-CN"} onClick={() => updateSettings({ language: currentLanguage === "zh" ? "en" : "zh" })}>{t.other}</Button>
         </div>
       </div>
@@ -75,7 +77,7 @@ function PasswordForm() {
         <Field label={t.tenant}><input class="input" required maxLength={200} value={tenant} onInput={(event) => setTenant(event.currentTarget.value)} /></Field>
       </Disclosure>
       {problem && <ErrorLine>{problem}</ErrorLine>}
-      <div class="row"><Button kind="primary" type="submit" disabled={isBusy}>{t.signIn}</Button></div>
+      <Button kind="primary" type="submit" disabled={isBusy}>{t.signIn}</Button>
     </form>
   );
 }

@@ -1,4 +1,7 @@
-/** Notices for an author: an administrator opened one of their conversations. Each is shown until it is dismissed. */
+/** Banners that load after the page: the browser is offline, and notices for an author that an administrator opened one of
+ * their conversations, each until it is dismissed.
+ */
+import { useEffect, useState } from "preact/hooks";
 import { client, attempt } from "./app";
 import { hrefFor } from "./route";
 import { format } from "./texts";
@@ -14,6 +17,7 @@ export function Notices() {
   useInterval(PERIOD, reload);
   return (
     <>
+      <OfflineBanner />
       {value?.notices.map(({ id, session, title, by, reason, at, expires }) => (
         <div class="banner warn" role="note" key={id}>
           <Icon name="eye" />
@@ -23,4 +27,16 @@ export function Notices() {
       ))}
     </>
   );
+}
+
+function OfflineBanner() {
+  const t = useTexts();
+  const [isOnline, setOnline] = useState(navigator.onLine);
+  useEffect(() => {
+    const update = () => setOnline(navigator.onLine);
+    const kinds = ["online", "offline"];
+    kinds.forEach((kind) => addEventListener(kind, update));
+    return () => kinds.forEach((kind) => removeEventListener(kind, update));
+  }, []);
+  return isOnline ? null : <div class="banner warn" role="status"><Icon name="alert" /><span class="grow">{t.offline}</span></div>;
 }

@@ -11,6 +11,7 @@ export type Route =
   | { page: "trace"; session: string; turn: string; other?: string }
   | { page: "tree"; session: string }
   | { page: "mcp"; login?: McpLoginAnswer }
+  | { page: "unknown" }
   | { page: "inbox" | "permissions" | "memory" | "prompts" | "schedules" | "usage" | "settings" };
 
 /** What the authorization server of an MCP server gave to this browser. */
@@ -32,7 +33,7 @@ export function parseRoute(hash: string): Route {
   if (page === "mcp" && rest[0]) return { page, login: { state: rest[0], code: rest[1] ?? "", error: rest[2] ?? "", iss: rest[3] ?? "" } };
   if (page === "admin") return { page, section: rest[0] ?? "" };
   const known = PAGES.find((known) => known === page);
-  return known ? { page: known } : { page: "new" };
+  return known ? { page: known } : { page: !page || page.startsWith("?") ? "new" : "unknown" };
 }
 
 export function hrefFor(route: Route): string {

@@ -23,6 +23,7 @@ const OpenLink = lazy(async () => (await import("../conversation/openLink")).Ope
 const Login = lazy(async () => (await import("./login")).Login);
 const Invite = lazy(async () => (await import("./invite")).Invite);
 const Admin = lazy(async () => (await import("../pages/admin/admin")).Admin);
+const NotFound = lazy(async () => (await import("./notFound")).NotFound);
 const Compare = lazy(async () => (await import("../tree/compare")).Compare);
 const TracePage = lazy(async () => (await import("../trace/tracePage")).TracePage);
 const TreePage = lazy(async () => (await import("../tree/treePage")).TreePage);
@@ -120,6 +121,8 @@ function MainPage() {
       return <Memory />;
     case "schedules":
       return <Schedules />;
+    case "unknown":
+      return <NotFound />;
     case "usage":
       return <Usage />;
     case "settings":

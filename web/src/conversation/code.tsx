@@ -1,4 +1,4 @@
-/** Code block: language, copy button, a preview of what can be drawn, and syntax highlighting once it is complete and visible. */
+/** Code block: language, copy button, a button that collapses a long one, a preview of what can be drawn, and syntax highlighting once it is complete and visible. */
 import type { ComponentChild } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { lazy } from "../app/lazy";
@@ -12,6 +12,7 @@ import { useTexts } from "../locales/code.gen";
 const Preview = lazy(async () => (await import("../preview/preview")).Preview);
 
 const MAX_PREVIEWED = 200_000; // characters
+const FOLDABLE_FROM = 16; // lines
 const MAX_HIGHLIGHTED = 40_000; // characters; longer code is not highlighted
 
 export function Code({ text, language, isOpen = false }: { text: string; language: string; isOpen?: boolean }) {
@@ -22,7 +23,10 @@ export function Code({ text, language, isOpen = false }: { text: string; languag
   const [choice, setChoice] = useState<boolean | null>(null); // null: not chosen; diagrams are drawn by themselves
   const isDrawn = kind !== null && (choice ?? kind === "mermaid");
   const [isFailed, setFailed] = useState(false);
+  const [isFolded, setFolded] = useState(false);
   const hasCode = !isDrawn || isFailed;
+  const lines = isOpen || !hasCode ? 0 : text.trimEnd().split("\n").length;
+  const isHidden = isFolded && lines >= FOLDABLE_FROM;
   const frame = useRef<HTMLElement>(null);
   const highlighted = useHighlighting(frame, isOpen || !hasCode ? "" : text, name);
   const toggle = () => {
@@ -32,14 +36,15 @@ export function Code({ text, language, isOpen = false }: { text: string; languag
   return (
     <figure class={`code ${wraps ? "wraps" : ""}`} ref={frame}>
       <figcaption>
-        <span class="grow">{name || t.code}</span>
+        {lines >= FOLDABLE_FROM && <Button kind="quiet" little icon="chevron" aria-expanded={!isFolded} aria-label={isFolded ? t.unfold : t.fold} onClick={() => setFolded(!isFolded)} />}
+        <span class="grow">{name || t.code}{isHidden && ` · ${t.lines(lines)}`}</span>
         {kind && <Button kind="quiet" little icon="eye" aria-pressed={isDrawn} onClick={toggle}>{t.preview}</Button>}
         <Button kind="quiet" little aria-pressed={wraps} title={t.wrapTitle} onClick={() => setWraps(!wraps)}>{t.wrap}</Button>
         {!isOpen && <Button kind="quiet" little icon="download" aria-label={t.save} onClick={() => void saveText(text, name)} />}
         <CopyButton text={text} label={t.copy} done={t.copied} />
       </figcaption>
       {isDrawn && <Preview kind={kind} text={text} onFailed={() => setFailed(true)} />}
-      {hasCode && <pre tabIndex={0} dir="ltr"><code>{highlighted ?? showInvisible(text)}</code></pre>}
+      {hasCode && !isHidden && <pre tabIndex={0} dir="ltr"><code>{highlighted ?? showInvisible(text)}</code></pre>}
     </figure>
   );
 }

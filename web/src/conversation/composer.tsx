@@ -145,7 +145,7 @@ export function Composer({ session, running, stoppable, edited, onDone, onUp, su
           {isPrefix && <Button little kind="quiet" onClick={complete}>{t.complete} <kbd>Tab</kbd></Button>}
         </p>
       )}
-      {!edited && /^\/\S*$/.test(text) && <PromptPicker typed={text} onPick={insert} />}
+      {!edited && /^\/\S*$/.test(text) && <PromptPicker typed={text} isCommand={hasHint} onPick={insert} />}
       <div class="box">
         <AttachmentList uploads={uploads} />
         {!edited && <ComparedLine session={session?.id} />}

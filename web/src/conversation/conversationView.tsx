@@ -5,7 +5,8 @@ import { attempt, client, hasRole, getSessionFollower, mayWrite, readOnlySession
 import { lazy } from "../app/lazy";
 import { navigate } from "../app/route";
 import { useStore, useTopics } from "../app/store";
-import { serveBrowserTools } from "../sandbox/tools";
+import { serveBrowserTools } from "../sandbox/serveTools";
+import { sessions } from "../pages/sessions";
 import { newestLeaf } from "../tree/branches";
 import { Button, Icon, Spinner } from "../ui/components";
 import { Composer, ContextGauge } from "./composer";
@@ -49,6 +50,7 @@ export function ConversationView({ session: id, message }: { session: string; me
       <Transcript session={session} messages={messages} marked={message} edited={edited} onEdit={setEdited} />
       <div class="bottom">
         <ConnectionLine session={session} isRunning={running !== undefined} />
+        <Quarantined session={id} />
         {isOnOtherBranch ? (
           <p class="other-branch" role="status">
             <Icon name="branch" /><span class="grow">{t.other}</span>
@@ -59,6 +61,13 @@ export function ConversationView({ session: id, message }: { session: string; me
       </div>
     </div>
   );
+}
+
+/** Says why nothing happens in a quarantined session. */
+function Quarantined({ session }: { session: string }) {
+  const t = useTexts();
+  const view = useStore(sessions.visible).find(({ id }) => id === session);
+  return view?.quarantined ? <p class="connection-line" role="status"><Icon name="alert" />{t.quarantined}</p> : null;
 }
 
 /** The running turns of a session: one, or those of models that answer side by side. */

@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { isOver, type LivePart, type Message, type Part, type SessionFollower, type TextPart, type TurnState } from "@everturn/client";
+import { mayWrite } from "../app/app";
 import { ErrorBoundary } from "../app/errorBoundary";
 import { useTopics } from "../app/store";
 import { ToolCard } from "../tools/card";
@@ -16,7 +17,7 @@ import { AttachedContext, CompactionCard, Notice, NoticeMessage } from "./notice
 import { CitedText, ProviderTool } from "./providerTool";
 import { showControls } from "./textEscapes";
 import { Reasoning } from "./reasoning";
-import { AnswerUsage, StepWarnings } from "./step";
+import { AnswerUsage, CopiedSteps, StepWarnings } from "./step";
 import { useTexts } from "../locales/message.gen";
 
 interface Props {
@@ -91,7 +92,10 @@ function AssistantMessage({ session, message }: { session: SessionFollower; mess
       {message.by && <div class="by"><Badge>{showControls(authors(message))}</Badge></div>}
       <div class="parts" aria-busy={isWriting}>{rendered}</div>
       {turn && isOver(turn) && isEmptyAnswer(parts) && <p class="small muted">{t.empty}</p>}
-      {!isWriting && <AnswerUsage parts={parts} turn={turn} by={message.by ?? turn?.options.model ?? ""} />}
+      {message.fork && <CopiedSteps parts={parts} />}
+      {!isWriting && (
+        <AnswerUsage parts={parts} turn={turn} by={message.by ?? turn?.options.model ?? ""} fork={mayWrite(session.id) ? { session, message } : undefined} />
+      )}
       {!isWriting && <MessageActions session={session} message={message} />}
     </>
   );

@@ -11,13 +11,15 @@ import { useTexts } from "../locales/promptPicker.gen";
 
 const SHOWN = 8;
 
-export function PromptPicker({ typed, onPick }: { typed: string; onPick: (text: string) => void }) {
+/** `isCommand`: a command of the composer matches too, so prompts are only shown when one does. */
+export function PromptPicker({ typed, isCommand, onPick }: { typed: string; isCommand?: boolean; onPick: (text: string) => void }) {
   const t = useTexts();
   const { value, problem } = useFetch(fetchPrompts);
   const [chosen, setChosen] = useState<PromptView | null>(null);
   const matching = matchPrompts(value?.prompts ?? [], typed);
   const pick = (prompt: PromptView) => (prompt.arguments.length ? setChosen(prompt) : onPick(prompt.text));
   if (chosen) return <Arguments prompt={chosen} onPick={onPick} onCancel={() => setChosen(null)} />;
+  if (isCommand && !problem && !matching.length) return null;
   return (
     <div class="prompt-picker" role="group" aria-label={t.title}>
       {problem && <ErrorLine>{problem}</ErrorLine>}

@@ -1,9 +1,9 @@
 /** Steps of an answer: what went wrong in them, and one line with their tokens, cost and duration. */
-import type { Part, StepPart, TurnState, Usage } from "@everturn/client";
-import { agents } from "../app/app";
+import type { Message, Part, SessionFollower, StepPart, TurnState, Usage } from "@everturn/client";
+import { agents, attempt, client, toast } from "../app/app";
 import { useStore } from "../app/store";
 import { format } from "../app/texts";
-import { Icon } from "../ui/components";
+import { Button, Icon } from "../ui/components";
 import { showControls } from "./textEscapes";
 import { useTexts } from "../locales/step.gen";
 
@@ -21,8 +21,21 @@ export function StepWarnings({ part, turn, isBare }: { part: StepPart; turn: Tur
   );
 }
 
-/** One line under an answer: tokens, cost and seconds of its steps. With several steps it opens to a line for each. */
-export function AnswerUsage({ parts, turn, by }: { parts: readonly Part[]; turn: TurnState | undefined; by: string }) {
+/** What can be forked: an answer in which the person may continue after a step. */
+export interface ForkableAnswer {
+  session: SessionFollower;
+  message: Message;
+}
+
+interface UsageProps {
+  parts: readonly Part[];
+  turn: TurnState | undefined;
+  by: string;
+  fork?: ForkableAnswer | undefined;
+}
+
+/** One line under an answer: tokens, cost and seconds of its steps. With several steps it opens to a line for each, from which one can continue. */
+export function AnswerUsage({ parts, turn, by, fork }: UsageProps) {
   const t = useTexts();
   const steps = parts.filter((part) => part.type === "step");
   if (!steps.length) return null;
@@ -37,9 +50,40 @@ export function AnswerUsage({ parts, turn, by }: { parts: readonly Part[]; turn:
   return (
     <details class="answer-usage">
       <summary class="step-line">{facts.map((fact) => <span key={fact}>{fact}</span>)}</summary>
-      {lines.map((line) => <p key={line.part.step} class="step-line"><span>{t.step(line.part.step)}</span><StepFacts {...line} turn={turn} /></p>)}
+      {lines.map((line, index) => (
+        <p key={line.part.step} class="step-line">
+          <span>{t.step(line.part.step)}</span><StepFacts {...line} turn={turn} />
+          {fork && index < lines.length - 1 && isForkable(line.part) && <ForkButtons {...fork} step={line.part.step} />}
+        </p>
+      ))}
     </details>
   );
+}
+
+/** A step that broke off cannot be continued, and one whose text was cut is continued by the next. */
+const isForkable = (part: StepPart): boolean => part.finish !== "cancelled" && part.finish !== "error" && !part.continues;
+
+/** Continue after a step: the model at once, or with the next message. */
+function ForkButtons({ session, message, step }: ForkableAnswer & { step: number }) {
+  const t = useTexts();
+  const rerun = () => void attempt(client.rerun(session.id, message.id, { after_step: step, at_step_limit: "ask" }));
+  const wait = async () => {
+    if (!(await attempt(client.fork(session.id, message.id, step)))) return;
+    toast(t.continued(step));
+    document.querySelector<HTMLElement>("#main .composer textarea, #main textarea")?.focus();
+  };
+  return (
+    <>
+      <Button kind="quiet" little icon="redo" aria-label={t.rerunAfter(step)} onClick={rerun} />
+      <Button kind="quiet" little icon="branch" aria-label={t.continueAfter(step)} onClick={() => void wait()} />
+    </>
+  );
+}
+
+/** Says of the copy of an answer's first steps what it is. */
+export function CopiedSteps({ parts }: { parts: readonly Part[] }) {
+  const t = useTexts();
+  return <p class="step-line">{t.copied(parts.filter((part) => part.type === "step").length)}</p>;
 }
 
 function StepFacts({ part, took, model, turn }: { part: StepPart; took: number; model: string; turn: TurnState | undefined }) {

@@ -43,6 +43,7 @@ export function Transcript({ session, messages, marked, edited, onEdit }: Props)
   if (compacting) rendered.push(<TurnFooter key={`end:${compacting.id}`} session={session} id={compacting.id} />);
   return (
     <div class="scroller" ref={scroller}>
+      <h2 class="visually-hidden">{t.log}</h2>
       <div class="transcript" role="log" aria-live="polite" aria-relevant="additions" aria-label={t.log} ref={content}>
         {first > 0 ? <p class="small muted earlier">{t.earlier(first)}</p> : session.hasEarlier && <Earlier session={session} text={t.load} />}
         {rendered}

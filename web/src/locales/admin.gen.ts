@@ -47,8 +47,8 @@ export const useTexts = defineTexts({
   hooks: "Inbound hooks",
 }, {
   title: "管理",
-  sections: "管理的各部分",
-  section: "部分",
+  sections: "管理栏目",
+  section: "栏目",
   people: "人员",
   access: "访问权限",
   tools: "模型与工具",

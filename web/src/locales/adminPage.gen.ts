@@ -2,7 +2,7 @@
 import { defineTexts } from "../app/texts";
 
 export const useTexts = defineTexts({
-  again: "Retry",
+  again: "Try again",
   loading: "Loading…",
   fixed: "Fixed",
   setIn: (where: string | number) => `Set in ${where}`,

@@ -31,7 +31,7 @@ export const useTexts = defineTexts({
   days: "Days",
   budgetHint: "0 is no limit. It covers the last days, in all conversations together.",
   save: "Save",
-  used: (used: string | number, limit: string | number, days: string | number) => `${used} of ${limit} in ${days} days`,
+  used: (used: string | number, limit: string | number, days: number) => `${used} of ${limit} in ${days === 1 ? "1 day" : `${days} days`}`,
   fixed: "Users in everturn.toml are set again when the server starts.",
 }, {
   about: "谁可以使用此系统，以及可以做什么。更改立即生效。",
@@ -63,6 +63,6 @@ export const useTexts = defineTexts({
   days: "天数",
   budgetHint: "0 表示无限制。按最近若干天内的所有对话合计。",
   save: "保存",
-  used: (used: string | number, limit: string | number, days: string | number) => `${days} 天内已用 ${used} / ${limit}`,
+  used: (used: string | number, limit: string | number, days: number) => `${days} 天内已用 ${used} / ${limit}`,
   fixed: "everturn.toml 中的用户会在服务器启动时重新设置。",
 });

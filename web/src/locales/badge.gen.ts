@@ -14,5 +14,5 @@ export const useTexts = defineTexts({
   question: "有一个问题",
   limit: "已达到步数上限。继续吗？",
   untitled: "一个对话",
-  standing: (n: number) => `有 ${n} 个问题等待回答。`,
+  standing: (n: number) => `有 ${n} 个审批待处理。`,
 });

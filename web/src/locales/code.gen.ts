@@ -9,6 +9,9 @@ export const useTexts = defineTexts({
   code: "Code",
   preview: "Preview",
   save: "Download",
+  fold: "Collapse the code",
+  unfold: "Expand the code",
+  lines: (count: number) => (count === 1 ? `${count} line` : `${count} lines`),
 }, {
   copy: "复制代码",
   copied: "已复制",
@@ -17,4 +20,7 @@ export const useTexts = defineTexts({
   code: "代码",
   preview: "预览",
   save: "下载",
+  fold: "折叠代码",
+  unfold: "展开代码",
+  lines: (count: number) => `${count} 行`,
 });

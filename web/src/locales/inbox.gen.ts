@@ -28,7 +28,7 @@ export const useTexts = defineTexts({
   shown: (n: number, all: string | number) => (n === 1 ? `${n} of ${all} shown` : `${n} of ${all} shown`),
 }, {
   title: "待办",
-  count: (n: string | number) => `${n} 个问题等待回答`,
+  count: (n: string | number) => `${n} 个待处理`,
   empty: "没有等待您的事项",
   emptyWhy: "当工具请求运行或结果需要审阅时，无论来自哪个对话，都会出现在这里。",
   oldest: "最早在前",
@@ -36,7 +36,7 @@ export const useTexts = defineTexts({
   open: "打开对话",
   untitled: "未命名对话",
   since: (when: string | number) => `${when}提出`,
-  keys: "J 和 K 在问题间移动。焦点所在的问题：Y 允许一次，N 拒绝。",
+  keys: "J 和 K 在审批间移动。焦点所在的审批：Y 允许一次，N 拒绝。",
   lost: "正在连接…",
   programs: "等待客户端程序",
   groupBy: "分组",
@@ -48,7 +48,7 @@ export const useTexts = defineTexts({
   filterHint: "工具、标题或参数中的文字",
   anyTool: "所有工具",
   order: "顺序",
-  none: "没有符合筛选条件的问题。",
+  none: "没有符合筛选条件的审批。",
   more: (n: number) => `再显示 ${n} 个`,
   shown: (n: number, all: string | number) => `显示 ${n} / ${all}`,
 });

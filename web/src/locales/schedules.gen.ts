@@ -9,7 +9,7 @@ export const useTexts = defineTexts({
   edit: "Edit",
   none: "There are no schedules yet.",
   loading: "Loading…",
-  again: "Retry",
+  again: "Try again",
   save: "Save",
   cancel: "Cancel",
   message: "Message",

@@ -47,7 +47,7 @@ export const useTexts = defineTexts({
   light: "浅色",
   dark: "深色",
   notes: "通知",
-  notify: "当有问题等待我答复而页面不在视野中时通知我",
+  notify: "当有事项等待我答复而页面不在视野中时通知我",
   denied: "浏览器屏蔽了此地址的通知。请在浏览器的网站设置中允许，然后重新打开此选项。",
   insecure: "通知需要 https 或 localhost。",
   missing: "此浏览器不支持通知。",

@@ -20,6 +20,10 @@ export const useTexts = defineTexts({
   error: "The model's stream broke off here.",
   cancelled: "Stopped here.",
   other: "The model stopped for a reason it did not name.",
+  rerunAfter: (number: string | number) => `Regenerate after step ${number}`,
+  continueAfter: (number: string | number) => `Continue after step ${number}`,
+  continued: (number: string | number) => `The next message continues after step ${number}.`,
+  copied: (count: number) => (count === 1 ? "The first step of another version; it was not run again." : `The first ${count} steps of another version; they were not run again.`),
 }, {
   step: (number: string | number) => `第 ${number} 步`,
   steps: (count: number) => (`${count} 步`),
@@ -39,4 +43,8 @@ export const useTexts = defineTexts({
   error: "模型的输出在此中断。",
   cancelled: "在此停止。",
   other: "模型未说明原因就停止了。",
+  rerunAfter: (number: string | number) => `从第 ${number} 步之后重新回答`,
+  continueAfter: (number: string | number) => `从第 ${number} 步之后继续`,
+  continued: (number: string | number) => `下一条消息将从第 ${number} 步之后继续。`,
+  copied: (count: number) => `另一个版本的前 ${count} 步；没有重新运行。`,
 });

@@ -53,7 +53,7 @@ export const useTexts = defineTexts({
   writing: "撰写中",
   calling: "正在准备调用",
   waiting: "等待您的答复",
-  asks: (count: number) => `有 ${count} 个问题等待答复`,
+  asks: (count: number) => `有 ${count} 个审批待处理`,
   suspended: "等待外部事件",
   running: (count: number) => `${count} 个工具正在运行`,
   client: "等待浏览器或应用完成它的部分",

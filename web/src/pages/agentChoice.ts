@@ -1,6 +1,9 @@
 /** Choice of agent and model. */
 import type { AgentView } from "@everturn/client";
 
+/** The model that answers while no other is set up. */
+export const OFFLINE_MODEL = "offline:demo";
+
 /** "" is the server's default: the session's agent or the first one, and the agent's own model. */
 export interface AgentChoice {
   agent: string;

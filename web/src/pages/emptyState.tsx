@@ -3,9 +3,7 @@ import { agents } from "../app/app";
 import { lazy } from "../app/lazy";
 import { settings } from "../app/settings";
 import { useStore } from "../app/store";
-
-/** The model that answers while no other is set up. */
-export const OFFLINE_MODEL = "offline:demo";
+import { OFFLINE_MODEL } from "./agentChoice";
 
 const Onboarding = lazy(async () => (await import("./onboarding")).Onboarding);
 

@@ -1,4 +1,4 @@
-/** Browser tools: their declarations, and what starts the runner. The runner itself is loaded with the first call. */
+/** Browser tools: their declarations, and the calls of them that wait. */
 import { isOver, openGates, type ClientTool, type GateState, type SessionFollower, type TurnState } from "@everturn/client";
 import { me } from "../app/app";
 import { settings, type Settings } from "../app/settings";
@@ -101,38 +101,6 @@ export function browserToolFor(turn: TurnState, name: string): ToolName | null {
 export function waitingCalls(session: SessionFollower): GateState[] {
   const turns = [...session.state.turns.values()].filter((turn) => !isOver(turn));
   return turns.flatMap((turn) => openGates(turn).filter(({ gate }) => gate.kind === "client" && browserToolFor(turn, gate.tool)));
-}
-
-/** Run the client calls of a session while it is shown; returns the function that stops it. */
-export function serveBrowserTools(session: SessionFollower): () => void {
-  const stopped = new AbortController();
-  const stops = new Map<string, () => void>();
-  let checkCalls: (() => void) | null = null;
-  let isLoading = false;
-
-  const onChange = () => {
-    for (const turn of session.state.turns.values()) {
-      if (stops.has(turn.id) === !isOver(turn)) continue;
-      stops.get(turn.id)?.();
-      if (!stops.delete(turn.id)) stops.set(turn.id, session.subscribe(`turn:${turn.id}`, onChange));
-    }
-    const mayNeed = () => [...session.state.turns.values()].some((turn) => stops.has(turn.id) && [...turn.calls.values()].some((call) => call.children.length));
-    if (checkCalls) checkCalls();
-    else if (!isLoading && (waitingCalls(session).length || mayNeed())) {
-      isLoading = true;
-      void import("./toolRunner").then(
-        ({ runClientTools }) => { if (!stopped.signal.aborted) checkCalls = runClientTools(session, stopped.signal); },
-        () => { isLoading = false; }, // the next change of the session tries again
-      );
-    }
-  };
-  const stopTree = session.subscribe("tree", onChange);
-  onChange();
-  return () => {
-    stopped.abort();
-    stopTree();
-    for (const stop of stops.values()) stop();
-  };
 }
 
 /** Delete the files of a conversation in this browser. */

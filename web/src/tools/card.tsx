@@ -1,6 +1,6 @@
 /** Tool card: collapsed it shows the tool and its state; open, all details of the call. */
 import { nestedCalls, isOver, runSeconds, type CallRecord, type FilePart, type GateState, type LivePart, type SessionFollower, type ToolPart, type TurnState } from "@everturn/client";
-import { Component, type ComponentType } from "preact";
+import { Component } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { inbox } from "../app/app";
 import { ErrorBoundary } from "../app/errorBoundary";
@@ -26,7 +26,7 @@ export interface CardProps {
 
 const Details = lazy(async () => (await import("./details")).Details);
 const TodoList = lazy(async () => (await import("./todos")).TodoList);
-const Subagent = lazy(async () => (await import("./subagent")).Subagent) as ComponentType<{ session: string; turn: string }>;
+const Subagent = lazy(async () => (await import("./subagent")).Subagent);
 
 /** `part` once the step has ended; `live` while its arguments stream. The same call keeps its card. */
 export class ToolCard extends Component<CardProps> {
@@ -118,7 +118,7 @@ function CallSummary({ part, note, isDenied, isAsking }: { part: ToolPart; note:
   if (part.is_edited) lines.push(t.edited);
   if (state === "outcome_unknown") lines.push(t.unknownWhy);
   if (state === "withheld") lines.push(t.withheldWhy);
-  if (state === "waiting" && !note?.children.length && !isAsking) lines.push(t.waitingWhy);
+  if (state === "waiting" && !note?.children.length && !isAsking) lines.push(note?.waitsFor ? t.waitingFor(escapeInvisible(note.waitsFor)) : t.waitingWhy);
   if (note?.isStillRunning) lines.push(t.stillRunningWhy);
   if (state === "running" && note?.progress.length) lines.push(escapeInvisible(note.progress.at(-1)!));
   // Who denied it, and why, is shown at the gate below.
@@ -146,7 +146,7 @@ function Subagents({ session, note }: { session: SessionFollower; note: CallReco
       ))}
       {note.children.map((child, index) => (
         <Disclosure key={child.turn} summary={<span class="small"><Icon name="branch" /> {t.subagentOpen}{note.children.length > 1 ? ` ${index + 1}` : ""}</span>}>
-          <Subagent session={child.session} turn={child.turn} />
+          <Subagent session={child.session} turn={child.turn} Card={ToolCard} />
         </Disclosure>
       ))}
     </div>

@@ -92,3 +92,16 @@ it("draws what is too deep or too long as it was written", () => {
   draw("| a |\n|--|\n" + "| 1 |\n".repeat(2000));
   expect(root.querySelectorAll("tr").length).toBeLessThan(500);
 });
+
+it("collapses a long code block, and no short one", () => {
+  const code = (lines: number) => `\`\`\`python\n${"x = 1\n".repeat(lines)}\`\`\`\n`;
+  draw(code(15));
+  expect(root.querySelector("[aria-expanded]")).toBeNull();
+  draw(code(40));
+  const button = root.querySelector<HTMLButtonElement>("button[aria-expanded=true]")!;
+  act(() => button.click());
+  expect(root.querySelector("pre")).toBeNull();
+  expect(root.querySelector("figcaption")?.textContent).toContain("python · 40 lines");
+  act(() => button.click());
+  expect(root.querySelector("pre")?.textContent).toBe("x = 1\n".repeat(40).trimEnd());
+});

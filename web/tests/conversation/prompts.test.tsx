@@ -59,3 +59,11 @@ it("shows the layers in their order, and not the texts of the configuration", as
   expect(shown).toContain("In <b>French</b>.");
   expect(root.querySelector("b")).toBeNull();
 });
+
+it("draws nothing where a command of the composer matches and no prompt does", async () => {
+  vi.spyOn(client, "get").mockResolvedValue({ prompts: [plan] });
+  const root = await draw(<PromptPicker typed="/com" isCommand onPick={() => {}} />);
+  expect(root.textContent).toBe("");
+  const other = await draw(<PromptPicker typed="/com" onPick={() => {}} />);
+  expect(other.textContent).toContain("No saved prompt matches.");
+});

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { act } from "preact/test-utils";
 import { expect, test } from "vitest";
 import type { Part } from "@everturn/client";
+import { toMarkdown } from "../../src/conversation/exportText";
 import { joinContinued } from "../../src/conversation/message";
 import { CitedText, ProviderTool, numberSources } from "../../src/conversation/providerTool";
 
@@ -42,4 +43,10 @@ test("a tool of the provider shows its name, what it was asked, and its state", 
   expect(root.textContent).toContain("web_search");
   expect(root.textContent).toContain("turtles");
   expect(root.textContent).toContain("failed at the provider");
+});
+
+test("an exported answer has its sources", () => {
+  const part: Part = { type: "text", text: "🐢 one two", citations: [citation(0, 5, "https://example.com/a", "All\nabout turtles")] };
+  const text = toMarkdown("x", [{ id: "m", role: "assistant", parts: [part] } as never]);
+  expect(text).toContain("🐢 one[1] two\n\n[1] All about turtles https://example.com/a\n");
 });

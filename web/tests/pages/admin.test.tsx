@@ -48,11 +48,18 @@ it("marks the current section, and labels both for a screen reader", async () =>
   expect([...root.querySelectorAll("nav")].map((nav) => nav.getAttribute("aria-label"))).toEqual(["Sections of the administration", "Sections of the administration"]);
   expect(root.querySelector("section")?.getAttribute("aria-label")).toBe("Webhooks");
   await act(async () => void language.set("zh"));
-  expect(select().closest("label")?.textContent).toContain("部分");
+  expect(select().closest("label")?.textContent).toContain("栏目");
+});
+
+it("says that a section does not exist", async () => {
+  await draw("nothing");
+  expect(root.querySelector("h1")?.textContent).toBe("Page not found");
+  expect(root.querySelector("a")?.getAttribute("href")).toBe("#/");
+  expect(["#/", "", "#", "#/?q=1", "#/nothing", "#/s", "#/invite/"].map((hash) => parseRoute(hash).page)).toEqual(["new", "new", "new", "new", "unknown", "unknown", "unknown"]);
 });
 
 it("goes to the section that is selected, and keeps the select", async () => {
-  await draw("nothing of this name");
+  await draw("");
   const before = select();
   expect(before.value).toBe("users");
   before.value = "audit";

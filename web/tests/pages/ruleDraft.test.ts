@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { StoredRule } from "@everturn/client";
-import { cleanRule, isSame, isStored, withMoved, withoutRule, withRule } from "../../src/pages/admin/ruleDraft";
+import { cleanRule, isSame, isStored, KeptDrafts, withMoved, withoutRule, withRule } from "../../src/pages/admin/ruleDraft";
 
 const pay: StoredRule = { tool: "pay", action: "deny" };
 const look: StoredRule = { tool: "look", action: "ask", match: { at: "a*", by: "b" }, note: "why" };
@@ -28,4 +28,16 @@ describe("a draft of rules", () => {
     expect(withRule([pay, pay], 0, look)).toEqual([look, pay]);
     expect(withoutRule([pay, look], 0)).toEqual([look]);
   });
+});
+
+it("keeps a draft for its scope and version until it is the same as what is stored, or others have saved", () => {
+  const drafts = new KeptDrafts();
+  drafts.keep("tenant", 3, [pay], [look]);
+  expect(drafts.get("tenant", 3)).toEqual([pay]);
+  expect(drafts.get("installation", 3)).toBeUndefined();
+  drafts.keep("tenant", 3, [{ ...look }], [look]);
+  expect(drafts.has("tenant")).toBe(false);
+  drafts.keep("tenant", 3, [pay], [look]);
+  expect(drafts.get("tenant", 4)).toBeUndefined();
+  expect(drafts.has("tenant")).toBe(false);
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { RuleView, ToolRules } from "@everturn/client";
 import { groupTools, isSameRule, groupByLayer, parseArguments, argumentTemplate, withModel } from "../../src/pages/rules";
 
-const rule = (tool: string, more: Partial<RuleView["rule"]> = {}): RuleView => ({ rule: { tool, action: "allow", ...more }, text: `{tool = "${tool}"}`, shadow: "" });
+const rule = (tool: string, more: Partial<RuleView["rule"]> = {}): RuleView => ({ rule: { tool, action: "allow", ...more }, text: `{tool = "${tool}"}`, shadow: "", scope: "" });
 const tool = (name: string, more: Partial<ToolRules> = {}): ToolRules => ({
   name, origin: "function", group: "", approval: "auto", review: "never", read_only: true, idempotent: false, is_offered: true, manual: false, egress: false, subjects: {}, ...more,
 });

@@ -22,8 +22,11 @@ export const putMcp = (name: string, server: NewMcpSettings) => client.send<McpS
 export const deleteMcp = (name: string) => client.send<void>("DELETE", path("mcp", name));
 
 const rules = "/api/settings/rules";
-export const fetchStoredRules = () => client.get<AllRulesView>(rules);
-export const putRules = (list: readonly StoredRule[], version: number) => client.send<RuleSettingsView>("PUT", rules, { rules: list, version });
-export const fetchRuleVersions = () => client.get<RuleVersionList>(`${rules}/versions`);
-export const dryRunRules = (list: readonly StoredRule[], calls: number) => client.send<DryRunView>("POST", `${rules}/dry-run`, { rules: list, calls });
-export const explainDraft = (request: ExplainDraft) => client.send<ExplainView>("POST", `${rules}/explain`, request);
+/** Whose calls rules decide: those of all tenants, or those of the caller's tenant. */
+export type RuleScope = NonNullable<AllRulesView["scope"]>;
+/** The stored rules of a scope; without one, those that the caller may change. */
+export const fetchStoredRules = (scope?: RuleScope) => client.get<AllRulesView>(rules, { scope });
+export const putRules = (scope: RuleScope, list: readonly StoredRule[], version: number) => client.send<RuleSettingsView>("PUT", `${rules}?scope=${scope}`, { rules: list, version });
+export const fetchRuleVersions = (scope: RuleScope) => client.get<RuleVersionList>(`${rules}/versions`, { scope });
+export const dryRunRules = (scope: RuleScope, list: readonly StoredRule[], calls: number) => client.send<DryRunView>("POST", `${rules}/dry-run?scope=${scope}`, { rules: list, calls });
+export const explainDraft = (scope: RuleScope, request: ExplainDraft) => client.send<ExplainView>("POST", `${rules}/explain?scope=${scope}`, request);

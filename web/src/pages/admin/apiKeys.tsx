@@ -5,7 +5,7 @@ import { attempt, me } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Field } from "../../ui/components";
 import { useFetch } from "../../app/useFetch";
-import { DataTable, Loaded, ROLES, RolePicker, SecretDialog, useRoles, type RoleName } from "./admin";
+import { DataTable, Loaded, ROLES, RolePicker, SecretDialog, useRoles, type RoleName } from "./parts";
 import { createKey, fetchKeys, fetchUsers, revokeKey } from "./peopleApi";
 import { useTexts } from "../../locales/adminKeys.gen";
 import { useTexts as useAdmin } from "../../locales/admin.gen";

@@ -4,7 +4,7 @@ import type { AuditPage } from "@everturn/client";
 import { attempt } from "../../app/app";
 import { format } from "../../app/texts";
 import { Button, Field, Spinner } from "../../ui/components";
-import { DataTable } from "./admin";
+import { DataTable } from "./parts";
 import { searchAudit } from "./peopleApi";
 import { useTexts } from "../../locales/adminAudit.gen";
 import { useTexts as useAdmin } from "../../locales/admin.gen";

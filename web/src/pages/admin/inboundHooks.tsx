@@ -7,7 +7,7 @@ import { useStore } from "../../app/store";
 import { format } from "../../app/texts";
 import { Badge, Button, CopyButton, Dialog, Disclosure, Field } from "../../ui/components";
 import { useFetch, useInterval } from "../../app/useFetch";
-import { Loaded } from "./admin";
+import { Loaded } from "./parts";
 import { deleteHook, fetchCalls, fetchHooks, putHook, rotateHook } from "./hooksApi";
 import { DeleteButton } from "./page";
 import { textOfWhen, whenOfText } from "./when";

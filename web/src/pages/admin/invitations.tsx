@@ -5,7 +5,7 @@ import { attempt } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Field, type Tone } from "../../ui/components";
 import { useFetch } from "../../app/useFetch";
-import { DataTable, Loaded, RolePicker, SecretDialog, useRoles, type RoleName } from "./admin";
+import { DataTable, Loaded, RolePicker, SecretDialog, useRoles, type RoleName } from "./parts";
 import { fetchInvitations, invite, inviteLink, revokeInvitation } from "./peopleApi";
 import { useTexts } from "../../locales/adminInvitations.gen";
 import { useTexts as useAdmin } from "../../locales/admin.gen";

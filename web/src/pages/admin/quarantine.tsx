@@ -5,7 +5,7 @@ import { attempt, toast } from "../../app/app";
 import { format } from "../../app/texts";
 import { Button, Dialog } from "../../ui/components";
 import { useFetch } from "../../app/useFetch";
-import { DataTable, Loaded } from "./admin";
+import { DataTable, Loaded } from "./parts";
 import { cancelSession, eraseSession, fetchQuarantine, retrySession } from "./peopleApi";
 import { useTexts } from "../../locales/adminQuarantine.gen";
 import { useTexts as useAdmin } from "../../locales/admin.gen";

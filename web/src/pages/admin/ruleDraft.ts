@@ -1,5 +1,6 @@
-/** A draft of the stored rules: edits of the list, and what of it is not saved. Pure. */
+/** A draft of the stored rules: edits of the list, what of it is not saved, and the drafts that wait while another scope or page is shown. */
 import type { StoredRule } from "@everturn/client";
+import type { RuleScope } from "./api";
 
 export type Draft = readonly StoredRule[];
 
@@ -40,4 +41,25 @@ export function withMoved(draft: Draft, at: number, by: -1 | 1): Draft {
   const moved = [...draft];
   [moved[at], moved[to]] = [moved[to]!, moved[at]!];
   return moved;
+}
+
+/** The drafts that are not saved, one for each scope. A draft ends when it is saved or discarded, or when others save first. */
+export class KeptDrafts {
+  private readonly drafts = new Map<RuleScope, { version: number; draft: Draft }>();
+
+  has(scope: RuleScope): boolean {
+    return this.drafts.has(scope);
+  }
+
+  /** The draft that was begun from this version of the stored rules. */
+  get(scope: RuleScope, version: number): Draft | undefined {
+    const kept = this.drafts.get(scope);
+    if (kept && kept.version !== version) this.drafts.delete(scope);
+    return kept?.version === version ? kept.draft : undefined;
+  }
+
+  keep(scope: RuleScope, version: number, draft: Draft, stored: Draft): void {
+    if (isSame(draft, stored)) this.drafts.delete(scope);
+    else this.drafts.set(scope, { version, draft });
+  }
 }

@@ -7,23 +7,23 @@ import { format } from "../../app/texts";
 import { Badge, Button, Dialog, Disclosure, ErrorLine, Icon, Spinner } from "../../ui/components";
 import { useFetch } from "../../app/useFetch";
 import { ActionBadge, RuleSource } from "../ruleRow";
-import { dryRunRules, putRules } from "./api";
+import { dryRunRules, putRules, type RuleScope } from "./api";
 import { cleanRule, type Draft } from "./ruleDraft";
 import { useTexts } from "../../locales/adminRules.gen";
 
 const CALLS = [50, 200, 1000] as const;
 
-export function RuleReview({ draft, version, onSaved, onClose }: { draft: Draft; version: number; onSaved: () => void; onClose: () => void }) {
+export function RuleReview({ scope, draft, version, onSaved, onClose }: { scope: RuleScope; draft: Draft; version: number; onSaved: () => void; onClose: () => void }) {
   const t = useTexts();
   const [calls, setCalls] = useState<number>(200);
   const [isBusy, setBusy] = useState(false);
   const rules = draft.map(cleanRule);
-  const run = useFetch(() => dryRunRules(rules, calls), calls);
+  const run = useFetch(() => dryRunRules(scope, rules, calls), calls);
   const view = run.value;
   const loosens = view ? view.changes.some((change) => change.loosens) || view.groups.some((group) => group.loosens) : false;
   const save = async () => {
     setBusy(true);
-    const stored = await attempt(putRules(rules, version));
+    const stored = await attempt(putRules(scope, rules, version));
     setBusy(false);
     if (stored) onSaved();
   };

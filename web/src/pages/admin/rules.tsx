@@ -8,9 +8,9 @@ import { useFetch } from "../../app/useFetch";
 import { fetchRules } from "../api";
 import { ExplainForm } from "../explainForm";
 import { RuleRow } from "../ruleRow";
-import { Loaded } from "./admin";
-import { explainDraft, fetchRuleVersions, fetchStoredRules } from "./api";
-import { cleanRule, type Draft, isSame, isStored, NEW_RULE, withMoved, withoutRule, withRule } from "./ruleDraft";
+import { Loaded } from "./parts";
+import { explainDraft, fetchRuleVersions, fetchStoredRules, type RuleScope } from "./api";
+import { cleanRule, type Draft, isSame, isStored, KeptDrafts, NEW_RULE, withMoved, withoutRule, withRule } from "./ruleDraft";
 import { RuleEditor } from "./ruleEditor";
 import { RuleReview } from "./ruleReview";
 import "../permissions.css";
@@ -19,41 +19,66 @@ import { useTexts } from "../../locales/adminRules.gen";
 
 export function Rules() {
   const t = useTexts();
-  const all = useFetch(fetchStoredRules);
+  const [scope, setScope] = useState<RuleScope>();
+  const all = useFetch(() => fetchStoredRules(scope), scope);
   const tools = useFetch(() => fetchRules(""));
   return (
     <div class="permissions rules">
       <p class="muted">{t.about}</p>
       <Loaded of={all}>
         {(view) => view.is_editable && view.stored
-          ? <Draftable key={view.stored.version} view={view} stored={view.stored} tools={tools.value?.tools ?? []} reload={all.reload} />
+          ? <Draftable key={`${view.scope} ${view.stored.version}`} view={view} stored={view.stored} tools={tools.value?.tools ?? []} reload={all.reload} onScope={setScope} />
           : <p class="card">{view.problem}</p>}
       </Loaded>
     </div>
   );
 }
 
-interface Part { view: AllRulesView; stored: RuleSettingsView; tools: readonly ToolRules[]; reload: () => void }
+const scopeOf = (view: AllRulesView): RuleScope => view.scope ?? "installation";
 
-function Draftable({ view, stored, tools, reload }: Part) {
+/** Whose calls the rules on the page decide, and the choice where the caller may change both. */
+function Scope({ view, isLocked, onChange }: { view: AllRulesView; isLocked: boolean; onChange: (scope: RuleScope) => void }) {
+  const t = useTexts();
+  const scopes = view.scopes ?? [];
+  if (scopes.length < 2) return scopeOf(view) === "tenant" ? <p class="small muted">{t.tenantAbout}</p> : null;
+  return (
+    <div class="row wrap">
+      <label class="row small">{t.scope}
+        <select class="input" value={scopeOf(view)} disabled={isLocked} onChange={(event) => onChange(event.currentTarget.value as RuleScope)}>
+          {scopes.map((scope) => <option key={scope} value={scope} selected={scope === view.scope}>{scope === "tenant" ? t.thisTenant : t.allTenants}{drafts.has(scope) ? ` (${t.changed})` : ""}</option>)}
+        </select>
+      </label>
+      <span class="small muted">{view.scope === "tenant" ? t.tenantAbout : t.allAbout}</span>
+    </div>
+  );
+}
+
+interface Part { view: AllRulesView; stored: RuleSettingsView; tools: readonly ToolRules[]; reload: () => void; onScope: (scope: RuleScope) => void }
+
+const drafts = new KeptDrafts();
+
+function Draftable({ view, stored, tools, reload, onScope }: Part) {
   const t = useTexts();
   const before: Draft = stored.rules.map((row) => row.rule);
-  const [draft, setDraft] = useState<Draft>(before);
+  const [draft, showDraft] = useState<Draft>(() => drafts.get(scopeOf(view), stored.version) ?? before);
+  const setDraft = (changed: Draft) => { drafts.keep(scopeOf(view), stored.version, changed, before); showDraft(changed); };
   const [edited, setEdited] = useState<number | null>(null); // the length of the draft: a new one
   const [open, setOpen] = useState<"" | "review" | "versions">("");
   const isChanged = !isSame(draft, before);
+  const isTenant = scopeOf(view) === "tenant";
   const put = (rule: StoredRule) => { setDraft(withRule(draft, edited ?? draft.length, rule)); setEdited(null); };
   const editor = (rule: StoredRule) => <RuleEditor rule={rule} tools={tools} onDone={put} onCancel={() => setEdited(null)} />;
   return (
     <>
+      <Scope view={view} isLocked={edited !== null} onChange={onScope} />
       <header class="row wrap">
         <h2 class="grow">{t.stored} <span class="muted count">{draft.length}</span></h2>
         {stored.version > 0 && <Button icon="redo" onClick={() => setOpen("versions")}>{t.versions}</Button>}
         {edited === null && <Button icon="add" onClick={() => setEdited(draft.length)}>{t.add}</Button>}
       </header>
-      <p class="small muted">{t.order}</p>
+      <p class="small muted">{isTenant ? t.orderForTenant : t.order}</p>
       {stored.problem && <p class="card attention">{stored.problem}</p>}
-      {draft.length === 0 && edited === null && <p class="card">{t.none}</p>}
+      {draft.length === 0 && edited === null && <p class="card">{isTenant ? t.noneForTenant : t.none}</p>}
       <ol class="items list">
         {draft.map((rule, at) => (
           <li key={at}>
@@ -73,14 +98,14 @@ function Draftable({ view, stored, tools, reload }: Part) {
       {stored.version > 0 && !isChanged && <p class="small muted"><Badge>{t.version(stored.version)}</Badge> {t.changedBy(stored.by, format.moment(stored.at))}</p>}
       {view.fixed && view.fixed.length > 0 && (
         <section class="part" aria-labelledby="fixed-rules">
-          <h2 id="fixed-rules">{t.fixed} <span class="muted count">{view.fixed.length}</span></h2>
-          <p class="small muted">{t.fixedAbout}</p>
+          <h2 id="fixed-rules">{isTenant ? t.fixedForTenant : t.fixed} <span class="muted count">{view.fixed.length}</span></h2>
+          <p class="small muted">{!isTenant ? t.fixedAbout : view.scopes?.includes("installation") ? t.fixedForOperator : t.fixedForTenantAbout}</p>
           <div class="card layer"><ul class="plain">{view.fixed.map((row, at) => <li key={at}><RuleRow view={row} /></li>)}</ul></div>
         </section>
       )}
-      {tools.length > 0 && <Explain draft={draft} tools={tools} />}
-      {open === "review" && <RuleReview draft={draft} version={stored.version} onSaved={reload} onClose={() => setOpen("")} />}
-      {open === "versions" && <Versions onClose={() => setOpen("")} onRestore={(rules) => { setEdited(null); setDraft(rules); setOpen(isSame(rules, before) ? "" : "review"); }} />}
+      {tools.length > 0 && <Explain scope={scopeOf(view)} draft={draft} tools={tools} />}
+      {open === "review" && <RuleReview scope={scopeOf(view)} draft={draft} version={stored.version} onSaved={reload} onClose={() => setOpen("")} />}
+      {open === "versions" && <Versions scope={scopeOf(view)} onClose={() => setOpen("")} onRestore={(rules) => { setEdited(null); setDraft(rules); setOpen(isSame(rules, before) ? "" : "review"); }} />}
     </>
   );
 }
@@ -92,7 +117,7 @@ function Item({ rule, at, size, stored, isLocked, onEdit, onChange, onMove, onRe
   const name = t.number(at + 1);
   const known = stored.find((row) => isSame([row.rule], [rule]));
   const isOff = rule.enabled === false;
-  const view = { rule: { tool: rule.tool, action: rule.action, match: rule.match ?? {} }, text: "", shadow: known?.shadow ?? "" };
+  const view = { rule: { tool: rule.tool, action: rule.action, match: rule.match ?? {} }, text: "", shadow: known?.shadow ?? "", scope: "" as const };
   return (
     <div class="card item" data-off={isOff || undefined}>
       <div class="row wrap">
@@ -114,11 +139,11 @@ function Item({ rule, at, size, stored, isLocked, onEdit, onChange, onMove, onRe
   );
 }
 
-function Explain({ draft, tools }: { draft: Draft; tools: readonly ToolRules[] }) {
+function Explain({ scope, draft, tools }: { scope: RuleScope; draft: Draft; tools: readonly ToolRules[] }) {
   const t = useTexts();
   const [shown, setShown] = useState<{ view: ExplainView; draft: Draft } | null>(null);
   const onExplained = useCallback((view: ExplainView | null) => setShown(view && { view, draft }), [draft]);
-  const explain = useCallback(({ tool, arguments: args }: ExplainCall) => explainDraft({ tool, arguments: args, rules: draft.map(cleanRule) }), [draft]);
+  const explain = useCallback(({ tool, arguments: args }: ExplainCall) => explainDraft(scope, { tool, arguments: args, rules: draft.map(cleanRule) }), [scope, draft]);
   return <ExplainForm agent="" tools={tools} grants={[]} about={t.explainAbout} explain={explain} explanation={shown?.draft === draft ? shown.view : null} onExplained={onExplained} />;
 }
 
@@ -126,9 +151,9 @@ function Explain({ draft, tools }: { draft: Draft; tools: readonly ToolRules[] }
 const asText = (view: RuleSettingsView | undefined, off: string) =>
   (view?.rules ?? []).map(({ text, rule }) => [text, rule.enabled === false && `(${off})`, rule.note && `# ${rule.note}`].filter(Boolean).join("  ")).join("\n");
 
-function Versions({ onClose, onRestore }: { onClose: () => void; onRestore: (rules: Draft) => void }) {
+function Versions({ scope, onClose, onRestore }: { scope: RuleScope; onClose: () => void; onRestore: (rules: Draft) => void }) {
   const t = useTexts();
-  const fetched = useFetch(fetchRuleVersions);
+  const fetched = useFetch(() => fetchRuleVersions(scope));
   const versions = fetched.value?.versions;
   return (
     <Dialog title={t.versions} onClose={onClose} wide>

@@ -4,7 +4,7 @@ import type { ScheduleView } from "@everturn/client";
 import { useFetch, useInterval } from "../../app/useFetch";
 import { fetchSchedules } from "../schedules/api";
 import { ScheduleRows } from "../schedules/schedules";
-import { DataTable, Loaded } from "./admin";
+import { DataTable, Loaded } from "./parts";
 import "../schedules/schedules.css";
 import { useTexts } from "../../locales/adminSchedules.gen";
 

@@ -4,7 +4,7 @@ import type { UserUsage } from "@everturn/client";
 import { format } from "../../app/texts";
 import { Button } from "../../ui/components";
 import { useFetch } from "../../app/useFetch";
-import { DataTable, Loaded } from "./admin";
+import { DataTable, Loaded } from "./parts";
 import { fetchUserUsage } from "./peopleApi";
 import { useTexts } from "../../locales/adminUsage.gen";
 import { useTexts as useAdmin } from "../../locales/admin.gen";

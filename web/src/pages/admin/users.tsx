@@ -6,7 +6,7 @@ import { hrefFor } from "../../app/route";
 import { format } from "../../app/texts";
 import { Badge, Button, Dialog, Field, Menu } from "../../ui/components";
 import { useFetch } from "../../app/useFetch";
-import { DataTable, Loaded, RolePicker, SecretDialog } from "./admin";
+import { DataTable, Loaded, RolePicker, SecretDialog } from "./parts";
 import { fetchUsers, inviteLink, putBudget, putUser, removeUser, resetPassword } from "./peopleApi";
 import { useTexts } from "../../locales/adminUsers.gen";
 import { useTexts as useAdmin } from "../../locales/admin.gen";

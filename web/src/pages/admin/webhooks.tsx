@@ -5,7 +5,7 @@ import { attempt, toast } from "../../app/app";
 import { format } from "../../app/texts";
 import { Badge, Button, Disclosure, Field } from "../../ui/components";
 import { useFetch, useInterval } from "../../app/useFetch";
-import { Loaded, SecretDialog } from "./admin";
+import { Loaded, SecretDialog } from "./parts";
 import { createWebhook, deleteWebhook, fetchDeliveries, fetchWebhooks, pauseWebhook, replayDeliveries, resumeWebhook, rotateWebhook, testWebhook, updateWebhook } from "./hooksApi";
 import { DeleteButton } from "./page";
 import "./hooks.css";
@@ -198,7 +198,7 @@ function DeliveryRow({ row, text, isSending, onReplay }: { row: DeliveryView; te
   return (
     <li>
       <span class="when"><code>{row.type}</code><span class="small muted">{format.moment(row.at)}</span></span>
-      <Badge tone={TONES[row.state]}>{text}</Badge>
+      <Badge tone={row.state === "pending" && row.problem ? "warn" : TONES[row.state]}>{text}</Badge>
       <span class="grow">
         {t.attempts(row.tries)}{row.problem ? `: ${row.problem}` : row.status > 0 && `: ${t.status(row.status)}`}{row.state === "pending" && row.tries > 0 && row.due !== null && `, ${t.nextTry(format.ago(row.due))}`}
         <span class="small muted event">{t.event(row.seq)} <code>{row.session}</code></span>
