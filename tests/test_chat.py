@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from everturn import Chat, ModelError, Turn, TurnError, TurnOptions, TurnStatus, tool
 from everturn.app import App
 from everturn.chat import EventStream
-from everturn.chat.validation import APP_ARGUMENTS
+from everturn.chat.chat_arguments import APP_ARGUMENTS
 from everturn.core.chunks import TextChunk
 from everturn.core.events import AnswerStarted, CallStarted, GateResolved, TurnSuspended
 from everturn.core.hooks import GateContext, StepContext
+from everturn.core.options import Prompt
 from everturn.core.parts import FilePart, TextPart
 from everturn.core.phases import TRANSITIONS
 from everturn.core.ports import Tool
@@ -24,7 +25,7 @@ from everturn.core.requests import RequestResult
 from everturn.core.rules.policy import Rule
 from everturn.errors import BadArguments, ConfigError, DriverLost, GateClosed, HashMismatch, UnknownGate, UnknownTurn
 from everturn.events import GateOpened, Phase, StepRestarted, TextDelta
-from everturn.running.active_turn import Prompt, TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.wire import dump_log
 from tests.helpers.waiting import wait_until

@@ -364,7 +364,7 @@ def test_a_project_folder_with_a_hostile_configuration_changes_nothing(tmp_path:
     (tmp_path / "evil.py").write_text("open('ran', 'w')\n", encoding="utf-8")
     done = run("config", "show", cwd=tmp_path, HOME=str(tmp_path / "home"))
 
-    assert done.stdout == "# no file; these are the defaults\n"
+    assert done.stdout == "# no file: every setting has its default; docs/deploy/configuration.md lists them\n"
     assert not (tmp_path / "ran").exists()
 
 

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from docs_src.guides.shop import ask, make
 
-from everturn.base_app import DRIVE_SECONDS, DURABLE_DRAIN_TIMEOUT, RECONCILE_AFTER
+from everturn.base_app.app import DRIVE_SECONDS, DURABLE_DRAIN_TIMEOUT
+from everturn.base_app.reconciler import RECONCILE_AFTER
 from everturn.core.session_claims import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS
 from tools.chaos.cell import cell
 from tools.servers import restate

@@ -13,7 +13,7 @@ from docs_src.guides.durable_work import make
 from docs_src.guides.killing_own import judge, run
 
 from everturn import Chat
-from everturn.base_app import DRAIN_TIMEOUT
+from everturn.base_app.app import DRAIN_TIMEOUT
 from tools.chaos.checks import CHECKS
 from tools.chaos.scenario import SCENARIOS
 

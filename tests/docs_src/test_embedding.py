@@ -77,6 +77,9 @@ async def test_a_service_of_ones_own_keeps_what_it_promises(tmp_path: Path, monk
     async with Served() as first:
         turn = await first.say("Ask Ann to lunch", "k1")
         assert await first.say("Ask Ann to lunch", "k1") == turn
+        other, headers = {"text": "Ask Bob to lunch"}, {"idempotency-key": "k1"}
+        async with first.http.post("/talks/one", json=other, headers=headers) as refused:
+            assert (refused.status, "was used before" in await refused.text()) == (409, True)
         seen = await first.follow(turn, until="TurnSuspended")
         assert seen[0][1]["type"] == "TurnStarted"
         assert "discounts" not in json.dumps([event for _, event in seen])  # the system prompt stays here

@@ -32,6 +32,7 @@ class Visitor:
         self.rig, self.context = rig, context
         self.wrong: list[str] = []  # errors on a console, violations of the policy, requests to elsewhere
         self._forgiven: list[re.Pattern[str]] = []
+        context.set_default_timeout(60_000)
         context.add_init_script(WATCH)
         context.on("console", self._said)
         context.on("request", self._asked)
@@ -132,16 +133,16 @@ class Screen:
         if not card.count():
             row.locator(".toggle").click()
 
-    def sees(self, text: str | re.Pattern[str], seconds: float = 15.0) -> None:
+    def sees(self, text: str | re.Pattern[str], seconds: float = 60.0) -> None:
         """It is somewhere in what was said."""
         expect(self.log).to_contain_text(text, timeout=seconds * 1000)
 
-    def wait_idle(self, seconds: float = 15.0) -> None:
+    def wait_idle(self, seconds: float = 60.0) -> None:
         """Wait until the session is at rest, and the page shows it."""
         wait_until_sync(
             lambda: self.session and self.rig.is_idle(self.session), seconds, "the session did not come to rest"
         )
-        expect(self.log.locator(".turn-status")).to_have_count(0, timeout=10_000)
+        expect(self.log.locator(".turn-status")).to_have_count(0)
 
     # -------------------------------------------------------------------------------------------------- what one does
 

@@ -27,7 +27,7 @@ from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
 from everturn.core.store_ports import Store
 from everturn.errors import AnsweredOtherwise, GateClosed, UnknownSession
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel
 
 Reply = Callable[[Gate], dict[str, Any] | None]

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from everturn import Chat, ToolContext, Turn, TurnOptions, tool
+from everturn import Chat, ToolContext, Turn, TurnOptions
 from everturn.app import App
 from everturn.core.events import (
     CallFinished,
@@ -56,9 +56,10 @@ from everturn.core.store_ports import Store
 from everturn.driver.drive import LATE_RESULT_LOST
 from everturn.errors import AnsweredOtherwise
 from everturn.events import GateOpened
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import CountingIds, FakeClock, MemoryStore, MortalStore
 from everturn.turn.finalize import ENDED_PROCESS_DIED
+from tests.helpers.repeated_tools import repeated_tool
 
 SESSION = "session_0"
 OF_CALLS = (
@@ -104,38 +105,38 @@ class World:
     def tools(self) -> list[Tool]:
         """A tool of every kind."""
 
-        @tool(read_only=True)
+        @repeated_tool(read_only=True)
         async def look(path: str, ctx: ToolContext) -> str:
             await self.happen("read", ctx)
             return f"content of {path}"
 
-        @tool(idempotent=True)
+        @repeated_tool(idempotent=True)
         async def put(path: str, text: str, ctx: ToolContext) -> str:
             await self.happen("write", ctx)
             return f"wrote {len(text)} to {path}"
 
-        @tool()
+        @repeated_tool()
         async def pay(amount: int, ctx: ToolContext) -> str:
             await self.happen("once", ctx)
             return f"paid {amount}"
 
-        @tool(approval="always")
+        @repeated_tool(approval="always")
         async def mail(to: str, ctx: ToolContext) -> str:
             await self.happen("once", ctx)
             return f"mailed {to}"
 
-        @tool(read_only=True)
+        @repeated_tool(read_only=True)
         async def fall(ctx: ToolContext) -> str:
             await self.happen("read", ctx)
             raise ValueError("it fell")
 
-        @tool()
+        @repeated_tool()
         async def wait(ctx: ToolContext) -> str:
             await self.happen("once", ctx)
             await self.release.wait()
             return "waited"
 
-        @tool(read_only=True)
+        @repeated_tool(read_only=True)
         async def linger(ctx: ToolContext) -> str:
             await self.happen("read", ctx)
             await self.release.wait()
@@ -295,12 +296,25 @@ def without_results(log: list[dict[str, Any]], calls: set[str]) -> list[dict[str
 
 
 def _untold(event: dict[str, Any], calls: set[str]) -> dict[str, Any]:
-    """An event with what a notice tells of these calls left out."""
+    """An event with what a notice tells of these calls, and what a copied answer says of them, left out."""
+    if event["type"] == "MessagesImported":
+        messages = [
+            {
+                **message,
+                "parts": [_unfinished(part) if part.get("call") in calls else part for part in message["parts"]],
+            }
+            for message in event["messages"]
+        ]
+        return {**event, "messages": messages}
     if event["type"] != "MessageAdded":
         return event
     kinds = {f"late_result:{call}" for call in calls}
     parts = [part if part.get("kind") not in kinds else {"kind": part["kind"]} for part in event["message"]["parts"]]
     return {**event, "message": {**event["message"], "parts": parts}}
+
+
+def _unfinished(part: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name not in ("state", "output", "late")}
 
 
 # What must always hold ----------------------------------------------------------------------------------------------

@@ -95,9 +95,9 @@ async def tree_play(chat: Chat, world: World) -> None:
         path = (await chat.tree()).path((await chat.tree()).versions((await chat.tree()).children[None][0])[0])
     question = (await chat.tree()).children[None][0]
     answer = (await chat.tree()).children[question][0]
-    again = await chat._send(None, question, False, key="2")
+    again = await chat.rerun(question, key="2")
     await watch(again)
-    edited = await chat._send((await chat.tree()).get(question).parts, None, False, key="3")
+    edited = await chat.edit(question, "one", key="3")
     await watch(edited)
     inserted = await chat.send("in between", after=answer, key="4")
     await watch(inserted)
@@ -112,7 +112,7 @@ async def two_branches(chat: Chat, world: World) -> None:
         if isinstance(event, TurnStarted) and world.processes > 1:
             break
     question = (await chat.tree()).children[None][0]
-    second = await chat._send(None, question, False, key="2")
+    second = await chat.rerun(question, key="2")
     world.release.set()
     await asyncio.gather(watch(first), watch(second))
 
@@ -175,7 +175,7 @@ async def with_files(chat: Chat, world: World) -> None:
     is_wanted = chat.app.modality_of("") in ("image-edit", "audio-stt")
     await watch(await chat.send([TextPart("please"), *(files if is_wanted else ())], key="1"))
     question = (await chat.tree()).children[None][0]
-    await watch(await chat._send(None, question, False, key="2"))
+    await watch(await chat.rerun(question, key="2"))
 
 
 def saw(text: str) -> Callable[[Any], bool]:

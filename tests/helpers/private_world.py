@@ -15,13 +15,15 @@ from everturn.core.tenants.accounts import Principal, Role, User
 from everturn.core.tenants.sharing import SessionLevel
 from everturn.server.protocols.openai.turns import ResponseId
 from everturn.server.route import Route
+from tests.helpers.recordings import a_recording
 from tests.helpers.route_matrix import Things, World, a_world, absent, may
-from tests.helpers.server_app import Answer
+from tests.helpers.server_app import Answer, ask
 from tests.helpers.waiting import wait_until
 
 TITLE: Final = "sell the shares of spring"
 SECRET: Final = "words-of-the-author-4711"
 TENANT: Final = "ours"
+WAV: Final = a_recording(1.0)
 
 
 class Person(Struct, frozen=True):
@@ -61,7 +63,7 @@ CONVERSATION: Final[dict[str, SessionLevel]] = {
         "read",
     ),
     **dict.fromkeys(
-        "send rerun compact edit delete select switch_agent cancel answer claim revoke_grant revert "
+        "send rerun fork compact edit delete select switch_agent cancel answer claim revoke_grant revert "
         "write_session_instructions update_session rate speak openai_create openai_cancel a2a_call".split(),
         "write",
     ),
@@ -196,16 +198,58 @@ async def find_leaks(private: PrivateWorld, person: Person) -> list[str]:
             elif person.level is None:
                 leaks += [route.name] if await _is_leak(private, person, route, answer) else []
             else:
-                leaks += [route.name] if not _is_allowed(person, route, answer) else []
+                leaks += [route.name] if not _is_allowed(private, person, route, answer) else []
         elif route.method == "GET" and is_let_in:
             answer = await private.ask(route, person)
             leaks += [route.name] if _shows_too_much(private, person, route, answer) else []
     return leaks
 
 
+def _bodies(things: Things) -> dict[str, tuple[str, Any]]:
+    """Requests that name a conversation, or something in it, elsewhere than in their path: a query, and a body."""
+    user = {"id": "m", "role": "user", "content": "hello"}
+    ui_message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": "hello"}]}
+    run = {"runId": "r", "state": {}, "tools": [], "context": [], "forwardedProps": {}}
+    resumed = [{"interruptId": things.gate, "status": "resolved", "payload": {"approved": True}}]
+    return {
+        "presence": ("", {"tab": "t", "at": [{"session": things.session, "gate": ""}]}),
+        "transcribe": (f"?session={things.session}", WAV),
+        "create_schedule": ("", {"text": "x", "cron": "0 9 * * *", "session": things.session}),
+        "explain": ("", {"tool": "pay", "arguments": {"amount": 7}, "session": things.session}),
+        "open_link": ("", {"link": things.share}),
+        "openai_create": ("", {"model": "assistant", "input": "x", "previous_response_id": things.response}),
+        "ai_sdk_chat": ("", {"id": things.session, "messages": [ui_message], "trigger": "submit-message"}),
+        "ag_ui_run": ("", {"threadId": things.session, "messages": [user], **run, "resume": resumed}),
+        "finish_mcp_login": ("", {"state": things.session}),
+    }
+
+
+async def find_leaks_in_bodies(private: PrivateWorld, person: Person) -> list[str]:
+    """The routes that answer somebody outside otherwise when an id in a body is real than when nobody has it."""
+    look = api.Looking(tab="author", at=[api.LookAt(session=private.things.session)])
+    await access_of(private.world, "author").presence.look(look)
+    real, other, leaks = _bodies(private.things), _bodies(absent(private.things)), list[str]()
+    for route in private.routes:
+        if route.name not in real or not may(person.role, route):
+            continue
+        is_approver = route.name == "presence" and person.tenant == TENANT and _is_approver(person)
+        answers: list[tuple[int, bytes]] = []
+        for query, body in (real[route.name], other[route.name]):
+            more: dict[str, Any] = (
+                {"body": body, "headers": {"content-type": "audio/wav"}} if isinstance(body, bytes) else {"json": body}
+            )
+            answer = await ask(private.world.app, route.method, route.path + query, private.keys[person.name], **more)
+            answers.append((answer.status, b"" if answer.status in (200, 201) else answer.body))
+            if SECRET.encode() in answer.body or (b'"author"' in answer.body and not is_approver):
+                leaks.append(route.name)
+        leaks += [route.name] if answers[0] != answers[1] else []
+    return sorted(set(leaks))
+
+
 async def _is_leak(private: PrivateWorld, person: Person, route: Route, answer: Answer) -> bool:
     """Whether somebody who is not part of it sees more than if it were not there."""
-    if SECRET.encode() in answer.body:
+    # The name of an upload is a secret of whoever uploaded it: no other answer has it, or others could attach the file.
+    if SECRET.encode() in answer.body or private.things.file.encode() in answer.body:
         return True
     if route.name in GATES and person.tenant == TENANT and may(person.role, route) and _is_approver(person):
         return answer.status not in (200, 204, 409, 422)
@@ -215,10 +259,12 @@ async def _is_leak(private: PrivateWorld, person: Person, route: Route, answer: 
     return (answer.status, answer.body, answer.headers) != (nothing.status, nothing.body, nothing.headers)
 
 
-def _is_allowed(person: Person, route: Route, answer: Answer) -> bool:
+def _is_allowed(private: PrivateWorld, person: Person, route: Route, answer: Answer) -> bool:
     """Whether somebody who is part of it is answered as their level says."""
     levels: tuple[SessionLevel, ...] = ("read", "write", "manage")
     assert person.level is not None
+    if private.things.file.encode() in answer.body:
+        return False
     is_enough = levels.index(person.level) >= levels.index(CONVERSATION[route.name])
     if route.name in GATES and _is_approver(person):
         is_enough = True
@@ -239,6 +285,8 @@ def _is_approver(person: Person) -> bool:
 
 def _shows_too_much(private: PrivateWorld, person: Person, route: Route, answer: Answer) -> bool:
     session = private.things.session.encode()
+    if private.things.file.encode() in answer.body:
+        return True
     if person.level is not None:
         return answer.status >= 500
     is_named = session in answer.body or TITLE.encode() in answer.body

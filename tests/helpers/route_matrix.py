@@ -119,6 +119,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "start": {"text": "hello"},
         "send": {"text": "hello", "after": ids["answer"]},
         "edit": {"text": "hello again"},
+        "fork": {"step": 1},
         "select": {"message": ids["message"]},
         "switch_agent": {"agent": "assistant"},
         "update_session": {"title": "x"},

@@ -116,7 +116,7 @@ async def serving(
 
     config = uvicorn.Config(app, port=0, lifespan="off", log_config=None, access_log=False, ws="none")
     server = uvicorn.Server(config)
-    with _signals_untouched():
+    with signals_untouched():
         socket = config.bind_socket()
         task = asyncio.create_task(server.serve(sockets=[socket]))
         await streams.start()
@@ -131,7 +131,7 @@ async def serving(
 
 
 @contextlib.contextmanager
-def _signals_untouched() -> Generator[None]:
+def signals_untouched() -> Generator[None]:
     before = uvicorn.Server.capture_signals
     uvicorn.Server.capture_signals = lambda self: contextlib.nullcontext()  # type: ignore[assignment, method-assign]
     try:

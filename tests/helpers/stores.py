@@ -13,6 +13,7 @@ from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.sqlite import Sqlite
 from everturn.stores.sql.store import SqlStore
 from tests.helpers.schema_pool import URL, borrowed_schema, new_schema
+from tests.helpers.sqlite_files import empty_database
 
 POSTGRES: Any = pytest.param("postgres", marks=pytest.mark.live)
 SQL = ["sqlite", "sqlite without a folder", POSTGRES]
@@ -29,7 +30,7 @@ CRASHES = [
 async def opened_sql(kind: str, folder: Path, may_be_used: bool = True) -> AsyncGenerator[SqlStore]:
     """A store in a SQL database of its own. `may_be_used`: its tables on PostgreSQL may have had rows, which plans depend on."""
     if kind != "postgres":
-        path = folder / "store.db"
+        path = empty_database(folder / "store.db")
         store = SqlStore.sqlite(path) if kind == "sqlite" else SqlStore(Sqlite(path))
         try:
             yield store

@@ -128,7 +128,7 @@ AGENT_MUTANTS = [
     ),
     Mutant(
         "a process drives a turn of an agent that it does not know",
-        "base_app.py",
+        "base_app/app.py",
         "return None if options.needs_agent else self._setup",
         "return self._setup",
         f"{RUN}test_a_process_that_does_not_know_an_agent_leaves_its_turn_to_one_that_does",
@@ -163,7 +163,7 @@ AGENT_MUTANTS = [
     ),
     Mutant(
         "edited arguments are checked by another agent's tool of the same name",
-        "base_app.py",
+        "base_app/app.py",
         "return next(same, found[0] if found else None)",
         "return found[0] if found else None",
         f"{LIMITS}test_edited_arguments_are_checked_by_the_tool_of_the_agent_that_asks",

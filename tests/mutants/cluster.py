@@ -65,7 +65,7 @@ CLUSTER_MUTANTS = [
     ),
     Mutant(
         "whoever waits for a command asks a bus that is over again at once",
-        "base_app.py",
+        "base_app/readers.py",
         "await asyncio.sleep(RESUBSCRIBE_PAUSE)",
         "await asyncio.sleep(0)",
         f"{FORGED}test_who_waits_for_a_command_on_such_a_bus_does_not_spin_either",
@@ -93,7 +93,7 @@ CLUSTER_MUTANTS = [
     ),
     Mutant(
         "nobody polls for a command that is waited for",
-        "base_app.py",
+        "base_app/readers.py",
         "watch = self._watch(session, session, lambda: after)",
         'watch = self._watch("", session, lambda: after)\n        watch.told = -1',
         f"{POLL}test_a_command_that_was_acted_on_while_nobody_said_so_is_not_waited_for_longer",

@@ -7,12 +7,15 @@ from tests.mutants.mutant import Mutant
 STEPS = "tests/turn/test_tool_steps.py::"
 CRASH = "tests/turn/test_tool_steps_crash.py::test_stopped_at_any_event_the_effect_before_the_wait_happens_once"
 
+TASKS = "tests/mcp/test_tasks.py::"
+KILLED = f"{TASKS}test_after_kill_9_the_result_is_fetched_by_the_recorded_id_and_the_tool_is_not_called_again"
+
 DURABLE_MUTANTS = [
     Mutant(
         "the value of the wait that was started last is returned, whichever is awaited",
         "calls/tool_steps.py",
-        "return _ExternalResult(token, lambda: self._external_value(wait, timeout, hook))",
-        'return _ExternalResult(token, lambda: self._external_value(f"{self._id}.wait.{self._waits}", timeout, hook))',
+        "return _ExternalResult(token, lambda: self._external_value(wait, timeout, hook), deliver)",
+        'return _ExternalResult(token, lambda: self._external_value(f"{self._id}.wait.{self._waits}", timeout, hook), deliver)',
         f"{STEPS}test_without_a_function_the_tool_gets_the_token_and_gives_it_away_itself",
     ),
     Mutant(
@@ -63,5 +66,26 @@ DURABLE_MUTANTS = [
         "if command.not_before > self._now():",
         "if False:",
         f"{STEPS}test_a_scheduled_message_starts_its_turn_at_its_time_also_after_a_restart",
+    ),
+    Mutant(
+        "the request for an MCP task is not a recorded step",
+        "mcp/task_tool.py",
+        'value = await self._context.step(f"{STEP} {number}", self._request)',
+        "value = await self._request()",
+        f"{KILLED}[stdio-suspended]",
+    ),
+    Mutant(
+        "a call that polls an MCP task has an unknown outcome after a crash",
+        "calls/pipeline.py",
+        "(is_at_most_once and not (tool.spec.effects_in_steps and call.tool_steps))",
+        "is_at_most_once",
+        f"{KILLED}[stdio-polling]",
+    ),
+    Mutant(
+        "a flood of status notifications resumes a call without limit",
+        "mcp/task_tool.py",
+        "if seconds and self._wakes < MOST_WAKES:",
+        "if seconds:",
+        f"{TASKS}test_a_flood_of_false_notifications_resumes_a_call_a_limited_number_of_times",
     ),
 ]

@@ -19,9 +19,9 @@ LONG_LOG_MUTANTS = [
     ),
     Mutant(
         "why a command was dropped is searched in the whole log",
-        "base_app.py",
-        'await self.store.indexed_events(session, "command", key)',
-        "[e for e in await self.store.events(session) if getattr(e.event, 'command', '') == key]",
+        "base_app/readers.py",
+        'await self._store.indexed_events(session, "command", key)',
+        "[e for e in await self._store.events(session) if getattr(e.event, 'command', '') == key]",
         f"{ROWS}test_an_operation_reads_as_many_rows_of_a_long_log_as_of_a_short_one",
     ),
     Mutant(

@@ -9,9 +9,9 @@ HERE = "tests/models/test_media.py::"
 MEDIA_MUTANTS = [
     Mutant(
         "what is missing is found out when it is too late",
-        "chat/session.py",
-        "            raise MissingInput(problem)",
-        "            pass",
+        "chat/admission.py",
+        "        raise MissingInput(problem)",
+        "        pass",
         f"{HERE}test_what_a_model_needs_is_missed_before_anything_is_created",
     ),
     Mutant(
@@ -58,7 +58,7 @@ MEDIA_MUTANTS = [
     ),
     Mutant(
         "the parameters of a chat go to a model that draws",
-        "chat/session.py",
+        "chat/message_options.py",
         'fields["params"] = None',
         "pass",
         f"{HERE}test_what_a_chat_was_told_is_not_for_a_model_that_draws",

@@ -123,8 +123,8 @@ MUTANTS = [
     Mutant(
         "a once tool is run again after a crash",
         "calls/pipeline.py",
-        "if tool is None or call.started.at_most_once or tool.spec.at_most_once:",
-        "if tool is None:",
+        "is_at_most_once = tool is None or call.started.at_most_once or tool.spec.at_most_once",
+        "is_at_most_once = tool is None",
         f"{BEFORE}[parallel calls]",
     ),
     Mutant(
@@ -380,6 +380,13 @@ MUTANTS = [
         "            self._step.note(delta)\n            yield delta",
         "            yield delta",
         "tests/core/test_deltas.py::test_a_reader_that_leaves_in_the_middle_of_the_rest_goes_on_there",
+    ),
+    Mutant(
+        "text of a step whose beginning was not read yet is dropped",
+        "running/follow.py",
+        "                    if frame.seq <= max(reader.seq, unread):\n                        continue\n",
+        "                    continue\n",
+        "tests/turn/test_follow.py::test_text_that_comes_before_the_beginning_of_its_step_was_read_is_shown",
     ),
     Mutant(
         "the end of a turn is read before its beginning",

@@ -279,8 +279,8 @@ REACH_MUTANTS = [
     ),
     Mutant(
         "what is detached asks where nobody looks",
-        "chat/session.py",
-        "if any(isinstance(tool, SubagentTool) and tool.request.detached for tool in self.app.tools.values()):",
+        "chat/open_gates.py",
+        "if any(isinstance(tool, SubagentTool) and tool.request.detached for tool in app.tools.values()):",
         "if False:",
         f"{LOST}test_what_a_detached_sub_turn_asks_is_shown_and_answered_after_its_turn_was_cancelled",
     ),

@@ -62,7 +62,7 @@ SCREEN_MUTANTS = [
     ),
     Mutant(
         "what was found has no title",
-        "access/conversations/sessions.py",
+        "access/conversations/session_search.py",
         'title=titles.get(session, "")',
         'title=""',
         EVERYWHERE,

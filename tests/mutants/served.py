@@ -378,9 +378,9 @@ AROUND_MUTANTS = [
     ),
     Mutant(
         "a message whose answer was lost is sent as another one",
-        "client/server.py",
-        'key = key or f"cli_{secrets.token_hex(16)}"\n        response',
-        'key = key or ""\n        response',
+        "client/turn.py",
+        'key = key or f"cli_{secrets.token_hex(16)}"',
+        'key = key or ""',
         f"{CLIENT}test_a_message_whose_answer_is_lost_is_sent_again_and_is_one",
     ),
     Mutant(
@@ -446,7 +446,7 @@ ATTACKED_MUTANTS = [
     Mutant(
         "whoever asks all at once passes the budget",
         "access/context/quotas.py",
-        "look.spent + Spent(look.started)",
+        "look.spent + Spent(look.started + look.requests)",
         "look.spent",
         f"{HOLDING}test_a_budget_is_not_passed_by_asking_all_at_once",
     ),

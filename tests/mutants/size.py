@@ -26,14 +26,14 @@ SIZE_MUTANTS = [
     ),
     Mutant(
         "of gates that were opened at once a page shows those before its place again",
-        "stores/sql/statements.py",
+        "stores/sql/statements/gates.py",
         "AND (g.opened > ?2 OR g.session > ?3 OR (g.session = ?3 AND g.gate > ?4))",
         "AND (g.opened > ?2 OR g.session >= ?3)",
         f"{SQLITE}test_pages_of_gates_go_from_the_oldest_to_the_newest_and_leave_none_out",
     ),
     Mutant(
         "a gate that was answered still waits",
-        "stores/sql/statements.py",
+        "stores/sql/statements/gates.py",
         "WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open = 1 AND g.resolution IS NULL)",
         "WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id)",
         f"{SQLITE}test_sessions_in_which_nothing_is_asked_do_not_wait",

@@ -49,7 +49,7 @@ STEERING_MUTANTS = [
     ),
     Mutant(
         "a message that joined is still in the inbox",
-        "stores/memory.py",
+        "stores/memory_session.py",
         "        TurnStarted,\n        MessageAdded,\n        GateResolved,",
         "        TurnStarted,\n        GateResolved,",
         f"{JOINED}[memory]",

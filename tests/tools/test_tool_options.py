@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -118,9 +118,56 @@ def test_a_choice_that_makes_no_sense_is_refused(choice: dict[str, Any], words: 
 
 def test_a_choice_nobody_knows_is_refused() -> None:
     with pytest.raises(
-        TypeError, match="tool 'fetch': there is no option excute; there are: name, read_only, idempotent, resumable"
+        TypeError, match="tool 'fetch': there is no option excute; there are: name, description, read_only, idempotent"
     ):
         tool(excute="ask")(fetch)  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("readonly", "did you mean read_only?"),
+        ("descripton", "did you mean description?"),
+        ("requires_approval", 'write approval="ask": a person approves each call'),
+        ("needs_approval", 'write approval="ask": a person approves each call'),
+    ],
+)
+def test_an_option_of_another_library_is_refused_with_the_one_to_use(option: str, hint: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        tool(**{option: True})(fetch)  # pyright: ignore[reportArgumentType]
+    assert str(refused.value) == f"tool 'fetch': there is no option {option}; {hint}"
+
+
+def test_approval_true_says_which_word_asks_a_person() -> None:
+    with pytest.raises(
+        ConfigError, match='approval=True; there are: auto, ask, always, deny; "ask" means that a person'
+    ):
+        tool(approval=True)(fetch)  # pyright: ignore[reportArgumentType]
+
+
+class Connection:
+    """No model can write one as JSON."""
+
+
+@pytest.mark.parametrize("hint", [Connection, list[Connection], Connection | None, Callable[[int], int]])
+def test_a_parameter_that_no_model_can_fill_in_is_named_with_its_type(hint: Any) -> None:
+    def search(words: str, connection: Any) -> str:
+        """Search."""
+        return words
+
+    search.__annotations__["connection"] = hint
+    with pytest.raises(ConfigError) as refused:
+        tool(search)
+    message = str(refused.value)
+    assert message.startswith("tool 'search': parameter 'connection' has the type ")
+    assert (
+        "Connection, which" in message
+        or "Connection]" in message
+        or "Connection | None" in message
+        or "Callable[" in message
+    )
+    assert "ctx: ToolContext, in its ctx.deps" in message
+    assert "arbitrary_types_allowed" not in message
 
 
 def test_a_tool_that_runs_commands_needs_what_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from everturn.core.rules.policy import Rule
 from everturn.errors import BadArguments, ConfigError
 from everturn.models import PromptedModel
 from everturn.models.prompted import TOOL_FORMATS
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.testing.provider import Call, Provider, Say
 from everturn.tools import Skill

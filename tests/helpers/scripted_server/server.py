@@ -109,7 +109,7 @@ class Rig:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(10)
+                self.process.wait(30)
             except subprocess.TimeoutExpired:
                 self.process.kill()
             self._gone()
@@ -118,7 +118,7 @@ class Rig:
     def _gone(self) -> None:
         assert self.process is not None
         assert self.process.stdout is not None
-        self.process.wait(10)
+        self.process.wait(30)
         self.process.stdout.close()
 
     @property
@@ -159,7 +159,7 @@ class Rig:
         Raises:
             AssertionError: it was refused.
         """
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=15)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         header_fields = {"Authorization": f"Bearer {(self.home / 'token').read_text().strip()}", **(headers or {})}
         if body is not None and not isinstance(body, bytes):
             header_fields["Content-Type"], body = "application/json", json.dumps(body)
@@ -204,7 +204,7 @@ class Rig:
         """Whether nothing is under way in a session."""
         return not self.api("GET", f"/api/sessions/{session}")["is_awake"]
 
-    def wait_idle(self, session: str, seconds: float = 15.0) -> None:
+    def wait_idle(self, session: str, seconds: float = 60.0) -> None:
         """Wait until nothing is under way in a session."""
         wait_until_sync(lambda: self.is_idle(session), seconds, f"session {session} did not come to rest")
 
