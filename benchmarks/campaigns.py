@@ -32,6 +32,7 @@ FAULTS = {
     "cut": "every database connection is cut",
     "pause": "the database answers nobody for 3 s (from the beginning of the pause)",
     "restart": "the database crashes and restarts (from the crash)",
+    "back": "the same from the moment at which it accepts connections",
 }
 
 Row = tuple[str, str, str]
@@ -86,7 +87,15 @@ def random_kills(found: dict[str, Any], limit: float = 5.0) -> list[Row]:
             )
             for how, times in found["progress"].items()
         ),
+        *_away(found.get("away", {})),
     ]
+
+
+def _away(times: dict[str, float]) -> list[Row]:
+    if not times.get("max"):
+        return []
+    seen = f"p50 {times['p50']:.1f} s, max {times['max']:.1f} s"
+    return [("of this, the database itself: from the crash until it accepts connections", seen, "")]
 
 
 def temporal_kills(found: dict[str, Any]) -> list[Row]:

@@ -27,7 +27,7 @@ from everturn.core.ports import Model
 from everturn.core.requests import RequestCall
 from everturn.models import PromptedModel
 from everturn.models.prompted import TOOL_FORMATS
-from everturn.running.active_turn import TurnSettings
+from everturn.running.drive_setup import TurnSettings
 from everturn.testing import ScriptedModel, say
 from everturn.testing.provider import Call, Provider, Say
 from everturn.tools.tool_search import FIND_TOOLS, DeferredTool, FindToolsTool

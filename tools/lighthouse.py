@@ -26,6 +26,7 @@ from tools.environment import ROOT, describe_load
 
 PAGE: Final = ROOT / "benchmarks" / "results" / "lighthouse.md"
 CATEGORIES: Final = "performance,accessibility,best-practices"
+ATTEMPTS: Final = 3
 TIMES: Final = {"first-contentful-paint": "FCP", "largest-contentful-paint": "LCP", "total-blocking-time": "TBT"}
 
 
@@ -35,7 +36,10 @@ def audit(command: str, url: str, cookies: str, file: Path) -> dict[str, Any]:
     words += ["--chrome-flags=--headless=new --no-sandbox", f"--only-categories={CATEGORIES}"]
     if cookies:
         words.append(f"--extra-headers={json.dumps({'Cookie': cookies})}")
-    subprocess.run(words, check=True, timeout=120, env=os.environ | {"CI": "1", "CHROME_PATH": find_browser()})
+    for attempt in range(ATTEMPTS):  # now and then it fails to record the load of the page, and asks to be run again
+        environment = os.environ | {"CI": "1", "CHROME_PATH": find_browser()}
+        if not subprocess.run(words, check=attempt == ATTEMPTS - 1, timeout=120, env=environment).returncode:
+            break
     return json.loads(file.read_text("utf-8"))
 
 

@@ -1,5 +1,7 @@
 """Random kill campaign: kill -9 of busy workers at random moments while many turns run, and other faults in between.
 
+Progress is the commit of an event that was made after the fault; the database says when that was.
+
 Each of `--lanes` clients sends a turn of four steps and eight calls to a new session and waits for its end, again and
 again. Meanwhile a worker that has just done something is killed, and another one started for it. With `--faults`, every
 fifth time something else happens instead: a worker is stopped (SIGSTOP) and continued later, a tool blocks a worker's
@@ -19,7 +21,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
 
@@ -34,6 +36,9 @@ from tools.chaos.kill import drive
 from tools.chaos.ledger import LedgerLine
 from tools.chaos.scenario import ScenarioModel, ask
 from tools.chaos.transcript import NormalizedEvent, normalize_log
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
 
 PACE = 0.03  # seconds between two batches of the model
 TOOL_PAUSE = 0.05  # seconds that a tool takes, twice
@@ -52,6 +57,7 @@ class Kill(Struct, frozen=True):
     worker: str
     at: float
     how: str = "kill"
+    given: frozenset[str] = frozenset()  # sessions that its engine had given it just before
 
 
 class RandomKillReport(Struct, frozen=True):
@@ -60,19 +66,21 @@ class RandomKillReport(Struct, frozen=True):
     kills: int
     faults: dict[str, int]
     turns: int
-    progress: dict[str, list[float]]  # by the fault: seconds from it to the next event of each session that was hit
+    # By the fault: seconds from it to the next event of each session that was hit. `back`: from the end of a restart.
+    progress: dict[str, list[float]]
     unknown: int
     violations: tuple[str, ...]
     again: dict[str, int] = {}  # by the fault: of these sessions, those that another fault hit before they went on
     last: dict[str, list[float]] = {}  # `progress` without those: from the last fault before the next event
     slow: tuple[str, ...] = ()  # sessions that took longer than the goal
+    away: list[float] = []  # seconds from each crash of the database until it accepted connections again
 
     def figures(self) -> dict[str, Any]:
         """The report without the single times."""
         progress, last = (
             {how: percentiles(seconds) for how, seconds in times.items()} for times in (self.progress, self.last)
         )
-        return {**to_builtins(self), "progress": progress, "last": last}
+        return {**to_builtins(self), "progress": progress, "last": last, "away": percentiles(self.away)}
 
     def __str__(self) -> str:
         """The report as text."""
@@ -84,6 +92,7 @@ class RandomKillReport(Struct, frozen=True):
             if self.again.get(how):
                 times = percentiles(self.last.get(how, ()))
                 lines.append(f"  without {self.again[how]} that another fault hit before: p99 {times['p99']:.2f} s")
+        lines += [f"the database itself was away for {max(self.away):.2f} s at most"] if self.away else []
         lines += [f"slow: {text}" for text in self.slow]
         lines += [f"outcome unknown: {self.unknown} calls", f"violations: {len(self.violations)}"]
         return "\n".join([*lines, *self.violations[:20]])
@@ -97,7 +106,10 @@ class RandomKills:
         self.kills: list[Kill] = []
         self.faults: Counter[str] = Counter()
         self.sessions: list[str] = []
+        self.open: set[str] = set()  # those whose turn has not ended
+        self._temporal: Client | None = None
         self.late: list[str] = []
+        self.away: list[float] = []
         self._is_over = False
         self._ready = {worker.name for worker in where.workers}
         self._starting: set[asyncio.Task[None]] = set()
@@ -108,12 +120,14 @@ class RandomKills:
         while not self._is_over:
             session = f"random-{len(self.sessions):05d}"
             self.sessions.append(session)
+            self.open.add(session)
             turn = await Chat(self._app.model_for(""), app=self._app, session=session).send(ask("four_steps", session))
             try:
                 async with asyncio.timeout(PATIENCE):
                     await turn
             except TimeoutError:
                 self.late.append(session)
+            self.open.discard(session)
 
     async def disturb(self, kills: int, has_faults: bool) -> None:
         """Kill worker after worker, then let the lanes end."""
@@ -128,7 +142,8 @@ class RandomKills:
                 await self._fault(FAULTS[done // 5 % len(FAULTS)], busy)
             else:
                 worker = self._random.choice(busy)
-                self.kills.append(Kill(worker.name, time.time()))
+                given = await self._given_to(worker)
+                self.kills.append(Kill(worker.name, time.time(), given=given))
                 await worker.kill9()
         self._is_over = True
 
@@ -148,6 +163,7 @@ class RandomKills:
         elif name == "restart":
             self.kills.append(Kill("", time.time(), "restart"))
             await self._cell.postgres.restart("immediate")
+            self.away.append(time.time() - self.kills[-1].at)
         else:
             session = f"wedge-{self.faults[name]}"
             self.kills.append(Kill("", time.time(), session))
@@ -157,6 +173,16 @@ class RandomKills:
         chat = Chat(ScenarioModel(), app=self._app, session=session)
         with suppress(Exception):
             await chat.send(ask("blocks", session))
+
+    async def _given_to(self, worker: WorkerProcess) -> frozenset[str]:
+        """The sessions that Temporal has given to a worker: it may not have begun to drive them."""
+        if self._cell.temporal is None:
+            return frozenset()
+        from tools.chaos.temporal_sessions import connect, given_to
+
+        if self._temporal is None:
+            self._temporal = await connect(self._cell.temporal.url)
+        return await given_to(self._temporal, worker.process.pid, self.open)
 
     def _busy_workers(self) -> list[WorkerProcess]:
         """The workers that have done something a moment ago."""
@@ -186,6 +212,8 @@ class RandomKills:
         by_session: dict[str, list[LedgerLine]] = defaultdict(list)
         for line in self._cell.lines():
             by_session[line.session].append(line)
+        away = dict(zip([kill.at for kill in self.kills if kill.how == "restart"], self.away, strict=True))
+        committed = await commit_times(self._cell.postgres.url)
         kills = [_blocked(kill, by_session[kill.how]) for kill in self.kills]
         violations = [f"{session}: the turn did not end within {PATIENCE:g} s" for session in self.late]
         progress: dict[str, list[float]] = {}
@@ -195,18 +223,18 @@ class RandomKills:
         unknown = 0
         for session in self.sessions:
             entries, lines = await self._app.store.events(session), by_session[session]
-            hit = [kill for kill in kills if is_hit(kill, entries, lines)]
+            hit = [kill for kill in kills if is_hit(kill, session, entries, lines)]
             for kill in hit:
-                after = [entry.event.at - kill.at for entry in entries if entry.event.at > kill.at]
-                seconds = min(after, default=PATIENCE)
+                seconds = min(next_commit(kill.at, entries, committed[session]) - kill.at, PATIENCE)
                 progress.setdefault(kill.how, []).append(seconds)
+                if kill.how == "restart":
+                    progress.setdefault("back", []).append(max(0.0, seconds - away[kill.at]))
                 is_again = any(kill.at < other.at <= kill.at + seconds for other in hit)
                 again[kill.how] += is_again
                 if not is_again:
                     last.setdefault(kill.how, []).append(seconds)
                 if seconds > SLOW:
-                    more = ", then hit again" if is_again else ""
-                    slow.append(f"{session}: {seconds:.2f} s after {kill.how}{more}, {len(hit)} faults in its turn")
+                    slow.append(f"{session}: {seconds:.2f} s after {kill.how}: {_timeline(kill, seconds, hit, lines)}")
             if session not in self.late:
                 evidence = Evidence(session, entries, lines, len(self.kills), whole)
                 violations += [str(violation) for violation in check(evidence)]
@@ -223,7 +251,44 @@ class RandomKills:
             dict(again),
             last,
             tuple(slow),
+            self.away,
         )
+
+
+async def commit_times(url: str) -> dict[str, list[tuple[int, float]]]:
+    """When the database committed each row of each log: positions and times, by session.
+
+    The time in an event is that of its writer, who may then have waited for the database.
+    """
+    import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
+    connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
+    connection = await connect(url)
+    rows: list[Any] = await connection.fetch(
+        "SELECT session, seq, extract(epoch FROM pg_xact_commit_timestamp(xmin))::float8 FROM events ORDER BY session, seq"
+    )
+    await connection.close()
+    found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for session, seq, at in rows:
+        found[session].append((seq, at))
+    return found
+
+
+def next_commit(after: float, entries: Sequence[Entry], rows: Sequence[tuple[int, float]]) -> float:
+    """When the first event was committed that was made after a time; infinity: none was.
+
+    A row has the events up to its position. What was made before and committed after is no progress.
+    """
+    made = next((entry.seq for entry in entries if entry.event.at > after), None)
+    return next((at for seq, at in rows if made is not None and seq >= made), float("inf"))
+
+
+def _timeline(kill: Kill, seconds: float, hit: Sequence[Kill], lines: Sequence[LedgerLine]) -> str:
+    """What happened to a session from a fault to its next event: further faults that hit it, and who drove it when."""
+    until = kill.at + seconds
+    seen = [(other.at, f"{other.how} {other.worker}".strip()) for other in hit if kill.at <= other.at <= until]
+    seen += [(line.at, f"{line.kind} by {line.worker}") for line in lines if kill.at < line.at <= until]
+    return ", ".join(f"{at - kill.at:.2f} {what}" for at, what in sorted(seen))
 
 
 def _blocked(kill: Kill, lines: Sequence[LedgerLine]) -> Kill:
@@ -234,12 +299,14 @@ def _blocked(kill: Kill, lines: Sequence[LedgerLine]) -> Kill:
     return kill
 
 
-def is_hit(kill: Kill, entries: Sequence[Entry], lines: Sequence[LedgerLine]) -> bool:
-    """Whether a session was being driven by what was killed: the ledger's last line before is of that worker."""
+def is_hit(kill: Kill, session: str, entries: Sequence[Entry], lines: Sequence[LedgerLine]) -> bool:
+    """Whether a session was being driven by what was killed: the ledger's last line before is of that worker, or the
+    engine had given the session to it.
+    """
     if any(isinstance(entry.event, Terminal) and entry.event.at <= kill.at for entry in entries):
         return False
     before = [line for line in lines if line.at <= kill.at and line.kind != "ack"]
-    return bool(before) and kill.worker in ("", before[-1].worker)
+    return session in kill.given or (bool(before) and kill.worker in ("", before[-1].worker))
 
 
 async def kill_at_random(
@@ -251,7 +318,7 @@ async def kill_at_random(
     has_faults: bool = False,
 ) -> RandomKillReport:
     """Run a campaign."""
-    async with cell(engine=engine) as where:
+    async with cell(engine=engine, track_commit_timestamp="on") as where:
         await where.start_workers(workers, pace=PACE, pause=TOOL_PAUSE)
         async with where.client() as app:
             whole = normalize_log((await drive(app, "random-whole"))[0], "random-whole")

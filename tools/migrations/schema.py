@@ -176,6 +176,8 @@ gates = sa.Table(
 )
 _is_asked = sa.and_(gates.c.is_open, gates.c.resolution.is_(None))
 sa.Index("gates_asked", gates.c.session, sqlite_where=_is_asked, postgresql_where=_is_asked)
+_expires = sa.and_(_is_asked, gates.c.expires > sa.text("0"))
+sa.Index("gates_expiring", gates.c.session, sqlite_where=_expires, postgresql_where=_expires)
 # With a condition that other queries do not have: they would scan this index from end to end while it is small.
 _has_tenant = sa.and_(_is_asked, gates.c.tenant != "")
 sa.Index("gates_tenant", gates.c.tenant, gates.c.opened, sqlite_where=_has_tenant, postgresql_where=_has_tenant)

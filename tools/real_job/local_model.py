@@ -5,32 +5,29 @@
 
 The projects, bugs and task are those of `campaign`. `everturn run` has the files and the shell of the folder; rules take the
 place of a person: edits and the command of the tests are allowed, everything else is denied. Each project is tried with
-native tool calls and with prompted ones whose form the server enforces. `--write` writes the table of the docs.
+native tool calls and with prompted ones whose form the server enforces. `--write` writes the rows of these projects into
+`benchmarks/results/real_job.md`, below those of the campaign. A call is well-formed if it names a tool there is and its
+arguments fit: then, and only then, the rules decide about it.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgspec import Struct, field
-
-from tools.docs_table import write_docs_table
 from tools.environment import ROOT
 from tools.real_job.campaign import TASK, check
 from tools.real_job.person import environment, find_python
 from tools.real_job.projects import PROJECTS, Project, prepare
-from tools.real_job.report import JobReport
+from tools.real_job.report import JobReport, LocalReport, store_local_rows
 from tools.real_job.screen import UID
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -39,48 +36,6 @@ WINDOW = 8192  # tokens; the model was trained with as many
 ANSWER = 256  # tokens of an answer: it writes until it is stopped
 SECONDS = 1500
 FORMATS = ("native", "json")
-PAGE = ROOT / "benchmarks" / "results" / "real_job_local.md"
-HEAD = (
-    "| project | tool calls | requests | tokens in | tokens out | calls that ran | refused or failed calls | "
-    "fixed and committed | how it ended | s | load |\n"
-    "|---|---|--:|--:|--:|--:|--:|---|---|--:|--:|\n"
-)
-
-
-class LocalReport(Struct):
-    """What became of one job."""
-
-    project: str
-    tool_format: str
-    requests: int = 0
-    tokens: Counter[str] = field(default_factory=Counter[str])
-    succeeded: int = 0
-    failed: int = 0
-    is_done: bool = False
-    end: str = "no turn"
-    seconds: float = 0.0
-    load: float = 0.0
-
-    def read(self, line: str) -> None:
-        """Count an event of `everturn run --json`."""
-        event = json.loads(line).get("event", {})
-        kind = event.get("type", "")
-        if kind == "StepFinished":
-            self.requests += 1
-            usage = event.get("usage", {})
-            self.tokens.update({"in": usage.get("input", 0) + usage.get("cached", 0), "out": usage.get("output", 0)})
-        elif kind == "CallFinished":
-            self.failed += event["state"] != "completed"
-            self.succeeded += event["state"] == "completed"
-        elif kind.startswith("Turn") and kind not in ("TurnStarted", "TurnFinishing"):
-            self.end = event.get("reason") or event.get("kind") or kind.removeprefix("Turn").lower()
-
-    def row(self) -> str:
-        """A row of the table."""
-        form = "native" if self.tool_format == "native" else f"prompted (`{self.tool_format}`), form enforced"
-        cells = [self.project, form, self.requests, self.tokens["in"], self.tokens["out"], self.succeeded, self.failed]
-        cells += ["yes" if self.is_done else "no", self.end, round(self.seconds), round(self.load)]
-        return f"| {' | '.join(map(str, cells))} |"
 
 
 @contextmanager
@@ -124,7 +79,7 @@ def configure(home: Path, address: str, tool_format: str) -> None:
 
 def do_job(project: Project, tool_format: str, address: str, base: Path, steps: int) -> LocalReport:
     """Do one job, and look at the folder afterwards."""
-    report, begin = LocalReport(project.requirement, tool_format), time.monotonic()
+    report, begin = LocalReport(project.requirement, tool_format, window=WINDOW), time.monotonic()
     folder, bug = prepare(project, base / "project")
     configure(base / "home", address, tool_format)
     words = [find_python(), "-m", "everturn", "run", "--json", "--no-stdin", "--mode", "auto-edit"]
@@ -148,21 +103,9 @@ def do_job(project: Project, tool_format: str, address: str, base: Path, steps: 
         raise RuntimeError(f"everturn run exited with {done.returncode}: {done.stderr[-2000:]}")
     folder_report = JobReport(project.requirement, str(bug), "once")
     check(folder_report, folder, bug)
-    report.is_done = folder_report.is_done
+    report.is_done, report.exit_status = folder_report.is_done, done.returncode
     report.seconds, report.load = time.monotonic() - begin, os.getloadavg()[0]
     return report
-
-
-def render(reports: list[LocalReport]) -> str:
-    """The page."""
-    return (
-        "# A real job with a small model on the machine\n\n"
-        "Written by `python -m tools.real_job.local_model --write`. The jobs are those of `real_job.md`; the model is\n"
-        f"SmolLM2-135M behind llama.cpp with a window of {WINDOW} tokens. `everturn run` works in the folder; edits and the command\n"
-        "of the tests are allowed by rules, and every other call that needs an approval is denied.\n\n"
-        f"Other programs ran at the same time; the machine has {os.cpu_count()} cores.\n\n"
-        f"{HEAD}" + "\n".join(report.row() for report in reports) + "\n"
-    )
 
 
 def main() -> int:
@@ -170,7 +113,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The real job with a small model on this machine.")
     parser.add_argument("--only", action="append", default=[], help="the name of a project")
     parser.add_argument("--steps", type=int, default=12, help="requests at most (default: 12)")
-    parser.add_argument("--write", action="store_true", help="write the table into benchmarks/results and the docs")
+    parser.add_argument("--write", action="store_true", help="write the rows into benchmarks/results/real_job.md")
     options = parser.parse_args()
     projects = [project for project in PROJECTS if not options.only or project.name in options.only]
     reports: list[LocalReport] = []
@@ -183,10 +126,9 @@ def main() -> int:
                     reports.append(do_job(project, tool_format, address, base, options.steps))
                 finally:
                     shutil.rmtree(base, ignore_errors=True)
-                print(reports[-1].row(), flush=True)
+                print(reports[-1].line(), flush=True)
     if options.write:
-        PAGE.write_text(render(reports), encoding="utf-8")
-        write_docs_table("terminal/folder.md", "real_job_local", render(reports))
+        store_local_rows(reports)
     return 0
 
 

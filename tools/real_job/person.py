@@ -172,7 +172,8 @@ class Person:
 
 
 def _question(text: str) -> str:
-    """The first lines of a question: what would run, and not the rows about it, which may come a moment later."""
+    """What a question is about: its first lines, and the lines that an edit changes. Rows about it may come a moment later."""
     begin = ASKED.search(text)
-    rows = [] if begin is None else text[begin.start() :].splitlines()
-    return "\n".join([row.rstrip("│ ") for row in rows if row.strip("│ ") and not ABOUT.search(row)][:4])
+    rows = [] if begin is None else [row.strip("│ ") for row in text[begin.start() :].splitlines()]
+    kept = [row for row in rows if row and not ABOUT.search(row)]
+    return "\n".join([*kept[:4], *(row for row in kept[4:] if row[0] in "+−")])

@@ -1,6 +1,6 @@
 """Take the screenshots, and make contact sheets of them.
 
-    python -m tools.screens DIR [--looks 1440-light-en,390-dark-zh] [--groups gates,admin] [--only mail,review]
+    python -m tools.screens DIR [--looks 1440-light-en,390-dark-zh] [--groups gates,admin] [--only mail,review] [--axe]
 
 Each look is a width, a theme and a language. The picture of a state is DIR/LOOK/STATE.png; DIR/LOOK-GROUP-N.png has
 several side by side. A state is reached once for each size; theme and language are changed while it is
@@ -25,7 +25,9 @@ from typing import Any, Final
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
 from tests.helpers.browser import visitor
 from tests.helpers.scripted_server.server import Rig, a_rig
+from tests.web.page_measurements import axe
 
+from tools.screens.many import SECTIONS, broken_states, many_states, prepare_many
 from tools.screens.states import MORE_CONFIG, State, prepare, states, users_of
 
 SIZES: Final = {"1440": (1440, 900), "1280": (1280, 720), "390": (390, 844)}
@@ -38,6 +40,7 @@ SET_LOOK: Final = """([theme, language]) => {
   localStorage.setItem('everturn.settings', JSON.stringify(changed));
   dispatchEvent(new StorageEvent('storage', { key: 'everturn.settings' }));
 }"""
+LOADED: Final = "() => !document.querySelector('#main > .spinner, #main .page .spinner, .conversation.loading, .sidebar .more .spinner')"
 OVERFLOW: Final = """() => {
   const found = [];
   if (document.documentElement.scrollWidth > innerWidth) found.push(`the page is ${document.documentElement.scrollWidth} px wide`);
@@ -57,8 +60,8 @@ OVERFLOW: Final = """() => {
 class Photographer:
     """A browser of each look, and the logins of the users."""
 
-    def __init__(self, rig: Rig, browser: Browser, folder: Path) -> None:
-        self.rig, self.browser, self.folder = rig, browser, folder
+    def __init__(self, rig: Rig, browser: Browser, folder: Path, *, has_axe: bool = False) -> None:
+        self.rig, self.browser, self.folder, self.has_axe = rig, browser, folder, has_axe
         self.logins: dict[str, Any] = {}
         self.problems: list[str] = []
 
@@ -78,7 +81,7 @@ class Photographer:
             try:
                 self._reach(page := context.new_page(), looks[0], state)
                 for look in looks:
-                    if state.path == "LINK" and look != looks[0]:  # that page has no settings
+                    if not state.is_app and look != looks[0]:  # that page has no settings
                         context.close()
                         context = new_context(self.browser, look, None)
                         self._reach(page := context.new_page(), look, state)
@@ -102,13 +105,15 @@ class Photographer:
     def _picture(self, page: Page, look: str, state: State) -> Path:
         _, theme, language = look.split("-")
         page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-        if state.path != "LINK":
+        if state.is_app:
             page.evaluate(SET_LOOK, [theme, language])
         page.wait_for_timeout(150)
         file = self.folder / look / f"{state.name}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         self.problems += [f"{look} {state.name}: {problem}" for problem in page.evaluate(OVERFLOW)]
         page.screenshot(path=file)
+        if self.has_axe:
+            self.problems += [f"{look} {state.name}: axe: {problem}" for problem in axe(page)]
         return file
 
 
@@ -131,6 +136,7 @@ def settle(page: Page, selector: str = "") -> None:
     page.locator("h1, main").first.wait_for(timeout=10_000)
     if selector:
         page.locator(selector).first.wait_for(timeout=10_000)
+    page.wait_for_function(LOADED, timeout=30_000)
     page.wait_for_timeout(700)
 
 
@@ -185,9 +191,11 @@ def shoot_first_run(browser: Browser, folder: Path, looks: list[str]) -> dict[st
         for look in looks:
             for name, path in (
                 ("first-run", "#/"),
-                ("empty-models", "#/admin/models"),
-                ("empty-agents", "#/admin/agents"),
-                ("empty-inbox", "#/inbox"),
+                *(
+                    (f"empty-{page}", f"#/{page}")
+                    for page in ("inbox", "permissions", "mcp", "memory", "prompts", "usage")
+                ),
+                *((f"empty-admin-{section}", f"#/admin/{section}") for section in SECTIONS),
             ):
                 context = new_context(browser, look, login)
                 page = context.new_page()
@@ -214,12 +222,13 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--looks", default=",".join(LOOKS), help="of " + ", ".join(LOOKS))
     parser.add_argument(
-        "--groups", default="", help="of entrance, new, conversation, gates, dialogs, pages, admin, first"
+        "--groups", default="", help="of entrance, new, conversation, gates, dialogs, pages, admin, broken, first, many"
     )
     parser.add_argument(
         "--web", default="", metavar="DIR", help="where the built page is; that of the server unless said"
     )
     parser.add_argument("--only", default="", help="names of states")
+    parser.add_argument("--axe", action="store_true", help="list what axe-core finds in each picture, too")
     chosen = parser.parse_args()
     looks, only = chosen.looks.split(","), split_names(chosen.only)
     folder: Path = chosen.folder.resolve()
@@ -230,16 +239,24 @@ def main() -> int:
             executable_path=executable,
             args=["--no-sandbox", "--disable-dev-shm-usage", *FAKE_MICROPHONE],
         )
-        groups = states(prepare(rig))
-        wanted = split_names(chosen.groups) or {*groups, "first"}
-        camera = Photographer(rig, browser, folder)
+        world = prepare(rig)
+        groups = states(world) | {"broken": broken_states()}
+        wanted = split_names(chosen.groups) or {*groups, "first", "many"}
+        camera = Photographer(rig, browser, folder, has_axe=chosen.axe)
         camera.log_in(users_of(groups))
         by_size = [[look for look in looks if look.startswith(f"{size}-")] for size in SIZES]
-        for name, group in groups.items():
+
+        def draw(name: str, group: list[State]) -> None:
             some = [state for state in group if name in wanted and (not only or state.name in only)]
             for alike in filter(None, by_size):
                 for look, taken in camera.shoot(alike, some).items():
                     make_sheets(browser, folder, look, name, taken)
+
+        for name, group in groups.items():
+            draw(name, group)
+        if "many" in wanted:  # last, because it fills every page
+            prepare_many(world)
+            draw("many", many_states(world))
         if "first" in wanted and not only:
             for look, taken in shoot_first_run(browser, folder, looks).items():
                 make_sheets(browser, folder, look, "first", taken)

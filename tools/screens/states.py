@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from playwright.sync_api import Page
 from tests.helpers.scripted_server.server import Rig
+
+from everturn.core.session_claims import MAX_QUICK_CLAIMS, RETRY_PAUSES
+from everturn.errors import SessionQuarantined
+from everturn.stores.registry import get_store
+from everturn.testing.contracts.samples import send_message
 
 Act = Callable[[Page], None]
 HEAR: Final = "import sys; sys.stdin.buffer.read(); print('heard')"
@@ -18,6 +25,11 @@ SPEAK: Final = "import sys; sys.stdin.read()"
 MORE_CONFIG: Final = f"""
 [auth]
 passwords = true
+
+[auth.oidc]
+issuer = "http://127.0.0.1:9"
+audience = "everturn"
+client_id = "everturn"
 
 [audio.transcription]
 command = [{sys.executable!r}, "-c", {HEAR!r}]
@@ -41,6 +53,11 @@ class State:
     act: Act | None = None
     user: str = "local"  # "": nobody is logged in
     wait: str = ""  # what has to be there, as a selector
+
+    @property
+    def is_app(self) -> bool:
+        """Whether the web UI draws it; pages of the server take the language that the browser asks for."""
+        return self.path.startswith("#")
 
 
 @dataclass
@@ -200,6 +217,7 @@ def prepare(rig: Rig) -> World:
     compared = rig.api("POST", "/api/sessions", {"text": "plain 80 pace 0", "compare_with": ["rig-other"]})
     world.sessions["compared"] = compared["session"]
     _administrate(rig, world)
+    world.sessions["quarantined"] = _quarantined(rig)
     world.sessions["versions"] = _versions(rig)
     world.sessions["compacted"] = _compacted(rig)
     world.sessions["shared"] = _shared(rig)
@@ -248,6 +266,7 @@ def _administrate(rig: Rig, world: World) -> None:
     rig.api(
         "POST", "/api/webhooks", {"url": "https://example.com/hook", "description": "Pager", "events": ["turn.failed"]}
     )
+    rig.say("error pace 0")  # the receiver has no address here: its delivery fails
     rig.api(
         "PUT", "/api/settings/hooks/issues", {"scheme": "github", "text": "Triage {{issue.title}}", "agent": "support"}
     )
@@ -257,6 +276,29 @@ def _administrate(rig: Rig, world: World) -> None:
     rig.api("PUT", "/api/users/member/budget", {"cost": 5.0, "period": 86_400})
     invitation = rig.api("POST", "/api/invitations", {"user": "ben", "role": "member"})
     world.sessions["invitation"] = invitation["secret"]
+
+
+def _quarantined(rig: Rig) -> str:
+    """A session that was claimed too often without progress, as by processes that died of it."""
+    session = rig.say("A night report pace 0")["session"]
+    rig.wait_idle(session, 30)
+
+    async def claim() -> None:
+        store: Any = get_store(str(rig.home / "talks.db"))
+        try:
+            await store.admit(send_message("night", session, "trn_night", at=time.time()))
+            at = time.time() - sum(RETRY_PAUSES)
+            for pause in (*(0.0 for _ in range(MAX_QUICK_CLAIMS)), *RETRY_PAUSES, 0.0):
+                at += pause
+                await store.claim(session, at)
+        except SessionQuarantined:
+            pass
+        finally:
+            await store.aclose()
+
+    with ThreadPoolExecutor(1) as pool:  # beside the loop of the browser's driver
+        pool.submit(asyncio.run, claim()).result()
+    return session
 
 
 def _versions(rig: Rig) -> str:
@@ -324,7 +366,7 @@ def states(world: World) -> dict[str, list[State]]:
     )
     return {
         "entrance": [
-            State("login", user=""), State("login-link", "LINK", user=""), State("dead-link", "#/link/nothing"),
+            State("login", user=""), State("login-link", "LINK", user=""), State("oidc-away", "oidc/login", user=""), State("dead-link", "#/link/nothing"),
             State("dead-invite", "#/invite/nothing", user=""), State("invite", f"#/invite/{world.sessions['invitation']}", user=""),
             State("login-wrong", user="", act=wrong_password), State("no-session", "#/s/ses_nothing"),
             State("unknown-page", "#/nowhere"), State("loading", path("table"), hold_loading),
@@ -391,6 +433,7 @@ def states(world: World) -> dict[str, list[State]]:
         "admin": [State(f"admin-{name}", f"#/admin/{name}") for name in admin]
         + [State(f"admin-{name}-form", f"#/admin/{name}", click("#main .section button.primary, #main .section header button, #main .section button")) for name in ("models", "agents", "mcp", "rules", "webhooks", "hooks")]
         + [State("admin-user-menu", "#/admin/users", click("#main tr .menu > button", last=True)), State("admin-budget", "#/admin/users", budget), State("admin-agent-versions", "#/admin/agents", click("#main .items .button:has(path[d^='M20 11a8'])")), State("admin-key-made", "#/admin/apiKeys", after(fill("#main form .field:first-child input", "deploy", "Enter"), lambda page: page.wait_for_timeout(600))), State("admin-rule-review", "#/admin/rules", review_rule), State("admin-usage-model", "#/admin/usage", click("#main .section [aria-pressed=false]")), State("admin-audit-empty", "#/admin/audit", after(fill("#main form .field:first-child input", "nobody", "Enter"), lambda page: page.wait_for_timeout(600)))]
+        + [State("admin-quarantine-erase", "#/admin/quarantine", click("#main td .button.danger")), State("admin-delivery-failing", "#/admin/webhooks", after(click("#main .items summary"), lambda page: page.wait_for_timeout(600))), State("quarantined", path("quarantined"))]
         + [State("admin-viewer", "#/admin/users", user="viewer")],
     }  # fmt: skip
 

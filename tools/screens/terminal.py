@@ -2,7 +2,8 @@
 
     python -m tools.screens.terminal DIR [--looks 80-dark-en,160-light-zh] [--only mail,help]
 
-Each look is a width, a theme and a language. The picture of a state is DIR/LOOK/STATE.svg; DIR/LOOK.png has all of them.
+Each look is a width, a theme and a language. The picture of a state is DIR/LOOK/STATE.svg; DIR/LOOK-1.png, DIR/LOOK-2.png and
+so on have all of them, as many on one sheet as can be read. Texts with less contrast than WCAG asks for are printed.
 """
 
 from __future__ import annotations
@@ -10,30 +11,51 @@ from __future__ import annotations
 import argparse
 import asyncio
 import html
+import json
 import re
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from playwright.sync_api import sync_playwright
 from rich.cells import cell_len
+from tests.helpers.contrast import poor_pairs
 from tests.helpers.scripted_server.server import Rig, a_rig
 
 from everturn.client import Server
 from everturn.terminal.tui.app import TerminalApp
 
-SIZES: Final = {"80": (80, 24), "100": (100, 30), "160": (160, 45)}
-LOOKS: Final = ["-".join(look) for look in product(SIZES, ("dark", "light"), ("en", "zh"))]
+T = TypeVar("T")
+SIZES: Final = {"60": (60, 20), "80": (80, 24), "100": (100, 30), "160": (160, 45)}
+LOOKS: Final = ["-".join(look) for look in product(("80", "100", "160"), ("dark", "light"), ("en", "zh"))]
 SETTLE: Final = 2.5  # seconds until a state is drawn: its events come over HTTP
+AT_ONCE: Final = 4  # apps that settle at the same time
+SHEET: Final = 1550  # pixels of the width and, at most, of the height of a sheet
+WIDE_CHARACTERS: Final = """\
+| 名称 | 价格 | 说明 |
+|:--|--:|:--|
+| 台灯 🪔 | 12.50 | 黄铜的、带绿色灯罩、放在大厅里的桌子上、晚上六点以后才会点亮 |
+| 👩‍👩‍👧 family | 1,900,000.00 | a `zero-width` joiner, and flags 🇨🇳🇩🇪 |
+| é (combining) | 0 | 全角 |
+"""
+LONG_PATH: Final = f"src/{'a_folder_with_a_long_name/' * 5}and_a_file_with_a_name_that_is_long.py"
+LONG_TEXT: Final = "\n".join(f"line {number}: value = {number * 7} # {'text ' * (number % 9)}" for number in range(300))
+
+
+def call(name: str, /, **arguments: object) -> str:
+    """The words that make the scripted model call a tool."""
+    return f"call {name} {json.dumps(arguments, ensure_ascii=False)}"
 
 
 class State(Struct, frozen=True):
-    """A state: the message of its session ("": a new one), and the keys that lead to it."""
+    """A state: the message of its session ("": a new one), and the keys or the action of the app that lead to it."""
 
     name: str
     message: str = ""
     keys: tuple[str, ...] = ()
+    action: str = ""
+    typed: tuple[str, ...] = ()
 
 
 STATES: Final = (
@@ -50,48 +72,111 @@ STATES: Final = (
     State("error", "error pace 0"),
     State("fails", "fails pace 0"),
     State("mail", "mail pace 0"),
+    State("mail-help", "mail pace 0", ("question_mark",)),
+    State("mail-always", "mail pace 0", ("n",)),
+    State("mail-edit", "mail pace 0", ("e",)),
+    State("mail-left", "mail pace 0", ("escape",)),
+    State("mails", "mails pace 0"),
     State("shell", "shell pace 0"),
+    State("shell-always", "shell pace 0", ("a",)),
     State("form", "form pace 0"),
+    State("form-open", "form pace 0", ("f",)),
+    State("review", call("lookup", name="ann")),
+    State("manual", "manual pace 0"),
+    State("subagent", "trip pace 0"),
+    State("hidden", "hidden pace 0"),
     State("inbox", keys=("ctrl+g",)),
-    State("compare", "versions", ("f10",)),
-)
+    State("compare", "versions", action="compare"),
+    State("branches", "versions", ("ctrl+b",)),
+    State("wide", f"echo:{WIDE_CHARACTERS}"),
+    State("long-path", call("write_file", path=LONG_PATH, content="one line\n")),
+    State("long-diff", call("write_file", path="long.txt", content=LONG_TEXT)),
+    State("long-line", call("send_mail", to="ann@example.org", subject="长" * 120, body="word " * 300)),
+    State("hundred", " ".join(call("look", place=f"room {number}") for number in range(100))),
+    State("reasoning", "reason pace 0"),
+    State("math", "math pace 0"),
+    State("long", "long 900 pace 0"),
+    State("loop", "loop pace 0"),
+    State("unknown", "unknown pace 0"),
+    State("denied", "forbidden pace 0"),
+    State("page", "page pace 0"),
+    State("unfolded", "page pace 0", ("f6", "up", "up", "enter")),
+    State("todos", call("write_todos", todos=[{"content": "读文件 and write the test", "status": "completed"},
+                                              {"content": "change it " * 12, "status": "in_progress"},
+                                              {"content": "run it", "status": "pending"}])),
+    State("running", typed=("slow 60",)),
+    State("queued", typed=("slow 60", "and then this, which waits until the turn has ended " * 3)),
+    State("side", "table pace 0", ("f2",)),
+    State("context", "table pace 0", action="context"),
+    State("changes", "files pace 0", ("escape",), action="files"),
+    State("usage", action="usage"),
+    State("settings", action="settings"),
+    State("permissions", action="permissions"),
+    State("servers", action="servers"),
+    State("memory", action="memory"),
+    State("prompts", action="prompts"),
+    State("toast", "table pace 0", typed=("/nothing",)),
+)  # fmt: skip
+
+
+def in_groups(things: list[T], size: int) -> list[list[T]]:
+    """The things, so many in a group."""
+    return [things[at : at + size] for at in range(0, len(things), size)]
 
 
 async def shoot(rig: Rig, sessions: dict[str, str], look: str, states: list[State], folder: Path) -> list[Path]:
     """Photograph the states of one look."""
-    size, theme, language = look.split("-")
     taken: list[Path] = []
-    for state in states:
-        async with Server(rig.url, (rig.home / "token").read_text().strip()) as server:
-            name = f"everturn-{theme}" if theme == "light" else ""
-            app = TerminalApp(server, session=sessions.get(state.message, ""), language=language, theme=name)
-            async with app.run_test(size=SIZES[size], notifications=True) as pilot:
-                await asyncio.sleep(SETTLE)
-                for key in state.keys:
-                    if state.name == "compare":
-                        await app.action_compare()
-                    else:
-                        await pilot.press(key)
-                await asyncio.sleep(0.8)
-                await pilot.pause()
-                file = folder / look / f"{state.name}.svg"
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(app.export_screenshot(title=f"{look} {state.name}"), encoding="utf-8")
-                taken.append(file)
+    for group in in_groups(states, AT_ONCE):
+        taken += await asyncio.gather(
+            *(shoot_state(rig, sessions.get(state.message, ""), look, state, folder) for state in group)
+        )
     return taken
 
 
-def make_sheet(folder: Path, look: str, files: list[Path]) -> None:
-    """All pictures of a look in one, two or three in a row."""
-    width = 760
-    cells = "".join(f'<div style="width:{width}px">{_inline(file, number)}</div>' for number, file in enumerate(files))
-    body = f'<body style="margin:0;background:#888;display:flex;flex-wrap:wrap;gap:6px;width:{2 * width + 6}px">{cells}'
+async def shoot_state(rig: Rig, session: str, look: str, state: State, folder: Path) -> Path:
+    """Photograph one state."""
+    size, theme, language = look.split("-")
+    async with Server(rig.url, (rig.home / "token").read_text().strip()) as server:
+        name = f"everturn-{theme}" if theme == "light" else ""
+        app = TerminalApp(server, session=session, language=language, theme=name)
+        async with app.run_test(size=SIZES[size], notifications=True) as pilot:
+            await asyncio.sleep(SETTLE)
+            for key in state.keys:
+                await pilot.press(key)
+            if state.action:
+                await app.run_action(f"app.{state.action}")
+            for text in state.typed:
+                app.chat_screen.composer.write(text)
+                await pilot.press("enter")
+                await asyncio.sleep(1)
+            await asyncio.sleep(0.8)
+            await pilot.pause()
+            file = folder / look / f"{state.name}.svg"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            for pair in poor_pairs(app):
+                print(f"{look} {state.name}: {pair.ratio:.1f} {pair.foreground} on {pair.background}: {pair.text[:40]}")
+            file.write_text(app.export_screenshot(title=f"{look} {state.name}"), encoding="utf-8")
+    return file
+
+
+def make_sheets(folder: Path, look: str, files: list[Path]) -> list[Path]:
+    """All pictures of a look, two in a row, on sheets that are not larger than a viewer shows."""
+    columns, rows = SIZES[look.partition("-")[0]]
+    width = SHEET // 2 - 6
+    height = width * (rows * 24.4 + 60) / (columns * 12.2 + 20)
+    sheets: list[Path] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 2 * width + 6, "height": 400})
-        page.set_content(body)
-        page.screenshot(path=folder / f"{look}.png", full_page=True)
+        for number, group in enumerate(in_groups(files, 2 * max(1, int(SHEET / height))), 1):
+            cells = "".join(f'<div style="width:{width}px">{_inline(file, at)}</div>' for at, file in enumerate(group))
+            page = browser.new_page(viewport={"width": SHEET, "height": 400})
+            page.set_content(f'<body style="margin:0;background:#888;display:flex;flex-wrap:wrap;gap:6px">{cells}')
+            sheets.append(folder / f"{look}-{number}.png")
+            page.screenshot(path=sheets[-1], full_page=True)
+            page.close()
         browser.close()
+    return sheets
 
 
 def _inline(file: Path, number: int) -> str:
@@ -125,8 +210,7 @@ def main() -> None:
             rig.api("POST", f"/api/sessions/{session}/messages/{rig.messages(session)[-1]['id']}/rerun", {})
         for look in options.looks.split(","):
             files = asyncio.run(shoot(rig, sessions, look, states, options.folder))
-            make_sheet(options.folder, look, files)
-            print(options.folder / f"{look}.png", flush=True)
+            print(*make_sheets(options.folder, look, files), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

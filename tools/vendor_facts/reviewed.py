@@ -144,9 +144,12 @@ GEMINI: Mapping[str, Mapping[str, str]] = {
     "Tool": {
         "computerUse": OURS_CALLED,
         "functionDeclarations": OURS_CALLED,
-        **dict.fromkeys(("codeExecution", "googleSearch", "urlContext"), MAPPED),
-        **dict.fromkeys(("enterpriseWebSearch", "exaAiSearch", "fileSearch", "googleMaps"), GEMINI_OFF),
-        **dict.fromkeys(("googleSearchRetrieval", "mcpServers", "parallelAiSearch", "retrieval"), GEMINI_OFF),
+        **dict.fromkeys(("codeExecution", "googleSearch", "retrieval", "urlContext"), MAPPED),
+        **dict.fromkeys(
+            ("enterpriseWebSearch", "exaAiSearch", "parallelAiSearch"),
+            "another version of web_search on Vertex AI: provider_tool('web_search', google={'type': …})",
+        ),
+        **dict.fromkeys(("fileSearch", "googleMaps", "googleSearchRetrieval", "mcpServers"), GEMINI_OFF),
     },
     "Candidate": {
         **dict.fromkeys(gemini_server_tools.METADATA, MAPPED),
@@ -156,11 +159,11 @@ GEMINI: Mapping[str, Mapping[str, str]] = {
         "continuationToken": "of long answers that are fetched later, which are not asked for",
     },
     "GroundingMetadata": {
-        **dict.fromkeys(("webSearchQueries", "groundingChunks", "groundingSupports"), MAPPED),
+        **dict.fromkeys(("webSearchQueries", "retrievalQueries", "groundingChunks", "groundingSupports"), MAPPED),
         "searchEntryPoint": "kept in the part's sealed data: a snippet of HTML that Google asks websites to show",
         "imageSearchQueries": GEMINI_OFF,
         **dict.fromkeys(("googleMapsWidgetContextToken", "sourceFlaggingUris"), GEMINI_OFF),
-        **dict.fromkeys(("retrievalMetadata", "retrievalQueries"), GEMINI_OFF),
+        "retrievalMetadata": GEMINI_OFF,
     },
     "GroundingChunk": {**dict.fromkeys(("web", "retrievedContext", "maps"), MAPPED), "image": GEMINI_OFF},
     "GroundingSupport": {
