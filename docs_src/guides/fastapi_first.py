@@ -4,13 +4,18 @@ from contextlib import asynccontextmanager
 from typing import Annotated
 
 import msgspec
-from fastapi import Depends, FastAPI, Header, HTTPException
-from fastapi.responses import Response, StreamingResponse
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel
 
 from everturn import Agent, App, Chat, Turn, get_model, tool
 from everturn.access import redact_for_client
-from everturn.errors import GateClosed, KeyConflict
+from everturn.errors import (
+    GateClosed,
+    KeyConflict,
+    UnknownSession,
+    UnknownTurn,
+)
 from everturn.models import Model
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -43,6 +48,12 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
 
 
 app = FastAPI(lifespan=lifespan)
+
+
+@app.exception_handler(UnknownSession)
+@app.exception_handler(UnknownTurn)
+async def not_found(request: Request, error: Exception) -> Response:
+    return JSONResponse({"detail": str(error)}, 404)
 
 
 def get_chat(session: str) -> Chat:
@@ -87,7 +98,9 @@ async def follow_turn(
     turn: str,
     last_event_id: TextHeader = "",
 ) -> Response:
-    events = encode_events(chat.turn(turn), last_event_id)
+    followed = chat.turn(turn)
+    await followed.state()  # raises UnknownTurn before the stream begins
+    events = encode_events(followed, last_event_id)
     return StreamingResponse(events, media_type="text/event-stream")
 
 

@@ -80,6 +80,9 @@ async def test_a_service_of_ones_own_keeps_what_it_promises(tmp_path: Path, monk
         other, headers = {"text": "Ask Bob to lunch"}, {"idempotency-key": "k1"}
         async with first.http.post("/talks/one", json=other, headers=headers) as refused:
             assert (refused.status, "was used before" in await refused.text()) == (409, True)
+        for path in ("/talks/one/none", "/talks/none/none"):
+            async with first.http.get(path) as missing:
+                assert (missing.status, "there is no" in await missing.text()) == (404, True), path
         seen = await first.follow(turn, until="TurnSuspended")
         assert seen[0][1]["type"] == "TurnStarted"
         assert "discounts" not in json.dumps([event for _, event in seen])  # the system prompt stays here

@@ -296,9 +296,20 @@ class Turn:
             return False
 
     async def state(self) -> TurnState:
-        """The present state of the turn, from its log; idle before its start."""
-        entries = await self._app.store.events(self.session, turn=self.id)
-        return fold(entry.event for entry in entries) if entries else TurnState(self.id)
+        """The present state of the turn, from its log; idle before its start.
+
+        Raises:
+            UnknownSession: there is no such session.
+            UnknownTurn: no message has started it.
+        """
+        store = self._app.store
+        inbox = await store.inbox(self.session)  # first: a message that is processed meanwhile is then in the log
+        if entries := await store.events(self.session, turn=self.id):
+            return fold(entry.event for entry in entries)
+        is_queued = any(isinstance(command, Send) and command.turn == self.id for command in inbox)
+        if not is_queued and not await store.has_turn_command(self.session, self.id):
+            raise UnknownTurn(f"there is no turn {self.id!r} in this session")
+        return TurnState(self.id)
 
     async def cancel(self, *, hard: bool = False, key: str | None = None) -> None:
         """Cancel the turn. Its tools continue and deliver late results, unless `hard` cancels them too."""
