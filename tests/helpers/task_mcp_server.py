@@ -2,7 +2,7 @@
 
 Over stdio, or over HTTP with a port. Everything is in the folder, so that tasks outlive the process: `ledger.jsonl` has
 each request that reached it. A test steers it with files: `finish` completes the tasks, and `hold-METHOD` holds the
-response to a method until it is gone.
+response to a method until it is gone. With `down`, a process over stdio ends before it answers anything.
 """
 
 from __future__ import annotations
@@ -126,6 +126,7 @@ def respond(message: dict[str, Any], send: Any) -> dict[str, Any]:
 def handle(message: dict[str, Any], send: Any) -> None:
     """Answer a request; take the answer to a question."""
     if "method" not in message:
+        note(answer=message.get("result", {"error": message.get("error")}))
         with answered:
             answers[str(message["id"])] = message.get("result", message.get("error"))
             answered.notify_all()
@@ -192,6 +193,8 @@ def serve_http(port: int) -> None:
 
 
 if __name__ == "__main__":
+    if (FOLDER / "down").exists():
+        sys.exit(1)
     if len(sys.argv) > 2:
         serve_http(int(sys.argv[2]))
     serve_stdio()

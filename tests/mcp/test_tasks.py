@@ -216,16 +216,20 @@ async def test_after_kill_9_before_the_id_was_recorded_the_outcome_is_unknown_an
     check_records(log)
 
 
-async def test_a_question_of_a_task_is_answered_after_a_restart(folder: Path, store: str):
-    with task_server(folder) as spec:
+@pytest.mark.parametrize(("transport", "end"), [("stdio", "killed"), ("stdio", "orderly"), ("http", "orderly")])
+async def test_a_question_of_a_task_is_answered_after_a_restart(
+    folder: Path, store: str, transport: Transport, end: str
+):
+    """Our process stops while the question is open, and that is no answer: also a server that hears of it gets none."""
+    with task_server(folder, transport) as spec:
         source = McpServers([spec], timeout=600)
         async with open_chat(spec, store, "ask", source) as chat:
             turn = await chat.send("go", key="k")
             await chat.answer(await gate_of(chat, "call"), allow="once")
             await gate_of(chat, "form")
-            # As in a crash, it hears nothing: a connection that is closed in order may still answer an open question with an error.
-            link: Any = source._connections["h"].connection
-            os.kill(link.status.pid, signal.SIGKILL)
+            if end == "killed":
+                link: Any = source._connections["h"].connection
+                os.kill(link.status.pid, signal.SIGKILL)
         async with open_chat(spec, store, "ask") as chat:
             turn = await chat.send("go", key="k")
             gate = await gate_of(chat, "form")
@@ -235,6 +239,7 @@ async def test_a_question_of_a_task_is_answered_after_a_restart(folder: Path, st
             log = await log_of(chat)
     [ended] = [event for event in log if isinstance(event, CallFinished)]
     assert json.loads(ended.output.text.removeprefix("ask-1 is done: "))["content"] == {"name": "Ada"}
+    assert requests(folder, "answer") == [{"action": "accept", "content": {"name": "Ada"}}]
     assert requests(folder) == ["ask"]
 
 
@@ -251,6 +256,24 @@ async def test_a_server_that_is_away_is_waited_for(folder: Path, store: str):
             (folder / "finish").touch()
             ended, _ = await playing
     assert (ended.state, requests(folder)) == ("completed", ["build"])
+
+
+async def test_after_a_restart_a_server_that_is_down_is_waited_for(folder: Path, store: str):
+    with task_server(folder) as spec:
+        with driving_process(spec, store, "build") as process:
+            await wait_until(lambda: requests(folder, "get"), START)
+            process.kill()
+            process.wait()
+        (folder / "down").touch()
+        source = McpServers([spec], timeout=600)
+        async with open_chat(spec, store, "build", source) as chat:
+            playing = asyncio.create_task(play(chat))
+            await wait_until(lambda: source.status()[0].connects >= 2)
+            (folder / "down").unlink()
+            (folder / "finish").touch()
+            ended, log = await playing
+    assert (ended.state, requests(folder)) == ("completed", ["build"])
+    check_records(log)
 
 
 # Cancellation -------------------------------------------------------------------------------------------------------

@@ -88,4 +88,18 @@ DURABLE_MUTANTS = [
         "if seconds:",
         f"{TASKS}test_a_flood_of_false_notifications_resumes_a_call_a_limited_number_of_times",
     ),
+    Mutant(
+        "a connection that is closed answers the open question of a server with an error",
+        "mcp/session.py",
+        "context.cancel_requested.set()",
+        "pass",
+        f"{TASKS}test_a_question_of_a_task_is_answered_after_a_restart[stdio-orderly]",
+    ),
+    Mutant(
+        "a call does not wait after a restart for an MCP server that is down",
+        "mcp/servers.py",
+        "await link.connection.wait_until_decided()",
+        "await link.connection.first_attempt_done.wait()",
+        f"{TASKS}test_after_a_restart_a_server_that_is_down_is_waited_for",
+    ),
 ]

@@ -457,7 +457,10 @@ class ToolSource(Protocol):
         ...
 
     async def wait_until_open(self) -> None:
-        """Wait until every origin has published its tools, or could not for now."""
+        """Wait until every origin has published its tools, or cannot before a person has done something.
+
+        A resumed call waits for it, for a limited time.
+        """
         ...
 
     async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:

@@ -162,6 +162,12 @@ class ServerConnection(SessionEvents):
             raise ToolError(f"server {self.spec.name} is not reachable: {reason}; Everturn is reconnecting") from None
         return self.session
 
+    async def wait_until_decided(self) -> None:
+        """Wait until the server is connected, or cannot be used before a person has done something."""
+        await self.first_attempt_done.wait()
+        while self._state in ("connecting", "down"):
+            await self._state_changed.wait()
+
     def reconnect(self, *, only_if_waiting: bool = False) -> None:
         """Connect now instead of waiting: a person has trusted the server, logged in or fixed something."""
         if not only_if_waiting:

@@ -187,6 +187,10 @@ class PersonalConnections:
         async with self.connected(Person(tenant, by)) as connected:
             yield connected.connection.tasks
 
+    async def wait_until_decided(self) -> None:
+        """Wait until the tools of earlier connections are published. Nobody is connected before a call."""
+        await self.first_attempt_done.wait()
+
     async def _person_of(self, tool: ServerTool, context: ToolContext) -> Person:
         if not context.by:
             raise ToolError(NOBODY.format(name=self.spec.name))

@@ -90,9 +90,12 @@ class McpServers:
         return [f"mcp:{spec.name}" for spec in self.specs]
 
     async def wait_until_open(self) -> None:
-        """Wait until the first attempt to connect to each server has succeeded or failed."""
+        """Wait until each server is connected, or cannot be used before a person has done something.
+
+        A server that is down is tried again, and waited for: its tools may be those of calls that are open.
+        """
         for link in list(self._connections.values()):
-            await link.connection.first_attempt_done.wait()
+            await link.connection.wait_until_decided()
 
     async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:
         """Start connecting, and wait until every server is connected or has failed, or for `timeout` seconds."""

@@ -109,6 +109,12 @@ class _MessageFilter(JSONRPCDispatcher[TransportContext]):
                 return await self._events.answer_request(method, dict(params or {}))
             except PermissionError as error:
                 raise MCPError(-1, str(error)) from None
+            except asyncio.CancelledError:
+                # The library answers with an error when a connection is closed, and a server may take that for the answer
+                # of the person. It does not answer a request that was cancelled.
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    context.cancel_requested.set()
+                raise
 
         async def handle_notification(
             context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
