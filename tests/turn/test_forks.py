@@ -34,7 +34,7 @@ from tests.helpers.crash_harness import (
     watch,
     without_results,
 )
-from tests.helpers.stores import opened
+from tests.helpers.stores import ALL, CRASHES, opened
 from tests.helpers.waiting import wait_until
 
 
@@ -75,7 +75,7 @@ SCRIPT: tuple[Any, ...] = (
 )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=ALL)
 async def chat(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Chat]:
     """A chat on a store, with the answer of three steps."""
     async with opened(request.param, tmp_path) as store:
@@ -350,7 +350,7 @@ def is_inside_an_append(log: list[Any], stop: int) -> bool:
     )
 
 
-@pytest.mark.parametrize(("kind", "before_next"), [("memory", False), ("memory", True), ("sqlite", False)], ids=str)
+@pytest.mark.parametrize(("kind", "before_next"), CRASHES)
 async def test_stopped_anywhere_a_fork_goes_on_and_nothing_before_it_is_done_again(
     kind: str, before_next: bool, tmp_path: Path
 ) -> None:
