@@ -14,6 +14,7 @@ from tests.mutants.denials import DENIAL_MUTANTS
 from tests.mutants.durable import DURABLE_MUTANTS
 from tests.mutants.explained import EXPLAINED_MUTANTS
 from tests.mutants.faces import FACES_MUTANTS
+from tests.mutants.forks import FORK_MUTANTS
 from tests.mutants.guardrails import GUARDRAIL_MUTANTS
 from tests.mutants.inbound_hooks import INBOUND_HOOK_MUTANTS
 from tests.mutants.long_logs import LONG_LOG_MUTANTS
@@ -63,6 +64,7 @@ MUTANTS = [
     *SHARED_STORE_MUTANTS,
     *SHELL_GATE_MUTANTS,
     *AGENT_MUTANTS,
+    *FORK_MUTANTS,
     *COMPACTION_MUTANTS,
     *MEMORY_MUTANTS,
     *TOOL_SEARCH_MUTANTS,
@@ -325,9 +327,9 @@ MUTANTS = [
     ),
     Mutant(
         "a cancel interrupts an append",
-        "driver/commands.py",
-        "            async with self._ledger.write_lock:\n                run.cancel(command)",
-        "            run.cancel(command)",
+        "running/ledger.py",
+        "async with self._lock:",
+        "if True:",
         f"{CANCEL}test_a_cancel_never_interrupts_an_append",
     ),
     Mutant(

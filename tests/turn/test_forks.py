@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
 
 from everturn import App, Chat, Rule, TurnOptions, tool, wire
+from everturn.core.chunks import UsageChunk
 from everturn.core.commands import Send
-from everturn.core.events import CallStarted, MessagesImported, StepStarted, TurnStarted
+from everturn.core.events import CallStarted, Event, MessagesImported, StepStarted, TurnStarted
 from everturn.core.messages import ForkPoint, Message
-from everturn.core.parts import StepPart, ToolPart
+from everturn.core.parts import StepPart, ToolPart, Usage
 from everturn.core.ports import Model
 from everturn.errors import CommandRefused, ConfigError, KeyConflict, UnknownMessage
 from everturn.models.registry import get_model
@@ -67,7 +68,7 @@ class Works:
 
 
 SCRIPT: tuple[Any, ...] = (
-    [say("I look."), calls(call("look", path="a"), call("pay", amount=1))],
+    [say("I look."), [[UsageChunk(Usage(input=7))]], calls(call("look", path="a"), call("pay", amount=1))],
     calls(call("look", path="b")),
     say("Done."),
     say("And more."),
@@ -117,23 +118,30 @@ async def test_the_model_continues_after_a_step_with_the_request_that_it_had_the
     assert (copy.parent, copy.fork, finished(copy)) == (question.id, ForkPoint(answer.id, step), [*range(1, step + 1)])
     assert new.parent == copy.id
     assert (await chat.tree()).versions(answer.id) == [answer.id, copy.id]
-    assert result.usage.input == sum(
-        part.usage.input for part in new.parts if isinstance(part, StepPart)
-    )  # what the copied steps cost is not counted again
+    # What the copied steps cost is not counted again.
+    assert [part.usage for part in copy.parts if isinstance(part, StepPart)] == [Usage()] * step
+    assert result.usage.input == sum(part.usage.input for part in new.parts if isinstance(part, StepPart))
     log = [entry.event for entry in await chat.app.store.events("s")]
     ids = [event.call for event in log if isinstance(event, CallStarted)]
     assert len(set(ids)) == len(ids)
 
 
-async def test_the_copy_and_the_turn_are_one_append(chat: Chat) -> None:
-    answer = await answer_of(chat)
-    await (await chat.rerun(answer, after_step=1, key="k"))
-    log = await chat.app.store.events("s")
-    at = next(index for index, entry in enumerate(log) if isinstance(entry.event, MessagesImported))
-    started = log[at + 1].event
-    assert isinstance(started, TurnStarted)
-    copied = log[at].event
+async def test_the_copy_and_the_turn_are_one_append() -> None:
+    class BatchRecorder(MemoryStore):
+        batches: ClassVar[list[list[Event]]] = []
+
+        async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+            self.batches.append(list(events))
+            return await super().append(session, after, events, epoch)
+
+    works, store = Works(), BatchRecorder()
+    async with Chat(ScriptedModel(*SCRIPT), tools=works.tools(), store=store, session="s") as chat:
+        await (await chat.send("please"))
+        await (await chat.rerun(await answer_of(chat), after_step=1, key="k"))
+    [batch] = [batch for batch in store.batches if any(isinstance(event, MessagesImported) for event in batch)]
+    [copied, started] = batch
     assert isinstance(copied, MessagesImported)
+    assert isinstance(started, TurnStarted)
     assert (started.parent, started.input, started.command) == (copied.messages[0].id, None, "k")
 
 
