@@ -163,3 +163,13 @@ class Vault:
 def make_provider():
     return Vault()
 """
+
+
+async def test_before_the_first_tenant_the_list_says_which_master_key_wraps(folder: Path):
+    file = write_config(folder, "1")
+    store: Any = open_configured(file)
+    await store.check_encryption()
+    await store.aclose()
+    assert (
+        "encryption wraps     0 tenants, master key " in (await cli("admin", "keys", "list", "--config", str(file)))[1]
+    )

@@ -16,6 +16,7 @@ WRONG_WORDS = [
     ("demo --fats", "everturn demo: there is no option '--fats'; did you mean --fast? See `everturn demo --help`"),
     ("demo --fats=1", "there is no option '--fats'; did you mean --fast?"),
     ("demo now", "'now' is an unexpected argument; see `everturn demo --help`"),
+    ("sessions list", "there is no command 'list': `everturn sessions` alone lists; see `everturn sessions --help`"),
     ("restore bk", "there is no command 'restore'; did you mean backup restore? See `everturn --help`"),
     ("trust servers.toml", "there is no command 'trust'; did you mean mcp trust? See `everturn --help`"),
     ("erase lunch", "there is no command 'erase'; did you mean sessions erase or admin erase?"),

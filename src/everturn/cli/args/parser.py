@@ -90,6 +90,8 @@ class Parser(argparse.ArgumentParser):
         known = [str(choice) for choice in action.choices]
         if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
             choices = "" if len(known) > 6 else f"; there are: {', '.join(known)}"
+            if value == "list" and not action.required and self.prog.count(" "):
+                self.error(f"there is no command 'list': `{self.prog}` alone lists")
             hint = _suggest_deeper(str(value), action) or suggest_nearest(str(value), known) or choices
             self.error(f"there is no command {str(value)!r}{hint}")
         raise argparse.ArgumentError(

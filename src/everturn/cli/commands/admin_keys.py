@@ -93,7 +93,7 @@ async def _list_encryption(store: SqlStore) -> list[str]:
     newest: str = getattr(provider, "newest_master", "")
     lines = [
         f"encryption {'wraps' if master == newest else 'unwraps':9} {count_nouns(tenant=count)}, master key {master}"
-        for master, count in counts.items()
+        for master, count in (counts or {newest: 0}).items()
     ]
     return [*lines, f"encryption {'destroyed':9} {count_nouns(tenant=destroyed)}"] if destroyed else lines
 
