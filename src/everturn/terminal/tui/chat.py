@@ -78,7 +78,7 @@ class ChatScreen(Screen[None]):
         super().__init__()
         self._last_escape = 0.0  # time of the last Esc
         self._gate_left_at = 0.0  # time at which a gate was left
-        self._seen: set[str] = set()  # gates that were opened once, by themselves or by the person
+        self._seen: set[str] = set()  # gates that do not open by themselves: they were open, or were left together
         self._unsent: deque[tuple[ComposerInput.Submitted, float]] = deque()  # what was submitted, and when
         self._has_unsent = asyncio.Event()
         self._own_command = ""  # the `!command` that runs
@@ -316,15 +316,21 @@ class ChatScreen(Screen[None]):
 
         self._seen.add(gate_view.gate.id)
         self._mark_shown_gate(gate_view.gate.id)
+        screen = GateScreen(gate_view)
 
-        def done(_: bool | None) -> None:
+        def done(is_answered: bool | None) -> None:
             self._gate_left_at = time.monotonic()
+            others = {other.gate.id for other in self.host.gates_of_session()} - {gate_view.gate.id}
+            if screen.was_left:  # Esc leads back to the conversation, and not to the next of many gates
+                self._seen |= others
+            elif is_answered:  # who answers one goes on with the others
+                self._seen -= others
             self._mark_shown_gate("")
             if self.host.follower is not None:
                 self.host.follower.poll_now()
             self.composer.text_area.focus()
 
-        self.host.push_screen(GateScreen(gate_view), done)
+        self.host.push_screen(screen, done)
 
     def _mark_shown_gate(self, gate_id: str) -> None:
         """Let the card of a call say whether its question is on the screen."""

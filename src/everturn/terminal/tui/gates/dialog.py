@@ -84,6 +84,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         self.summary = GateSummary(gate_view)
         self._visible_since = time.monotonic()
         self._is_sending = self._is_helping = self._was_open = self._is_over = False
+        self.was_left = False  # the person pressed Esc: the gate stays open
 
     def compose(self) -> ComposeResult:
         """The gate, the error line, and the keys."""
@@ -289,6 +290,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
             self._is_helping = False
             self._offer()
         else:
+            self.was_left = True
             self._end(False)
 
     def _act(self, key: str) -> None:
