@@ -91,7 +91,7 @@ class ChatScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Compose the sidebar and the conversation."""
-        app = self.host
+        app, completion = self.host, self.host.commands.completion
         with Horizontal(id="body"):
             yield Sidebar()
             with Vertical(id="main"):
@@ -103,7 +103,7 @@ class ChatScreen(Screen[None]):
                 yield Static(id="queue", markup=False)
                 yield Static(id="full", markup=False)
                 yield Static(id="ask", markup=False)
-                yield Composer(app.commands.slash_commands, app.commands.values, app.commands.files)
+                yield Composer(completion.slash_commands, completion.values, completion.files)
                 yield StatusLine("status")
                 yield KeyHintBar()
         yield Static(Content(get_app_texts(app.language).small), id="small", markup=False)
@@ -167,7 +167,7 @@ class ChatScreen(Screen[None]):
     def draw(self) -> None:
         """Draw the lines around the conversation again."""
         # While the app closes, widgets are removed from the innermost on, and timers still fire.
-        if self.is_mounted and self.query(ComposerInput):
+        if self.is_mounted and self.app.is_running and self.query(ComposerInput):  # pyright: ignore[reportUnknownMemberType]
             self._draw()
 
     def _draw(self) -> None:
@@ -404,7 +404,7 @@ class ChatScreen(Screen[None]):
     @on(ComposerInput.Dropped)
     async def _dropped(self, event: ComposerInput.Dropped) -> None:
         event.stop()
-        await self.host.commands.attach(event.paths)
+        await self.host.commands.files.attach(event.paths)
         for path in event.paths if event.is_temporary else ():
             path.unlink(missing_ok=True)
 

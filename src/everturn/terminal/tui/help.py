@@ -79,7 +79,9 @@ class HelpScreen(ClosingScreen[None], ModalScreen[None]):
             with VerticalScroll():
                 host = get_chat_host(self)
                 known = get_app_texts(host.language).slash
-                own = {key: about for key, about in host.commands.slash_commands().items() if key not in known}
+                own = {
+                    key: about for key, about in host.commands.completion.slash_commands().items() if key not in known
+                }
                 yield Static(help_text(type(get_app(self)), host.language, own), markup=False)
             yield KeyHints(texts.close)
 

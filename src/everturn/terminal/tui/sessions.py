@@ -175,7 +175,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
     async def action_export(self) -> None:
         """Write the session to a file in the current folder."""
         if session := self._chosen():
-            await self.host.commands.export("", session)
+            await self.host.commands.files.export("", session)
 
     def action_erase(self) -> None:
         """Erase the contents of the session, after a confirmation."""
