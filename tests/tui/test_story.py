@@ -133,7 +133,9 @@ async def test_a_question_does_not_open_while_somebody_types(rig: Rig, monkeypat
         assert rig.gates(user.session)  # Esc answers nothing
 
 
-async def test_esc_on_one_of_many_gates_leads_back_and_an_answer_leads_on(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_esc_on_one_of_many_gates_leads_back_and_an_answer_leads_on(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chat, "IDLE_BEFORE_GATE", 0.0)
     async with person(rig) as user:
         await user.say("mails")
