@@ -124,12 +124,6 @@ STATES: Final = (
 )  # fmt: skip
 
 
-class SteadyApp(TerminalApp):
-    """An app whose toasts stay for all its pictures."""
-
-    NOTIFICATION_TIMEOUT = 600.0
-
-
 def in_groups(things: list[T], size: int) -> list[list[T]]:
     """The things, so many in a group."""
     return [things[at : at + size] for at in range(0, len(things), size)]
@@ -147,7 +141,8 @@ async def shoot_state(rig: Rig, session: str, looks: list[str], state: State, fo
     """Photograph one state in looks of one language: one app, which is resized and gets another theme."""
     first, language = looks[0], looks[0].rpartition("-")[2]
     async with Server(rig.url, (rig.home / "token").read_text().strip()) as server:
-        app = SteadyApp(server, session=session, language=language)
+        app = TerminalApp(server, session=session, language=language)
+        setattr(app, "NOTIFICATION_TIMEOUT", 600.0)  # noqa: B010 - a toast is on all pictures
         async with app.run_test(size=SIZES[first.partition("-")[0]], notifications=True) as pilot:
             await ready(app, pilot, session)
             for key in state.keys:
