@@ -14,6 +14,7 @@ import html
 import json
 import re
 import time
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Final, TypeVar
@@ -23,7 +24,8 @@ from playwright.sync_api import sync_playwright
 from rich.cells import cell_len
 from tests.helpers.contrast import poor_pairs
 from tests.helpers.scripted_server.server import Rig, a_rig
-from textual.pilot import Pilot
+from textual._context import visible_screen_stack  # or a dialog would be drawn, and cached, without what is below it
+from textual.pilot import Pilot, WaitForScreenTimeout
 
 from everturn.client import Server
 from everturn.terminal.tui.app import TerminalApp
@@ -171,11 +173,13 @@ async def ready(app: TerminalApp, pilot: Pilot[int], session: str, *, is_first: 
     before, same, until = "", 0, time.monotonic() + PATIENCE
     while same < 3 and time.monotonic() < until:
         await asyncio.sleep(LOOK_AGAIN)
-        await pilot.pause()
+        with suppress(WaitForScreenTimeout):  # a busy machine
+            await pilot.pause()
         has_session = not session or bool(app.follower and app.follower.state.turns)
         is_loaded = has_session and app._started.is_set()  # pyright: ignore[reportPrivateUsage]
         gate = app.screen if isinstance(app.screen, GateScreen) else None
         is_asked = is_first and bool(app.gates_of_session()) and (gate is None or not gate.summary.is_known)
+        visible_screen_stack.set(app._background_screens)  # pyright: ignore[reportPrivateUsage]
         strips = app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
         drawn = re.sub(r"[\d.]+", "", "\n".join("".join(segment.text for segment in strip) for strip in strips))
         same = same + 1 if drawn == before and is_loaded and not is_asked else 0

@@ -84,6 +84,11 @@ def gate_title(gate: Gate, texts: GateTexts) -> str:
 
 def gate_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:
     """Return the rows of a gate, without its result, which the review shows."""
+    rows = _gate_rows(summary, texts, width)
+    return rows[1:] if rows and rows[0] == BLANK else rows  # nothing is above the first
+
+
+def _gate_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:
     gate = summary.gate
     rows = list(_about(summary, texts, width))
     if gate.kind == "limit":
