@@ -179,7 +179,7 @@ async def ready(app: TerminalApp, pilot: Pilot[int], session: str, *, is_first: 
         is_loaded = has_session and app._started.is_set()  # pyright: ignore[reportPrivateUsage]
         gate = app.screen if isinstance(app.screen, GateScreen) else None
         is_asked = is_first and bool(app.gates_of_session()) and (gate is None or not gate.summary.is_known)
-        visible_screen_stack.set(app._background_screens)  # pyright: ignore[reportPrivateUsage]
+        visible_screen_stack.set(app._background_screens)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportUnknownArgumentType]
         strips = app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
         drawn = re.sub(r"[\d.]+", "", "\n".join("".join(segment.text for segment in strip) for strip in strips))
         same = same + 1 if drawn == before and is_loaded and not is_asked else 0
