@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.widgets import OptionList
@@ -44,6 +45,26 @@ class Alone(App[None]):
     @on(ComposerInput.EditLast)
     def _edit(self) -> None:
         self.heard.append("edit")
+
+
+async def test_all_commands_are_listed_with_their_arguments_in_front_of_a_column_of_descriptions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = {**COMMANDS, **{f"/command{number}": "FILE  does it" for number in range(20)}}
+    monkeypatch.setitem(globals(), "COMMANDS", many)
+    app = Alone()
+    async with app.run_test() as pilot:
+        await pilot.press("/")
+        menu = app.query_one("#commands", OptionList)
+        assert menu.option_count == len(many), "the list scrolls to those that have no place"
+        rows = [str(menu.get_option_at_index(index).prompt) for index in range(len(many))]
+        assert rows[1].startswith("/model NAME ")
+        assert (
+            len(
+                {row.index(about) for row in rows for about in ("all keys", "another model", "does it") if about in row}
+            )
+            == 1
+        )
 
 
 async def test_enter_sends_and_other_keys_begin_a_line() -> None:

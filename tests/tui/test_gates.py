@@ -43,6 +43,7 @@ async def test_y_runs_it_once_with_exactly_what_is_shown(rig: Rig) -> None:
         session, screen = await desk.asked("mail")
         assert "ann@example.org" in body(screen)
         assert "send_mail in tools.py" in body(screen)  # where the tool is from
+        assert "deny all" not in desk.text, "there is only this one"
         assert "always requires approval" in body(screen)
         await desk.press("y")
         assert await desk.gone() is True
@@ -94,6 +95,8 @@ async def test_n_for_all_denies_what_is_asked_beside(rig: Rig) -> None:
         before = len(rig.deeds("mail"))
         session, screen = await desk.asked("mails")
         await desk.until(lambda: len(rig.gates(session)) == 3)
+        await desk.app.look()
+        await desk.until(lambda: "N deny all" in desk.text, "the key")
         await desk.press("N")
         found = await panel(desk, screen, DenyPanel)
         assert found.query_one(Checkbox).value

@@ -154,7 +154,6 @@ DIFF = "--- a/shop/price.py\n+++ b/shop/price.py\n@@ -1,2 +1,2 @@\n def total(a,
 def test_an_edit_is_shown_as_its_file_and_its_diff_and_nothing_twice() -> None:
     text = shown(make_summary(EDIT, tool="edit_file", preview=DIFF, why="no rule covers this call of edit_file"))
     assert text.splitlines() == [
-        "",
         "  shop/price.py",
         "  @@ -1,2 +1,2 @@"[2:].rjust(17),
         "    def total(a, b):",

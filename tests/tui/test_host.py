@@ -5,7 +5,7 @@ from __future__ import annotations
 from everturn.client import Server
 from everturn.terminal.tui.app import TerminalApp
 from everturn.terminal.tui.chat_host import ChatHost
-from everturn.terminal.tui.commands import CommandHost
+from everturn.terminal.tui.command_host import CommandHost
 from everturn.terminal.tui.host import Host
 
 

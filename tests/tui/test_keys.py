@@ -48,7 +48,7 @@ async def test_a_key_and_what_it_does_stay_on_one_line() -> None:
     [
         ("Enter opens · Ctrl+E exports · Esc closes", 16, "ctrl+e"),
         ("Enter opens · Ctrl+E exports · Esc closes", 1, "enter"),
-        ("回车打开 · Esc 关闭", 1, "enter"),
+        ("Enter 打开 · Esc 关闭", 1, "enter"),
         ("a: restore to after it · Esc closes", 0, "a"),
     ],
 )

@@ -68,9 +68,9 @@ async def test_a_prompt_is_a_command_and_a_resource_is_attached(model: FolderMod
                     break
                 await person.pilot.pause(0.1)
             commands = person.app.commands
-            assert commands.slash_commands()["/notes:review"] == "PATH [FOCUS]  Review code with care"
-            assert "notes:notes://today" in commands.files("notes:")
-            assert "price.py" in commands.files("price")
+            assert commands.completion.slash_commands()["/notes:review"] == "PATH [FOCUS]  Review code with care"
+            assert "notes:notes://today" in commands.completion.files("notes:")
+            assert "price.py" in commands.completion.files("price")
             await person.says("/notes:review")  # it needs a path: the command comes back
             await person.until(lambda: person.app.chat_screen.composer.text == "/notes:review ")
             person.app.chat_screen.composer.write("")

@@ -22,6 +22,7 @@ from everturn.core.events import (
     TurnCompleted,
     TurnFailed,
     TurnFinishing,
+    TurnSuspended,
     WaitStarted,
 )
 from everturn.core.parts import Citation, ContextPart, Output, ProviderToolPart, TextPart, ToolPart, Usage
@@ -30,7 +31,9 @@ from everturn.terminal.tui.render.blocks import Block, BlockList
 from everturn.terminal.tui.render.canvas import Canvas
 from everturn.terminal.tui.render.markdown import draw_markdown
 from everturn.terminal.tui.render.markdown_split import MarkdownPiece, MarkdownSplitter, split_markdown
-from everturn.terminal.tui.render.text import escape_text, line_text, runs_width, truncate, wrap, wrap_anywhere
+from everturn.terminal.tui.render.text import MEASURE, escape_text, line_text, runs_width, truncate, wrap, wrap_anywhere
+from everturn.terminal.tui.status import describe_activity
+from everturn.terminal.tui.texts.app import get_app_texts
 from everturn.terminal.tui.texts.chat import EN, ZH, ChatTexts
 from tests.helpers.scripted_server import texts
 from tests.helpers.transcript_app import Writing, text_delta
@@ -68,6 +71,16 @@ def test_lines_fit_and_nothing_is_lost(width: int) -> None:
     text = "".join(line_text(line) for line in drawn).replace(" ", "")
     assert "brass" in text
     assert r"\frac{\sqrt{\pi}}{2}" in text.replace("\n", ""), "a formula stays as it was written"
+
+
+def test_prose_has_a_measure_and_code_and_tables_take_the_whole_width() -> None:
+    prose, code, cell = "word " * 60, "x" * 140, "cell " * 26
+    answer = f"# {prose}\n\n{prose}\n\n- {prose}\n\n```\n{code}\n```\n\n| a | b |\n|---|---|\n| {cell}| 1 |\n"
+    drawn = [line_text(line) for chunk in split_markdown(answer) for line in draw_markdown(chunk, 160)]
+    words = [line for line in drawn if "word" in line]
+    assert 90 < max(map(len, words)) <= MEASURE + 2
+    assert any(code in line for line in drawn)
+    assert any(cell.strip() in line for line in drawn)
 
 
 def test_wide_characters_are_wrapped_by_columns_and_what_closes_does_not_begin_a_line() -> None:
@@ -110,6 +123,12 @@ def test_the_state_of_a_call_is_a_sign_and_a_word(state: str, sign: str) -> None
     assert ("1.5 s" in lines(card)) is (state != "running")
     assert "place: hall" not in lines(card)
     assert "Arguments" in lines(card, is_open=True)
+
+
+def test_on_a_wide_screen_the_state_of_a_call_stays_near_its_name() -> None:
+    (block,) = [block for block in BlockList().blocks(call("failed").state) if block.kind == "call"]
+    head = line_text(block.draw(Canvas(160))[0])
+    assert head.index(EN.failed) < MEASURE
 
 
 def test_what_has_not_changed_is_the_same_block() -> None:
@@ -200,6 +219,7 @@ def test_a_request_that_was_refused_is_not_told_as_a_stream_that_broke(kind: str
     writing.answered("t", [], "error")
     writing.event(TurnFinishing(turn="t", outcome="error"))
     writing.event(TurnFailed(turn="t", problem=Problem(kind, "It does not fit")))
+    assert rows_of(writing, "step") == [], "a refused request took nothing"
     drawn = "\n".join(lines(block) for block in BlockList().blocks(writing.state))
     assert EN.error not in drawn
     text = " ".join(drawn.split())
@@ -330,6 +350,8 @@ def test_a_suspended_call_says_what_it_waits_for() -> None:
     writing = call("running")
     writing.event(WaitStarted(turn="t", call="t-1", wait="w", kind="external", label="MCP task (\x1b[2Jbuild)"))
     writing.event(CallSuspended(turn="t", call="t-1", waits=("w",)))
+    writing.event(TurnSuspended(turn="t", step=1))
+    assert describe_activity(writing.state, get_app_texts("en"), 5.0) == "waiting for a result", "no person is asked"
     card = next(block for block in BlockList().blocks(writing.state) if block.kind == "call")
     assert "\x1b" not in lines(card)
     assert "Waits for: MCP task (" in lines(card)

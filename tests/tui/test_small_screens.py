@@ -15,6 +15,7 @@ from everturn.terminal.tui.render.markdown import draw_markdown
 from everturn.terminal.tui.render.markdown_split import MarkdownPiece
 from everturn.terminal.tui.render.text import line_text
 from everturn.terminal.tui.revert import FilesScreen
+from everturn.terminal.tui.sidebar import Sidebar
 from everturn.terminal.tui.status import mode_label
 from tests.helpers.scripted_server.server import Rig
 from tests.tui.screen_user import Person, person
@@ -118,6 +119,10 @@ async def test_a_timer_that_fires_while_the_app_closes_draws_nothing(rig: Rig) -
     async with person(rig) as user:
         screen = user.app.chat_screen
         assert isinstance(screen, ChatScreen)
+        await screen.query_one(Sidebar).remove()
+        user.app._running = False  # as while it closes: a list of sessions that comes now is not drawn
+        user.app.draw()
+        user.app._running = True
         await screen.remove_children()
         screen.draw()
 

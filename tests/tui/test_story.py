@@ -133,6 +133,25 @@ async def test_a_question_does_not_open_while_somebody_types(rig: Rig, monkeypat
         assert rig.gates(user.session)  # Esc answers nothing
 
 
+async def test_esc_on_one_of_many_gates_leads_back_and_an_answer_leads_on(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat, "IDLE_BEFORE_GATE", 0.0)
+    async with person(rig) as user:
+        await user.say("mails")
+        await user.until(lambda: len(user.app.gates_of_session()) == 3, "all three gates")
+        first = (await user.gate("send_mail")).summary.gate.id
+        await user.press("escape")
+        await user.closed()
+        await user.pilot.pause(3 * chat.TICK)
+        assert user.app.screen is user.app.chat_screen, "no other gate opened"
+        await user.press("ctrl+g")
+        assert (await user.gate("send_mail")).summary.gate.id == first
+        await user.press("y")
+        await user.until(lambda: len(user.app.gates_of_session()) == 2, "the answer")
+        assert (await user.gate("send_mail")).summary.gate.id != first, "who answers one goes on with the next"
+
+
 async def test_the_key_stops_a_turn_and_what_was_said_stays(rig: Rig) -> None:
     async with person(rig) as user:
         session = await user.say("plain 2000 pace 10")

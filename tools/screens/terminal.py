@@ -13,6 +13,8 @@ import asyncio
 import html
 import json
 import re
+import time
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Final, TypeVar
@@ -22,14 +24,19 @@ from playwright.sync_api import sync_playwright
 from rich.cells import cell_len
 from tests.helpers.contrast import poor_pairs
 from tests.helpers.scripted_server.server import Rig, a_rig
+from textual._context import visible_screen_stack  # or a dialog would be drawn, and cached, without what is below it
+from textual.pilot import Pilot, WaitForScreenTimeout
 
 from everturn.client import Server
 from everturn.terminal.tui.app import TerminalApp
+from everturn.terminal.tui.gates.dialog import KEY_GUARD_SECONDS, GateScreen
+from everturn.terminal.tui.themes import DARK, LIGHT
 
 T = TypeVar("T")
 SIZES: Final = {"60": (60, 20), "80": (80, 24), "100": (100, 30), "160": (160, 45)}
 LOOKS: Final = ["-".join(look) for look in product(("80", "100", "160"), ("dark", "light"), ("en", "zh"))]
-SETTLE: Final = 2.5  # seconds until a state is drawn: its events come over HTTP
+LOOK_AGAIN: Final = 0.3  # seconds between two looks at a screen, which is ready when three of them see the same
+PATIENCE: Final = 60.0  # seconds, at most, until it is
 AT_ONCE: Final = 4  # apps that settle at the same time
 SHEET: Final = 1550  # pixels of the width and, at most, of the height of a sheet
 WIDE_CHARACTERS: Final = """\
@@ -124,24 +131,22 @@ def in_groups(things: list[T], size: int) -> list[list[T]]:
     return [things[at : at + size] for at in range(0, len(things), size)]
 
 
-async def shoot(rig: Rig, sessions: dict[str, str], look: str, states: list[State], folder: Path) -> list[Path]:
-    """Photograph the states of one look."""
-    taken: list[Path] = []
+async def shoot(rig: Rig, sessions: dict[str, str], looks: list[str], states: list[State], folder: Path) -> None:
+    """Photograph the states in looks of one language."""
     for group in in_groups(states, AT_ONCE):
-        taken += await asyncio.gather(
-            *(shoot_state(rig, sessions.get(state.message, ""), look, state, folder) for state in group)
+        await asyncio.gather(
+            *(shoot_state(rig, sessions.get(state.message, ""), looks, state, folder) for state in group)
         )
-    return taken
 
 
-async def shoot_state(rig: Rig, session: str, look: str, state: State, folder: Path) -> Path:
-    """Photograph one state."""
-    size, theme, language = look.split("-")
+async def shoot_state(rig: Rig, session: str, looks: list[str], state: State, folder: Path) -> None:
+    """Photograph one state in looks of one language: one app, which is resized and gets another theme."""
+    first, language = looks[0], looks[0].rpartition("-")[2]
     async with Server(rig.url, (rig.home / "token").read_text().strip()) as server:
-        name = f"everturn-{theme}" if theme == "light" else ""
-        app = TerminalApp(server, session=session, language=language, theme=name)
-        async with app.run_test(size=SIZES[size], notifications=True) as pilot:
-            await asyncio.sleep(SETTLE)
+        app = TerminalApp(server, session=session, language=language)
+        setattr(app, "NOTIFICATION_TIMEOUT", 600.0)  # noqa: B010 - a toast is on all pictures
+        async with app.run_test(size=SIZES[first.partition("-")[0]], notifications=True) as pilot:
+            await ready(app, pilot, session)
             for key in state.keys:
                 await pilot.press(key)
             if state.action:
@@ -150,14 +155,37 @@ async def shoot_state(rig: Rig, session: str, look: str, state: State, folder: P
                 app.chat_screen.composer.write(text)
                 await pilot.press("enter")
                 await asyncio.sleep(1)
-            await asyncio.sleep(0.8)
+            for look in looks:
+                size, theme, _ = look.split("-")
+                app.theme = LIGHT if theme == "light" else DARK
+                await pilot.resize_terminal(*SIZES[size])
+                await ready(app, pilot, session, is_first=False)
+                file = folder / look / f"{state.name}.svg"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                for pair in poor_pairs(app):
+                    text = f"{pair.ratio:.1f} {pair.foreground} on {pair.background}: {pair.text[:40]}"
+                    print(f"{look} {state.name}: {text}")
+                file.write_text(app.export_screenshot(title=f"{look} {state.name}"), encoding="utf-8")
+
+
+async def ready(app: TerminalApp, pilot: Pilot[int], session: str, *, is_first: bool = True) -> None:
+    """Wait until a screen is as it stays: all is loaded, a gate has opened, and nothing but numbers changes."""
+    before, same, until = "", 0, time.monotonic() + PATIENCE
+    while same < 3 and time.monotonic() < until:
+        await asyncio.sleep(LOOK_AGAIN)
+        with suppress(WaitForScreenTimeout):  # a busy machine
             await pilot.pause()
-            file = folder / look / f"{state.name}.svg"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            for pair in poor_pairs(app):
-                print(f"{look} {state.name}: {pair.ratio:.1f} {pair.foreground} on {pair.background}: {pair.text[:40]}")
-            file.write_text(app.export_screenshot(title=f"{look} {state.name}"), encoding="utf-8")
-    return file
+        has_session = not session or bool(app.follower and app.follower.state.turns)
+        is_loaded = has_session and app._started.is_set()  # pyright: ignore[reportPrivateUsage]
+        gate = app.screen if isinstance(app.screen, GateScreen) else None
+        is_asked = is_first and bool(app.gates_of_session()) and (gate is None or not gate.summary.is_known)
+        visible_screen_stack.set(app._background_screens)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportUnknownArgumentType]
+        strips = app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
+        drawn = re.sub(r"[\d.]+", "", "\n".join("".join(segment.text for segment in strip) for strip in strips))
+        same = same + 1 if drawn == before and is_loaded and not is_asked else 0
+        before = drawn
+    if isinstance(app.screen, GateScreen):
+        await asyncio.sleep(KEY_GUARD_SECONDS)
 
 
 def make_sheets(folder: Path, look: str, files: list[Path]) -> list[Path]:
@@ -208,9 +236,13 @@ def main() -> None:
         if session := sessions.get("versions"):
             rig.wait_idle(session, 60)
             rig.api("POST", f"/api/sessions/{session}/messages/{rig.messages(session)[-1]['id']}/rerun", {})
-        for look in options.looks.split(","):
-            files = asyncio.run(shoot(rig, sessions, look, states, options.folder))
-            print(*make_sheets(options.folder, look, files), sep="\n", flush=True)
+        looks = options.looks.split(",")
+        for language in ("en", "zh"):
+            if same := [look for look in looks if look.endswith(language)]:
+                asyncio.run(shoot(rig, sessions, same, states, options.folder))
+    for look in looks:
+        files = [options.folder / look / f"{state.name}.svg" for state in states]
+        print(*make_sheets(options.folder, look, files), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ It draws events and sends commands, and decides nothing; the server may be in th
 - `app_base`: the app without its keys: session, inbox, lifecycle
 - `chat`: the conversation screen
 - `commands`: slash commands and actions of the conversation
+- `command_host`: what they use of the app
+- `file_commands`: attach, save, undo, export
+- `completion`: what the input can complete
 - `composer`: the text input, with completion and dropped files
 - `transcript`: the conversation as one scrolling widget
 - `render`: state as blocks and styled lines
@@ -24,6 +27,7 @@ It draws events and sends commands, and decides nothing; the server may be in th
 - `inbox`: open gates of all sessions
 - `sessions`: list, search, export and erase sessions
 - `branches`: message versions, as a tree
+- `steps`: the steps of an answer, to continue after one of them
 - `compare`: two versions side by side
 - `picker`: choose a model or an agent
 - `memory`: the memory files of the user: read, edit, delete

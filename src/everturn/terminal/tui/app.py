@@ -156,7 +156,7 @@ class TerminalApp(AppBase):
             if choice is not None:
                 self.choose(**{choice[0]: choice[1]})
 
-        self.push_screen(PickerScreen(self.commands.models(), *self.current_agent_and_model()), picked)
+        self.push_screen(PickerScreen(self.commands.completion.models(), *self.current_agent_and_model()), picked)
 
     async def action_history(self) -> None:
         """Search the messages that were sent earlier, and put one into the input."""
@@ -225,7 +225,7 @@ class TerminalApp(AppBase):
 
     async def action_export(self) -> None:
         """Write this session to a file."""
-        await self.commands.export("")
+        await self.commands.files.export("")
 
     def action_side(self) -> None:
         """Show or hide the sidebar."""
@@ -273,6 +273,6 @@ class TerminalApp(AppBase):
         for name, title in texts.keys.items():
             if (action := getattr(self, f"action_{name}", None)) is not None and name != "command_palette":
                 yield SystemCommand(f"{title} · {keys[name]}" if name in keys else title, "", action)
-        for command, about in self.commands.slash_commands().items():
+        for command, about in self.commands.completion.slash_commands().items():
             if command not in texts.slash:
                 yield SystemCommand(command, escape_prose(about), partial(self.write_input, f"{command} "))

@@ -21,7 +21,8 @@ from everturn.errors import EverturnError, ServerUnavailable, UnknownSession
 from everturn.terminal.text.screen import escape_prose
 from everturn.terminal.tui import settings
 from everturn.terminal.tui.chat import ChatScreen, session_title
-from everturn.terminal.tui.commands import CommandHost, Commands
+from everturn.terminal.tui.command_host import CommandHost
+from everturn.terminal.tui.commands import Commands
 from everturn.terminal.tui.folder import PICK, FolderStart, find_session, next_mode, open_folder
 from everturn.terminal.tui.host import Language, Severity
 from everturn.terminal.tui.key_buffer import keys_from_text
@@ -120,7 +121,7 @@ class AppBase(App[int]):
                 await self.open_session(session, keeps_text=True)
             await self._load_agents()
             if self._files:
-                await self.commands.attach(self._files)
+                await self.commands.files.attach(self._files)
         finally:
             self._started.set()
         await self._list()
@@ -364,7 +365,8 @@ class AppBase(App[int]):
 
     def draw(self) -> None:
         """Draw the conversation screen and the sidebar again."""
-        if not self.screen_stack or not self.chat_screen.is_mounted:
+        # While the app closes, requests end and timers fire, and some widgets are gone.
+        if not self.is_running or not self.screen_stack or not self.chat_screen.is_mounted:
             return
         self.chat_screen.draw()
         side = self.chat_screen.query_one(Sidebar)

@@ -24,6 +24,7 @@ from everturn.terminal.tui.dismiss import ClosingScreen
 from everturn.terminal.tui.key_bar import KeyHints
 from everturn.terminal.tui.picker import PickerScreen
 from everturn.terminal.tui.session_follower import SessionFollower
+from everturn.terminal.tui.steps import StepsScreen, step_rows
 from everturn.terminal.tui.texts.screens import ScreenTexts, get_screen_texts
 
 MAX_SHOWN = 200  # characters of a message that can fill a line
@@ -72,6 +73,7 @@ class BranchesScreen(ClosingScreen[None], ModalScreen[None]):
         Binding("e", "edit", "edit"),
         Binding("r", "rerun", "rerun"),
         Binding("m", "rerun_with", "rerun_with"),
+        Binding("f", "fork", "fork"),
         Binding("c", "compare", "compare"),
         Binding("d", "delete", "delete"),
     ]
@@ -183,13 +185,34 @@ class BranchesScreen(ClosingScreen[None], ModalScreen[None]):
                 await self._rerun(message, choice[1])
 
         self.host.push_screen(
-            PickerScreen(self.host.commands.models(), *self.host.current_agent_and_model(), only_models=True),
+            PickerScreen(
+                self.host.commands.completion.models(), *self.host.current_agent_and_model(), only_models=True
+            ),
             picked,
         )
 
     async def _rerun(self, message: Message, model: str) -> None:
         self.dismiss(None)
         await self.host.commands.regenerate(message.id, model)
+
+    def action_fork(self) -> None:
+        """Continue inside the answer, after one of its steps."""
+        message, texts = self.chosen(), self._screen_texts
+        if message is None or not (rows := step_rows(message)):
+            self.host.show_message(texts.no_steps)
+            return
+
+        async def picked(choice: tuple[int, bool] | None) -> None:
+            if choice is None:
+                return
+            step, is_rerun = choice
+            self.dismiss(None)
+            if is_rerun:
+                await self.host.commands.regenerate(message.id, after_step=step)
+            elif await self.host.attempt(self._follower.session.fork(message.id, step)):
+                self.host.show_message(texts.continues_after.format(step=step))
+
+        self.host.push_screen(StepsScreen(rows), picked)
 
     def action_compare(self) -> None:
         """Compare two versions of the message."""

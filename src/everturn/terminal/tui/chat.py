@@ -78,7 +78,7 @@ class ChatScreen(Screen[None]):
         super().__init__()
         self._last_escape = 0.0  # time of the last Esc
         self._gate_left_at = 0.0  # time at which a gate was left
-        self._seen: set[str] = set()  # gates that were opened once, by themselves or by the person
+        self._seen: set[str] = set()  # gates that do not open by themselves: they were open, or were left together
         self._unsent: deque[tuple[ComposerInput.Submitted, float]] = deque()  # what was submitted, and when
         self._has_unsent = asyncio.Event()
         self._own_command = ""  # the `!command` that runs
@@ -91,7 +91,7 @@ class ChatScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Compose the sidebar and the conversation."""
-        app = self.host
+        app, completion = self.host, self.host.commands.completion
         with Horizontal(id="body"):
             yield Sidebar()
             with Vertical(id="main"):
@@ -103,7 +103,7 @@ class ChatScreen(Screen[None]):
                 yield Static(id="queue", markup=False)
                 yield Static(id="full", markup=False)
                 yield Static(id="ask", markup=False)
-                yield Composer(app.commands.slash_commands, app.commands.values, app.commands.files)
+                yield Composer(completion.slash_commands, completion.values, completion.files)
                 yield StatusLine("status")
                 yield KeyHintBar()
         yield Static(Content(get_app_texts(app.language).small), id="small", markup=False)
@@ -167,7 +167,7 @@ class ChatScreen(Screen[None]):
     def draw(self) -> None:
         """Draw the lines around the conversation again."""
         # While the app closes, widgets are removed from the innermost on, and timers still fire.
-        if self.is_mounted and self.query(ComposerInput):
+        if self.is_mounted and self.app.is_running and self.query(ComposerInput):  # pyright: ignore[reportUnknownMemberType]
             self._draw()
 
     def _draw(self) -> None:
@@ -316,15 +316,21 @@ class ChatScreen(Screen[None]):
 
         self._seen.add(gate_view.gate.id)
         self._mark_shown_gate(gate_view.gate.id)
+        screen = GateScreen(gate_view)
 
-        def done(_: bool | None) -> None:
+        def done(is_answered: bool | None) -> None:
             self._gate_left_at = time.monotonic()
+            others = {other.gate.id for other in self.host.gates_of_session()} - {gate_view.gate.id}
+            if screen.was_left:  # Esc leads back to the conversation, and not to the next of many gates
+                self._seen |= others
+            elif is_answered:  # who answers one goes on with the others
+                self._seen -= others
             self._mark_shown_gate("")
             if self.host.follower is not None:
                 self.host.follower.poll_now()
             self.composer.text_area.focus()
 
-        self.host.push_screen(GateScreen(gate_view), done)
+        self.host.push_screen(screen, done)
 
     def _mark_shown_gate(self, gate_id: str) -> None:
         """Let the card of a call say whether its question is on the screen."""
@@ -398,7 +404,7 @@ class ChatScreen(Screen[None]):
     @on(ComposerInput.Dropped)
     async def _dropped(self, event: ComposerInput.Dropped) -> None:
         event.stop()
-        await self.host.commands.attach(event.paths)
+        await self.host.commands.files.attach(event.paths)
         for path in event.paths if event.is_temporary else ():
             path.unlink(missing_ok=True)
 

@@ -8,7 +8,8 @@ from typing import Protocol, TypeVar, cast
 from textual.dom import DOMNode
 
 from everturn import api
-from everturn.terminal.tui.commands import CommandHost, Commands
+from everturn.terminal.tui.command_host import CommandHost
+from everturn.terminal.tui.commands import Commands
 
 T = TypeVar("T")
 

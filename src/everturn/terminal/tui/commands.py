@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
-
-from textual.screen import Screen
+from typing import Final
 
 from everturn import api
 from everturn.client import RemoteTurn
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.messages import Message
-from everturn.core.options import PermissionMode
-from everturn.core.parts import ContextPart, FilePart, FilesPart, ToolPart
-from everturn.errors import ConfigError, EverturnError
-from everturn.terminal.text.file_changes import steps_with_changes
-from everturn.terminal.text.paths import check_sendable, parse_paths, save_path, write_new_file
+from everturn.core.parts import ContextPart
+from everturn.errors import EverturnError
+from everturn.terminal.text.paths import parse_paths
 from everturn.terminal.text.prompt_history import add_to_history, history_path
-from everturn.terminal.tui.composer import Composer
+from everturn.terminal.tui.command_host import CommandHost
+from everturn.terminal.tui.completion import Completion
+from everturn.terminal.tui.file_commands import FileCommands
 from everturn.terminal.tui.folder import pending_question
-from everturn.terminal.tui.folder_commands import (
-    describe_commands,
-    expand_folder_command,
-    list_files,
-    markdown_path,
-    match_files,
-    render_markdown,
-    run_own_command,
-)
-from everturn.terminal.tui.host import Host
-from everturn.terminal.tui.mcp_offers import McpOfferList, context_parts
-from everturn.terminal.tui.prompt_commands import describe_prompts, refuse_unknown_prompt, use_prompt
+from everturn.terminal.tui.folder_commands import expand_folder_command, run_own_command
+from everturn.terminal.tui.mcp_offers import context_parts
+from everturn.terminal.tui.prompt_commands import refuse_unknown_prompt, use_prompt
 from everturn.terminal.tui.session_commands import SESSION_COMMANDS, run_session_command
 from everturn.terminal.tui.texts.app import AppTexts, get_app_texts
 from everturn.terminal.tui.texts.context import get_context_texts
 from everturn.terminal.tui.texts.folder import get_folder_texts
-from everturn.terminal.tui.transcript import Transcript
 
-T = TypeVar("T")
 SCREEN_COMMANDS: Final = {
     "/sessions": "sessions",
     "/inbox": "inbox",
@@ -67,123 +51,12 @@ ALIASES: Final = {
 """Names that other assistants have for these commands; they are not listed."""
 
 
-class ConversationView(Protocol):
-    """The conversation screen, as commands see it."""
-
-    @property
-    def composer(self) -> Composer:
-        """The input."""
-        ...
-
-    @property
-    def transcript(self) -> Transcript:
-        """The conversation."""
-        ...
-
-    def draw(self) -> None:
-        """Draw the lines around the conversation again."""
-        ...
-
-    def show_own_command(self, command: str) -> None:
-        """Show that a `!command` runs; "": it has ended."""
-        ...
-
-
-class CommandHost(Host, Protocol):
-    """The app, as commands see it."""
-
-    agent: str  # choice for the next message; "": the default
-    model: str
-    mode: PermissionMode
-    attached: list[api.FileView]  # files of the next message
-    contexts: list[ContextPart]  # outputs of commands that go with the next message
-    folder: api.FolderView | None  # the folder that this terminal works in
-    editing: str  # the message that is edited; "": none
-    is_in_memory: bool  # the sessions end with this process
-    prompts: list[api.PromptView]  # saved prompts
-    sessions: dict[str, api.SessionView]  # known sessions
-    mcp_offers: McpOfferList  # prompts and resources of MCP servers
-
-    @property
-    def chat_screen(self) -> ConversationView:
-        """The conversation screen, whichever screen is on top of it."""
-        ...
-
-    async def open_session(self, session: str, leaf: str | None = None, *, keeps_text: bool = False) -> None:
-        """Show another session; "" is a new one. `keeps_text`: the text in the input is meant for it, and stays."""
-        ...
-
-    def current_agent_and_model(self) -> tuple[str, str]:
-        """Return the agent and the model of the next message."""
-        ...
-
-    def choose(self, agent: str = "", model: str = "") -> None:
-        """Select another agent for new sessions, or another model."""
-        ...
-
-    def confirm_revert(self, part: FilesPart) -> None:
-        """Ask whether to restore the files as they were before a step, and do it."""
-        ...
-
-    def mode_to_send(self) -> PermissionMode:
-        """Return the permission mode of the next message."""
-        ...
-
-    async def action_help(self) -> None:
-        """Show all keys."""
-        ...
-
-    async def action_new(self) -> None:
-        """Begin a new session."""
-        ...
-
-    async def action_quit(self) -> None:
-        """Quit, and print what is still running."""
-        ...
-
-    async def action_files(self) -> None:
-        """Show the file changes, and revert them."""
-        ...
-
-    async def action_memory(self) -> None:
-        """Show the memory files."""
-        ...
-
-    async def action_prompts(self, start: str = "") -> None:
-        """Show the saved prompts and the instructions; `start` is the row that the cursor is on."""
-        ...
-
-    def write_input(self, text: str) -> None:
-        """Replace the text in the input."""
-        ...
-
-    async def action_pick(self) -> None:
-        """Choose the model or the agent."""
-        ...
-
-    async def action_context(self) -> None:
-        """Show what fills the context window."""
-        ...
-
-    async def run_action(self, action: str) -> bool:
-        """Run an action of the app by its name."""
-        ...
-
-    def push_screen(self, screen: Screen[T], callback: Callable[[T | None], Any] | None = None) -> object:
-        """Show a screen on top of the others, and call back with its result."""
-        ...
-
-    def run_worker(self, work: Coroutine[Any, Any, None], *, exit_on_error: bool = True) -> object:
-        """Run something beside everything else."""
-        ...
-
-
 class Commands:
     """Everything that a person can send from the input of a conversation."""
 
     def __init__(self, app: CommandHost) -> None:
         self._app = app
-        self._files: list[str] = []
+        self.completion, self.files = Completion(app), FileCommands(app)
 
     @property
     def _app_texts(self) -> AppTexts:
@@ -333,18 +206,18 @@ class Commands:
     async def _run_file_command(self, word: str, rest: str) -> None:
         match word:
             case "/attach":
-                await self.attach(parse_paths(rest))
+                await self.files.attach(parse_paths(rest))
             case "/detach":
                 self._app.attached = []
             case "/save":
-                await self.save(rest)
+                await self.files.save(rest)
             case "/export":
-                await self.export(rest)
+                await self.files.export(rest)
             case _ if word in SESSION_COMMANDS:
                 await run_session_command(self._app, word, rest)
                 self._app.chat_screen.draw()
             case "/undo":
-                await self.undo()
+                await self.files.undo()
             case "/fork":
                 await self.fork()
             case _ if word in SCREEN_COMMANDS:
@@ -366,7 +239,7 @@ class Commands:
             self._refuse_unknown(word)
 
     def _refuse_unknown(self, word: str) -> None:
-        texts, near = self._app_texts, get_close_matches(word, [*self.slash_commands(), *ALIASES], 1)
+        texts, near = self._app_texts, get_close_matches(word, [*self.completion.slash_commands(), *ALIASES], 1)
         text = texts.no_command_near.format(name=word, near=near[0]) if near else texts.no_command.format(name=word)
         self._app.show_message(text, "warning")
 
@@ -381,53 +254,13 @@ class Commands:
 
     # Model and agent ------------------------------------------------------------------------------------------------
 
-    def slash_commands(self) -> dict[str, str]:
-        """Return the commands with their descriptions; a prompt or a file of the folder does not hide a command."""
-        self._refresh_offers()
-        known = {**self._app_texts.slash, **_new(describe_prompts(self._app), self._app_texts.slash)}
-        known |= _new(describe_commands(self._app.folder), known)
-        return {**known, **_new(self._app.mcp_offers.describe_prompts(), known)}
-
-    def _refresh_offers(self) -> None:
-        if self._app.mcp_offers.is_old():
-            self._app.run_worker(self._app.mcp_offers.refresh(), exit_on_error=False)
-
-    def values(self, word: str) -> Sequence[str]:
-        """Return the possible arguments of a command, for completion."""
-        if word == "/model":
-            return self.models()
-        if word == "/prompt":
-            return [prompt.name for prompt in self._app.prompts]
-        return [agent.name for agent in self._app.agents.agents] if word == "/agent" else ()
-
-    def files(self, typed: str) -> list[str]:
-        """Return the files of the folder, and the resources of MCP servers, that match what was typed after an `@`."""
-        folder = self._app.folder
-        self._refresh_offers()
-        resources = self._app.mcp_offers.match_resources(typed)
-        if folder is None:
-            return resources
-        if not typed or not self._files:  # listed anew with each `@`
-            self._files = list_files(folder.root)
-        return (
-            [*resources, *match_files(self._files, typed)]
-            if ":" in typed
-            else [*match_files(self._files, typed), *resources]
-        )
-
-    def models(self) -> list[str]:
-        """Return the models that the agent of this session may use, its own first."""
-        name = self._app.current_agent_and_model()[0]
-        agent = next((candidate for candidate in self._app.agents.agents if candidate.name == name), None)
-        return [] if agent is None else list(dict.fromkeys([agent.model, *agent.models]))
-
     async def _choose(self, word: str, name: str) -> None:
         app, texts = self._app, self._app_texts
-        if word == "/model" and self._may_use_any_model() and name not in self.values(word):
+        if word == "/model" and self._may_use_any_model() and name not in self.completion.values(word):
             return self.pick_model(name)
         if not name:
             return await app.action_pick()
-        known = self.values(word)
+        known = self.completion.values(word)
         if name not in known:
             text = texts.no_model if word == "/model" else texts.no_agent
             app.show_message(text.format(name=name, known=", ".join(known)), "warning")
@@ -450,7 +283,7 @@ class Commands:
                 self._app.choose(model=name)
 
         current = self._app.current_agent_and_model()[1]
-        self._app.push_screen(ModelPickerScreen(self.models(), current, words), picked)
+        self._app.push_screen(ModelPickerScreen(self.completion.models(), current, words), picked)
 
     # The turn ------------------------------------------------------------------------------------------------------
 
@@ -498,16 +331,16 @@ class Commands:
             app.chat_screen.composer.write(last.text)
         app.show_message(self._app_texts.taken_back)
 
-    async def regenerate(self, message: str = "", model: str = "") -> None:
-        """Regenerate the last answer, or the answer to the given message."""
+    async def regenerate(self, message: str = "", model: str = "", after_step: int = 0) -> None:
+        """Regenerate the last answer, or the answer to the given message; with `after_step` its first steps stay."""
         app = self._app
         branch = self._branch()
         message_id = message or (branch[-1].id if branch else "")
         if app.follower is None or not message_id:
             return app.show_message(self._app_texts.nothing_to_edit)
         rerun = app.follower.session.rerun
-        mode = app.mode_to_send()
-        await app.attempt(rerun(message_id, model=model or app.model, mode=mode, at_step_limit="ask"))
+        model, mode = model or app.model, app.mode_to_send()
+        await app.attempt(rerun(message_id, model=model, mode=mode, at_step_limit="ask", after_step=after_step))
         return None
 
     def edit_last(self) -> None:
@@ -535,54 +368,6 @@ class Commands:
     def _branch(self) -> list[Message]:
         return [] if self._app.follower is None else self._app.follower.state.branch()
 
-    # Files ---------------------------------------------------------------------------------------------------------
-
-    async def attach(self, paths: Sequence[Path]) -> None:
-        """Upload files for the next message."""
-        for path in paths:
-            await self._app.attempt(self._attach(path))
-        self._app.chat_screen.draw()
-
-    async def _attach(self, path: Path) -> None:
-        import mimetypes
-
-        await asyncio.to_thread(check_sendable, path)
-        kind = mimetypes.guess_type(path.name)[0] or ""
-        try:
-            view = await self._app.server.attach(path, kind, replace_surrogates(path.name))
-        except OSError as error:
-            raise ConfigError(self._app_texts.no_file.format(path=path, why=error.strerror)) from None
-        self._app.attached = [*self._app.attached, view]
-
-    async def save(self, path: str) -> None:
-        """Save the files of the last answer that has some."""
-        files = next(
-            (attached for message in reversed(self._branch()) if (attached := message_files(message))), list[FilePart]()
-        )
-        if not files or self._app.follower is None:
-            return self._app.show_message(self._app_texts.nothing_to_save)
-        for file in files:
-            await self._app.attempt(self._save(file, path))
-        return None
-
-    async def _save(self, file: FilePart, destination: str) -> None:
-        assert self._app.follower is not None
-        data = await self._app.follower.session.read(file.blob)
-        path = await asyncio.to_thread(write_new_file, data, save_path(destination, file))
-        self._app.show_message(self._app_texts.saved.format(path=path))
-
-    async def undo(self) -> None:
-        """Restore the files as they were before the last turn that changed some, after a confirmation."""
-        app, texts = self._app, get_folder_texts(self._app.language)
-        changes = [] if app.follower is None else steps_with_changes(self._branch())
-        if app.follower is None or not changes:
-            return app.show_message(texts.nothing_to_undo)
-        turn_of = {id(part): message.turn for message in self._branch() for part in message.parts}
-        last = turn_of.get(id(changes[-1]))
-        first = next((part for part in changes if turn_of.get(id(part)) == last), changes[-1])
-        app.confirm_revert(first)
-        return None
-
     async def fork(self) -> None:
         """Continue in a copy of this session; the original stays as it is."""
         app, texts = self._app, get_folder_texts(self._app.language)
@@ -596,45 +381,3 @@ class Commands:
             await app.open_session(copied.id)
             app.show_message(texts.forked)
         return None
-
-    async def _export_markdown(self, path: Path) -> None:
-        assert self._app.follower is not None
-        text = render_markdown(self._app.follower.state.tree.title, list(self._branch()))
-        done = await asyncio.to_thread(write_new_file, text.encode(), path)
-        self._app.show_message(self._app_texts.exported.format(path=done))
-
-    async def export(self, path: str, session: str = "") -> None:
-        """Write a session to a new file; existing files are not overwritten."""
-        app = self._app
-        name = session or (app.follower.id if app.follower is not None else "")
-        if not name:
-            return app.show_message(self._app_texts.nothing_said)
-        if (markdown := markdown_path(path)) is not None and app.follower is not None and not session:
-            await app.attempt(self._export_markdown(markdown))
-            return None
-        await app.attempt(self._export(name, _zip_at(path, name)))
-        return None
-
-    async def _export(self, session: str, path: Path) -> None:
-        data = await self._app.server.session(session).export()
-        done = await asyncio.to_thread(write_new_file, data, path)
-        self._app.show_message(self._app_texts.exported.format(path=done))
-
-
-def message_files(message: Message) -> list[FilePart]:
-    """Return the files of an answer: its own, and those of its tools."""
-    if message.role != "assistant":
-        return []
-    own = [part for part in message.parts if isinstance(part, FilePart)]
-    tools = [part for part in message.parts if isinstance(part, ToolPart) and part.output is not None]
-    return own + [file for part in tools if part.output is not None for file in part.output.attachments]
-
-
-def _new(added: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    return {name: about for name, about in added.items() if name not in known}
-
-
-def _zip_at(destination: str, name: str) -> Path:
-    """Return the path of an export: in a folder, under a name, or in the current folder."""
-    path = Path(os.path.expanduser(destination or f"{name}.zip"))
-    return path / f"{name}.zip" if path.is_dir() else path

@@ -21,10 +21,10 @@ from textual.widgets import OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from everturn.terminal.text.paths import parse_dropped_paths, parse_pasted_images, save_pasted_image
-from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.text.screen import display_width, escape_prose
 
 NEWLINE = ("ctrl+j", "shift+enter", "alt+enter")
-MAX_COMPLETIONS = 8  # completions that are shown at once
+MAX_COMPLETIONS = 100  # completions in the list, which scrolls
 
 
 class ComposerInput(TextArea):
@@ -119,6 +119,12 @@ class ComposerInput(TextArea):
         self.action_cursor_up()
 
 
+def split_about(about: str) -> tuple[str, str]:
+    """Return the arguments of a command and its description: `NAME  continue with another model`."""
+    arguments, gap, description = about.partition("  ")
+    return (arguments, description) if gap else ("", about)
+
+
 class Composer(Vertical):
     """The input, the completions for it, and a line about attached files."""
 
@@ -189,11 +195,12 @@ class Composer(Vertical):
         menu = self.query_one("#commands", OptionList)
         menu.clear_options()
         shown = completions[:MAX_COMPLETIONS]
-        width = max((len(name) for name, _ in shown), default=0)
-        for name, about in shown:
-            menu.add_option(
-                Option(Content.assemble((f"{name:<{width}}  ", "bold"), (escape_prose(about), "$text-muted")), name)
-            )
+        rows = [(name, *split_about(escape_prose(about))) for name, about in shown]
+        width = max((display_width(f"{name} {arguments}".rstrip()) for name, arguments, _ in rows), default=0)
+        for name, arguments, description in rows:
+            head = Content.assemble((name, "bold"), (f" {arguments}" if arguments else "", "$text-muted"))
+            gap = " " * (width - head.cell_length + 2)
+            menu.add_option(Option(Content.assemble(head, gap, (description, "$text-muted")), name))
         menu.display = self.text_area.is_completing = bool(completions)
         if completions:
             menu.highlighted = 0

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from everturn.terminal.text.screen import display_width, escape_prose
 from everturn.terminal.tui.chat import ChatScreen
 from everturn.terminal.tui.chat_host import get_chat_host
-from everturn.terminal.tui.composer import ComposerInput
+from everturn.terminal.tui.composer import ComposerInput, split_about
 from everturn.terminal.tui.dismiss import ClosingScreen
 from everturn.terminal.tui.host import Language, get_app, get_host
 from everturn.terminal.tui.key_bar import KeyHints, format_key, own_bindings
@@ -40,6 +40,12 @@ def describe_keys(kind: type[DOMNode], texts: AppTexts, more: object = None) -> 
     return rows
 
 
+def _commands(commands: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return commands with their arguments, and their descriptions."""
+    rows = ((key, *split_about(escape_prose(about))) for key, about in commands.items())
+    return [(f"{key} {arguments}".rstrip(), description) for key, arguments, description in rows]
+
+
 def help_text(app: type[DOMNode], language: Language, folder: Mapping[str, str] | None = None) -> Content:
     """Return the keys in groups, and the commands; `folder` has those that prompts and files define."""
     texts = get_app_texts(language)
@@ -47,8 +53,8 @@ def help_text(app: type[DOMNode], language: Language, folder: Mapping[str, str] 
         (texts.groups["talk"], describe_keys(ComposerInput, texts) + describe_keys(ChatScreen, texts)),
         (texts.groups["look"], describe_keys(Transcript, texts, talk_words(language))),
         (texts.groups["around"], describe_keys(app, texts)),
-        ("/", list(texts.slash.items())),
-        (get_folder_texts(language).commands, [(key, escape_prose(about)) for key, about in (folder or {}).items()]),
+        (texts.keys["command_palette"], _commands(texts.slash)),
+        (get_folder_texts(language).commands, _commands(folder or {})),
     ]
     width = min(MAX_KEY_WIDTH, max(display_width(key) for _, rows in groups for key, _ in rows)) + 2
     lines: list[Content] = []
@@ -79,7 +85,9 @@ class HelpScreen(ClosingScreen[None], ModalScreen[None]):
             with VerticalScroll():
                 host = get_chat_host(self)
                 known = get_app_texts(host.language).slash
-                own = {key: about for key, about in host.commands.slash_commands().items() if key not in known}
+                own = {
+                    key: about for key, about in host.commands.completion.slash_commands().items() if key not in known
+                }
                 yield Static(help_text(type(get_app(self)), host.language, own), markup=False)
             yield KeyHints(texts.close)
 

@@ -27,9 +27,9 @@ NAMES = {
 }
 
 
-_KEYS = {"Enter": "enter", "回车": "enter", "Esc": "escape"}
+_KEYS = {"Enter": "enter", "Esc": "escape"}
 _PRESSED = re.compile(r"Ctrl\+[A-Z]|[a-zA-Z]")
-_HINT = re.compile(r"(?P<key>回车|[^\s\uff1a:]+)(?P<does>.*?)(?: · |$)")
+_HINT = re.compile(r"(?P<key>[^\s\uff1a:]+)(?P<does>.*?)(?: · |$)")
 
 
 def format_key(key: str) -> str:

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.text.screen import display_width, escape_prose
 from everturn.terminal.tui.dismiss import ClosingScreen
 from everturn.terminal.tui.folder import agent_label
 from everturn.terminal.tui.host import get_host
@@ -40,10 +40,13 @@ class PickerScreen(ClosingScreen[tuple[str, str] | None], ModalScreen[tuple[str,
         rows += [Option(self._about_model(name), f"model:{name}") for name in self._models]
         if not self._only_models:
             rows += [None, Option(Content.styled(texts.agents, "bold"), disabled=True)]
-            for agent in get_host(self).agents.agents:
-                description = "  ".join(filter(None, (agent.description, agent.model)))
-                label = agent_label(get_host(self).agents, agent.name)
-                rows.append(Option(_row(label, agent.name == self._agent, description), f"agent:{agent.name}"))
+            agents = get_host(self).agents
+            labels = {agent.name: agent_label(agents, agent.name) for agent in agents.agents}
+            width = max(map(display_width, labels.values()), default=0)
+            for agent in agents.agents:
+                description = " · ".join(filter(None, (agent.model, agent.description)))
+                row = _row(labels[agent.name], agent.name == self._agent, description, width)
+                rows.append(Option(row, f"agent:{agent.name}"))
         with Vertical(classes="pane"):
             yield Static(Content(texts.pick), classes="title", markup=False)
             yield OptionList(*rows, classes="list", markup=False)
@@ -54,7 +57,8 @@ class PickerScreen(ClosingScreen[tuple[str, str] | None], ModalScreen[tuple[str,
         view = next((model for model in get_host(self).agents.models if model.name == name), None)
         description = texts.context.format(tokens=f"{view.context:,}") if view is not None and view.context else ""
         badge = view.badge if view is not None and view.badge != name else ""
-        return _row(name, name == self._model, "  ".join(filter(None, (badge, description))))
+        width = max(map(display_width, self._models))
+        return _row(name, name == self._model, " · ".join(filter(None, (badge, description))), width)
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
@@ -62,7 +66,8 @@ class PickerScreen(ClosingScreen[tuple[str, str] | None], ModalScreen[tuple[str,
         self.dismiss((kind, name))
 
 
-def _row(name: str, is_now: bool, about: str) -> Content:
-    return Content.assemble(
-        "● " if is_now else "  ", escape_prose(name), (f"  {escape_prose(about)}", "$text-muted") if about else ""
-    )
+def _row(name: str, is_now: bool, about: str, width: int) -> Content:
+    """Return a row; the descriptions of all rows begin in one column."""
+    head = Content.assemble("● " if is_now else "  ", escape_prose(name))
+    gap = " " * max(2, width + 4 - head.cell_length)
+    return Content.assemble(head, (f"{gap}{escape_prose(about)}", "$text-muted") if about else "")

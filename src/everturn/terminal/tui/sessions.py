@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import ClassVar
 
@@ -115,6 +116,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         room = self._room
         for _, title, when in rows:
             right = Content.styled(when, "$text-muted").truncate(room // 2, ellipsis=True)
+            right = right.highlight_regex(f"^{re.escape(self._screen_texts.waiting)}", style="$warning bold")
             left = Content(title).truncate(room - right.cell_length - 2, ellipsis=True)
             gap = " " * max(2, room - left.cell_length - right.cell_length)
             listed.add_option(Option(Content.assemble(left, gap, right)))
@@ -175,7 +177,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
     async def action_export(self) -> None:
         """Write the session to a file in the current folder."""
         if session := self._chosen():
-            await self.host.commands.export("", session)
+            await self.host.commands.files.export("", session)
 
     def action_erase(self) -> None:
         """Erase the contents of the session, after a confirmation."""

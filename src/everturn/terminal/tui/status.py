@@ -31,8 +31,11 @@ def describe_activity(state: SessionState, texts: AppTexts, now: float) -> str:
         return ""
     if turn.compaction is not None:
         return texts.summarizes
-    if state.open_gates or turn.phase is Phase.WAITING:
+    gates = state.open_gates
+    if state.subagent_gates or any(gate.kind != "client" for gate in gates):
         return texts.waits_here
+    if gates or turn.phase is Phase.WAITING:  # for a program, and not for a person
+        return texts.waits_elsewhere
     running = [call for call in turn.calls.values() if call.state == "running"]
     if running:
         since = min(state.times.get(call.id, (now, 0.0))[0] for call in running)

@@ -52,16 +52,20 @@ def _answers(summary: GateSummary, gate: Gate, texts: GateTexts) -> list[Key]:
         case "limit":
             return [("y", texts.k_continue), ("n", texts.k_end)]
         case "manual":
-            return [("r", texts.k_did), ("y", texts.k_let), ("n", texts.k_deny), ("N", texts.k_deny_all)]
+            return [("r", texts.k_did), ("y", texts.k_let), *_denies(summary, texts)]
         case _:
             pass
-    denies = [("n", texts.k_deny), ("N", texts.k_deny_all)]
+    denies = _denies(summary, texts)
     if summary.edited:
         # A manual result is for the call as it was asked, so an edited call does not offer one.
         return [("y", texts.k_run_edited), ("e", texts.k_edit_again), ("u", texts.k_undo), *denies]
     all_edits = [("A", texts.k_all_edits)] if gate.folder and gate.offer_for_all else []
     always = [("a", texts.k_always)] if gate.offers else []
     return [("y", texts.k_once), *all_edits, *always, *denies, ("e", texts.k_edit), ("r", texts.k_did)]
+
+
+def _denies(summary: GateSummary, texts: GateTexts) -> list[Key]:
+    return [("n", texts.k_deny), *([("N", texts.k_deny_all)] if summary.has_others else [])]
 
 
 def gate_key_help(gate: Gate, keys: list[Key], texts: GateTexts) -> list[tuple[str, str]]:

@@ -84,6 +84,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         self.summary = GateSummary(gate_view)
         self._visible_since = time.monotonic()
         self._is_sending = self._is_helping = self._was_open = self._is_over = False
+        self.was_left = False  # the person pressed Esc: the gate stays open
 
     def compose(self) -> ComposeResult:
         """The gate, the error line, and the keys."""
@@ -102,8 +103,14 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
 
     def on_mount(self) -> None:
         """Draw the gate, and keep checking whether it is still open."""
+        if not self.query("#body"):  # the app closes, and its children are removed first
+            return
         follower = get_host(self).follower
-        self.summary = self._with(here=follower.id if follower is not None else "", is_wide=self.size.width >= WIDE)
+        self.summary = self._with(
+            here=follower.id if follower is not None else "",
+            is_wide=self.size.width >= WIDE,
+            has_others=self._has_others(),
+        )
         self.query_one("#dialog").border_title = Content(gate_title(self.summary.gate, self.texts))
         self._draw(is_new=True)
         self._begin()
@@ -289,6 +296,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
             self._is_helping = False
             self._offer()
         else:
+            self.was_left = True
             self._end(False)
 
     def _act(self, key: str) -> None:
@@ -302,12 +310,18 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         elif key == "a":
             self._open(AlwaysPanel(gate, texts, is_at_least(get_host(self).me.role, "owner")))
         elif key in "nN":
-            may_all = is_at_least(get_host(self).me.role, "approver") and gate.kind not in (
-                "result",
-                "question",
-                "limit",
-                "form",
-                "client",
+            is_approver = is_at_least(get_host(self).me.role, "approver")
+            may_all = (
+                is_approver
+                and self.summary.has_others
+                and gate.kind
+                not in (
+                    "result",
+                    "question",
+                    "limit",
+                    "form",
+                    "client",
+                )
             )
             self._open(DenyPanel(gate, texts, is_for_all=key == "N", may_all=may_all))
         elif review is not None and key in "rR":
@@ -450,11 +464,20 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         time_left = format_time_left(expires, self.texts)
         subtitle = "" if not gate.expires else self.texts.left.format(time_left) if expires > 0 else self.texts.expired
         self.query_one("#dialog").border_subtitle = Content(subtitle)
+        if self.summary.has_others != (has_others := self._has_others()):
+            self.summary = self._with(has_others=has_others)
+            self._offer()
         is_waiting = any(gate_view.gate.id == gate.id for gate_view in get_host(self).inbox_gates)
         self._was_open = self._was_open or is_waiting
         by = self._answered_by()
         if not self._is_sending and (by is not None or (self._was_open and not is_waiting)):
             self._close_answered(by)
+
+    def _has_others(self) -> bool:
+        """Whether other gates of the session are open, which one answer can deny, too."""
+        view = self.summary.view
+        open_gates = get_host(self).inbox_gates
+        return any(other.session == view.session and other.gate.id != view.gate.id for other in open_gates)
 
     def _answered_by(self) -> str | None:
         """Return who has answered, by the events of the session: "" if the gate was closed without an answer; None if

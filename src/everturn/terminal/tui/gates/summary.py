@@ -31,10 +31,10 @@ from everturn.tools.tool_files import describe_origin
 MAX_NAME_WIDTH: Final = 20  # columns that the names of arguments may take
 BLANK: Final[Row] = ()
 TRANSLATED_REASONS: Final = (
-    (r"(\S+) always requires approval", "{} 每次都要询问"),
+    (r"(\S+) always requires approval", "{} 每次都需要审批"),
     (r"no rule covers this call of (\S+)", "没有规则提到 {} 的这次调用"),
     (r"its result needs review", "结果须先由人审阅"),
-    (r"a person runs this tool and enters the result", "此工具由人来做，并说明结果"),  # noqa: RUF001 - a Chinese comma
+    (r"a person runs this tool and enters the result", "此工具由人执行，并填写结果"),  # noqa: RUF001 - a Chinese comma
     (r"it failed, and the error needs review", "调用失败，须先由人审阅"),  # noqa: RUF001 - a Chinese comma
     (r"the same calls were repeated for the third time(.*)", "相同的调用已是第三次{}"),
 )
@@ -58,6 +58,7 @@ class GateSummary(Struct, frozen=True):
     edited: str = ""  # the person's arguments, or the filled-in form
     text: str | None = None  # the result after redaction
     is_wide: bool = False
+    has_others: bool = True  # other gates of its session are open
 
     @property
     def gate(self) -> Gate:
@@ -83,6 +84,11 @@ def gate_title(gate: Gate, texts: GateTexts) -> str:
 
 def gate_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:
     """Return the rows of a gate, without its result, which the review shows."""
+    rows = _gate_rows(summary, texts, width)
+    return rows[1:] if rows and rows[0] == BLANK else rows  # nothing is above the first
+
+
+def _gate_rows(summary: GateSummary, texts: GateTexts, width: int) -> list[Row]:
     gate = summary.gate
     rows = list(_about(summary, texts, width))
     if gate.kind == "limit":

@@ -42,6 +42,7 @@ from everturn.terminal.tui.render.text import (
     split_lines,
     truncate,
     wrap,
+    wrap_prose,
 )
 from everturn.terminal.tui.state import SessionState, StepTimes
 from everturn.terminal.tui.texts.chat import ChatTexts
@@ -59,7 +60,9 @@ def draw_user_message(message: Message, canvas: Canvas) -> list[Line]:
     room = canvas.width - GUTTER
     text = "".join(part.text for part in message.parts if isinstance(part, TextPart))
     lines = (
-        [line for row in split_lines(text.strip("\n")) for line in wrap([(row, "you")], room)] if text.strip() else []
+        [line for row in split_lines(text.strip("\n")) for line in wrap_prose([(row, "you")], room)]
+        if text.strip()
+        else []
     )
     if len(lines) > MAX_FOLDED_LINES and not canvas.is_open:
         hidden_count = len(lines) - MAX_FOLDED_LINES
@@ -130,7 +133,7 @@ def draw_reasoning(text: str, is_live: bool, canvas: Canvas) -> list[Line]:
     ]
     if is_live or canvas.is_open:
         rows = split_lines((text[-MAX_STREAMED_REASONING:] if is_live else text).strip("\n"))
-        drawn = [line for row in rows for line in wrap([(row, "think")], room)] if text.strip() else []
+        drawn = [line for row in rows for line in wrap_prose([(row, "think")], room)] if text.strip() else []
         lines += [(gutter_run("┊", "think"), *line) for line in (drawn[-MAX_REASONING_LINES:] if is_live else drawn)]
     return lines
 
@@ -166,8 +169,8 @@ def draw_step(
         lines += _mark("■", texts.stopped_here, "dim", room)
     if part.model and summary is None:
         lines += _mark("↻", texts.written_by.replace("{model}", escape_text(part.model)[:60]), "dim", room)
-    if summary is None:
-        return lines
+    if summary is None or (part.finish == "error" and not summary.usage.input):
+        return lines  # of a refused request there is nothing to count
     usage = summary.usage
     facts = [format_text(texts.steps, n=summary.steps)] if summary.steps > 1 else []
     if part.model:
@@ -210,7 +213,7 @@ def draw_notice(part: NoticePart, by: str, canvas: Canvas) -> list[Line]:
         (gutter_run("i", "notice"), (truncate(title, room - 2), "notice"), (" ▾" if canvas.is_open else " ▸", "dim"))
     ]
     if canvas.is_open:
-        rows = [line for row in split_lines(part.text.strip("\n")) for line in wrap([(row, "dim")], room)]
+        rows = [line for row in split_lines(part.text.strip("\n")) for line in wrap_prose([(row, "dim")], room)]
         lines += [(gutter_run("┊", "notice"), *line) for line in rows]
     return lines
 
@@ -231,7 +234,7 @@ def draw_compaction(part: CompactionPart, canvas: Canvas) -> list[Line]:
     if text and canvas.is_open:
         about = [texts.summary_by.replace("{model}", escape_text(part.by)[:60])] if is_summary and part.by else []
         about += [texts.summary_focus.replace("{focus}", escape_text(part.focus))] if is_summary and part.focus else []
-        rows = [line for row in split_lines(text.strip("\n")) for line in wrap([(row, "dim")], room)]
+        rows = [line for row in split_lines(text.strip("\n")) for line in wrap_prose([(row, "dim")], room)]
         rows += wrap([(" · ".join(about), "dim")], room) if about else []
         lines += [(gutter_run("┊", "notice"), *line) for line in rows]
     return lines
@@ -264,7 +267,7 @@ def _change(change: FileChange, room: int, texts: ChatTexts) -> Line:
 
 def _mark(sign: str, text: str, style: str, room: int, title: str = "") -> list[Line]:
     runs: list[Run] = [(f"{title}: ", f"{style} strong")] if title else []
-    return add_gutter(wrap([*runs, (text, style if not title else "")], room), sign, style)
+    return add_gutter(wrap_prose([*runs, (text, style if not title else "")], room), sign, style)
 
 
 def draw_status(turn: TurnState, state: SessionState, canvas: Canvas) -> list[Line]:

@@ -23,6 +23,8 @@ from everturn.terminal.tui.render.code import (
     is_diff,
 )
 from everturn.terminal.tui.render.text import (
+    GUTTER,
+    MEASURE,
     Line,
     Run,
     escape_text,
@@ -127,7 +129,8 @@ def _head(card: Card, canvas: Canvas, depth: int) -> Line:
     title = card.part.output.title if card.part.output is not None else ""
     excerpt = truncate(title or arguments_excerpt(card.part.arguments, card.part.used), space - 1) if space > 8 else ""
     left: list[Run] = [(" " * depth, ""), (name, "strong"), ("  ", ""), (excerpt, "dim")]
-    gap = max(canvas.width - 5 - runs_width(left) - runs_width(right), 1)
+    edge = min(canvas.width, MEASURE + GUTTER)  # on a wide screen the state stays near the name
+    gap = max(edge - 5 - runs_width(left) - runs_width(right), 1)
     head: Line = (gutter_run(sign, style), *left, (" " * gap, ""), *right, (f" {fold}", "dim"))
     return folded(head, canvas.width)[0]
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from everturn.terminal.tui.render.code import draw_code
 from everturn.terminal.tui.render.markdown_split import MarkdownPiece
-from everturn.terminal.tui.render.text import MIN_WIDTH, Line, Run, prefix_lines, runs_width, split_lines, wrap
+from everturn.terminal.tui.render.text import (
+    MIN_WIDTH,
+    Line,
+    Run,
+    prefix_lines,
+    runs_width,
+    split_lines,
+    wrap,
+    wrap_prose,
+)
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -54,7 +63,7 @@ def draw_markdown(chunk: MarkdownPiece, width: int) -> list[Line]:
             return _MarkdownRenderer().blocks(SyntaxTreeNode(_parser().parse(chunk.source)).children, width)
         except (RecursionError, ValueError, IndexError):  # a model may write anything
             pass
-    return [line for text in split_lines(chunk.source) for line in wrap([(text, "")], width)]
+    return [line for text in split_lines(chunk.source) for line in wrap_prose([(text, "")], width)]
 
 
 class _MarkdownRenderer:
@@ -73,9 +82,11 @@ class _MarkdownRenderer:
     def block(self, node: SyntaxTreeNode, width: int) -> list[Line]:
         match node.type:
             case "heading":
-                return wrap([(text, f"{style} heading {node.tag}".strip()) for text, style in _inline(node)], width)
+                return wrap_prose(
+                    [(text, f"{style} heading {node.tag}".strip()) for text, style in _inline(node)], width
+                )
             case "paragraph":
-                return [line for runs in _broken(_inline(node)) for line in wrap(runs, width)]
+                return [line for runs in _broken(_inline(node)) for line in wrap_prose(runs, width)]
             case "bullet_list" | "ordered_list":
                 return self.items(node, width)
             case "blockquote":
@@ -90,7 +101,7 @@ class _MarkdownRenderer:
             case "hr":
                 return [(("─" * min(width, 24), "dim"),)]
             case _:
-                return [line for text in split_lines(node.content) for line in wrap([(text, "")], width)]
+                return [line for text in split_lines(node.content) for line in wrap_prose([(text, "")], width)]
 
     def items(self, node: SyntaxTreeNode, width: int) -> list[Line]:
         self.depth += 1

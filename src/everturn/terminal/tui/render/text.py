@@ -16,6 +16,7 @@ Line = tuple[Run, ...]
 
 GUTTER: Final = 3  # columns of our own: the cursor mark, a sign, a blank
 MIN_WIDTH: Final = 8  # minimal columns of a text, however narrow the screen is
+MEASURE: Final = 100  # maximal columns of prose, however wide the screen is; code, diffs and tables take all
 MAX_STACKED_MARKS: Final = 6  # combining marks that may be stacked on one character
 REPLACEMENT: Final = "\ufffd"
 
@@ -96,6 +97,11 @@ def wrap(runs: Sequence[Run], width: int) -> list[Line]:
             size = runs_width(word)
         line, used = [*line, *word], used + size
     return [*lines, _joined(line)] if line or not lines else lines
+
+
+def wrap_prose(runs: Sequence[Run], width: int) -> list[Line]:
+    """Wrap runs between words, to lines that are not too long to read."""
+    return wrap(runs, min(width, MEASURE))
 
 
 def wrap_anywhere(runs: Iterable[Run], width: int) -> list[Line]:

@@ -41,6 +41,7 @@ class AppTexts(Struct, frozen=True):
     one_runs: str
     many_run: str
     waits_here: str
+    waits_elsewhere: str
     notify_gate: str
     stopping: str
     stopped_hard: str

@@ -42,6 +42,10 @@ class ScreenTexts(Struct, frozen=True):
     context: str
     branches: str
     branch_keys: str
+    steps: str
+    step_keys: str
+    no_steps: str
+    continues_after: str
     version: str
     no_branches: str
     you: str
