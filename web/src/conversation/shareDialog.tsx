@@ -56,9 +56,9 @@ export function ShareDialog({ session, sharing, onChange, onClose }: Props) {
       <p class="muted">{canManage ? t.about : t.not_yours}</p>
       {canManage && <ShareForm session={session} author={author} people={people} onDone={reload} />}
       <section>
-        <h3>{t.access} <span class="small muted" role="status">{format.number(shares.length + 1)}</span></h3>
+        <h3>{t.access} <span class="small muted" role="status">{shares.length > MANY && format.number(shares.length + 1)}</span></h3>
         {shares.length > MANY && <input class="input" type="search" aria-label={t.search} placeholder={t.search} value={words} onInput={(event) => setWords(event.currentTarget.value)} />}
-        <ul class="shares" ref={list} tabIndex={-1} aria-label={t.access}>
+        <ul class={`shares ${shares.length > MANY ? "many" : ""}`} ref={list} tabIndex={-1} aria-label={t.access}>
           {!words && <li><Icon name="lock" /><span class="grow"><strong dir="auto">{isOwn ? t.you(author) : author || t.owners}</strong> <span class="small muted">{t.author}</span></span></li>}
           {rows.map(({ share, label }, row) => <ShareRow key={share.id} share={share} label={label} onRevoke={() => revoke(share, row)} />)}
         </ul>
@@ -142,11 +142,13 @@ function LinkForm({ session, onDone }: { session: string; onDone: () => Promise<
   const t = useTexts();
   const [period, setPeriod] = useState<number>(PERIODS[1]);
   const [made, setMade] = useState("");
+  const link = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => link.current?.focus(), [made]); // on a phone it is below what is seen
   const create = async () => {
-    const link = await attempt(client.createLink(session, { expires: period ? Math.floor(Date.now() / 1000) + period : 0 }));
-    if (!link) return;
+    const created = await attempt(client.createLink(session, { expires: period ? Math.floor(Date.now() / 1000) + period : 0 }));
+    if (!created) return;
     // After "#": a browser does not send it, so that no log of a proxy has it.
-    setMade(`${location.origin}/${hrefFor({ page: "link", link: link.link })}`);
+    setMade(`${location.origin}/${hrefFor({ page: "link", link: created.link })}`);
     await onDone();
   };
   return (
@@ -164,7 +166,7 @@ function LinkForm({ session, onDone }: { session: string; onDone: () => Promise<
       {made && (
         <div class="made" role="status">
           <p class="small">{t.made}</p>
-          <div class="row"><input class="input" readOnly aria-label={t.link} value={made} onFocus={(event) => event.currentTarget.select()} /><CopyButton text={made} label={t.copy} done={t.copied} /></div>
+          <div class="row"><input ref={link} class="input" readOnly aria-label={t.link} value={made} onFocus={(event) => event.currentTarget.select()} /><CopyButton text={made} label={t.copy} done={t.copied} /></div>
         </div>
       )}
     </section>

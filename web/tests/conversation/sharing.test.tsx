@@ -141,6 +141,7 @@ it("makes a link that expires, and shows it once", async () => {
   await press("Create link");
   const { expires } = created.mock.calls[0]![1]!;
   expect(Math.abs(expires! - Date.now() / 1000 - 86_400)).toBeLessThan(60);
+  expect(document.activeElement).toBe(root.querySelector(".made input")); // so that it is seen on a small screen
   const link = root.querySelector<HTMLInputElement>(".made input")!.value;
   expect(parseRoute(link.slice(link.indexOf("#")))).toEqual({ page: "link", link: "a/secret" });
   await choose([...root.querySelectorAll("select")].at(-1)!, "0");
