@@ -168,7 +168,7 @@ def test_the_menu_of_a_conversation_and_the_palette_open_the_panel(rig: Rig, vis
     expect(card(screen)).to_be_visible()
     screen.wait_idle()
     screen.page.keyboard.press("Control+k")
-    expect(screen.page.get_by_role("combobox", name="Search conversations and commands")).to_be_focused()
+    expect(screen.page.get_by_role("combobox", name="Search or run a command")).to_be_focused()
     screen.page.keyboard.type("compact this")
     screen.page.keyboard.press("Enter")
     expect(panel).to_contain_text("Compacted once on this branch.")

@@ -98,12 +98,18 @@ def many_states(world: World) -> list[State]:
     path = world.path
     return [
         State("odd-long", path("odd-long")), State("odd-word", path("odd-word")), State("odd-rtl", path("odd-rtl")),
-        State("many-sidebar", act=open_sidebar), State("many-share", path("odd-rtl"), click(".conversation-head .share")),
+        State("many-sidebar", act=open_sidebar), State("many-share", path("odd-rtl"), open_share), State("many-share-search", path("odd-rtl"), after(open_share, fill("dialog [type=search]", "person 1"))),
         State("many-labels", act=after(open_sidebar, fill(".sidebar .find input", "hello"))),
         State("many-prompts", "#/prompts"), State("many-schedules", "#/schedules"), State("many-mcp", "#/mcp"), State("many-permissions", "#/permissions"),
         State("many-slash", act=fill("textarea.composer-text", "/prompt")), State("many-agents", act=click(".pickers .menu > button")), State("many-models", act=click(".model-button")),
         State("rules-tenant", "#/admin/rules", choose_tenant), State("rules-owner", "#/admin/rules", user="owner"), State("rules-draft", "#/admin/rules", draft_in_scope),
     ] + [State(f"many-admin-{section}", f"#/admin/{section}") for section in SECTIONS]  # fmt: skip
+
+
+def open_share(page: Page) -> None:
+    """The share dialog, once it has its people."""
+    click(".conversation-head .share")(page)
+    page.locator("dialog .shares li").nth(5).wait_for(timeout=10_000)
 
 
 def choose_tenant(page: Page) -> None:

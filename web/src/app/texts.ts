@@ -39,7 +39,7 @@ export const format = {
     if (value < 0.05) return `<0.1 ${s}`;
     return value < 60 ? `${value.toFixed(value < 10 ? 1 : 0)} ${s}` : `${Math.floor(value / 60)} ${min} ${Math.floor(value % 60)} ${s}`;
   },
-  time: (timestamp: number) => new Date(timestamp * 1000).toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit" }),
+  time: (timestamp: number) => new Date(timestamp * 1000).toLocaleTimeString(locale(), { hour: "numeric", minute: "2-digit" }),
   moment: (timestamp: number) => new Date(timestamp * 1000).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "short" }),
   ago: (timestamp: number) => {
     const seconds = timestamp - Date.now() / 1000;

@@ -3,7 +3,7 @@ import { defineTexts } from "../app/texts";
 
 export const useTexts = defineTexts({
   label: "Commands",
-  typed: "Search conversations and commands",
+  typed: "Search or run a command",
   none: "No results",
   commands: "Commands",
   sessions: "Conversations",

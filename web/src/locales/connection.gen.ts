@@ -3,7 +3,7 @@ import { defineTexts } from "../app/texts";
 
 export const useTexts = defineTexts({
   lost: "Connection lost. Reconnecting …",
-  goesOn: "The turn does not need this page: it continues on the server.",
+  goesOn: "The turn does not need this page: it continues on the server, or when the server is back.",
   back: "Reconnected. Nothing is missing.",
 }, {
   lost: "连接已断开，正在重新连接。",

@@ -15,7 +15,7 @@ export const useTexts = defineTexts({
   temporary_about: "Not listed, not searchable, and erased after a day.",
 }, {
   hello: "有什么可以帮您？",
-  read: "阅读对话",
+  read: "只读访问",
   viewer: "您可以阅读列表中的对话，但不能开始新对话。",
   try: "可以试试",
   demoTime: "What time is it?（现在几点？）",

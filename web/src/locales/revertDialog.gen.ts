@@ -7,7 +7,7 @@ export const useTexts = defineTexts({
   back: "Undo the revert?",
   what: (root: string | number) => `The files in ${root} are restored. As far as this conversation knows, these change:`,
   own: "this conversation",
-  none: "No file that this conversation changed becomes different; files that others changed do.",
+  none: "Files that this conversation changed stay as they are. Files that others changed are reverted.",
   others: "Changes that others made there since are reverted too. Nothing is lost: the current files are saved first, and you can undo this.",
   undo: (when: string | number) => `The files are restored to what they were before the revert ${when}. The current files are saved too.`,
   go: "is deleted",

@@ -17,7 +17,7 @@ export const useTexts = defineTexts({
   bring: "Import a conversation…",
   prompts: "Prompts and instructions",
   memory: "Memory",
-  account: "You",
+  account: "Account",
   pages: "Pages",
   admin: "Administration",
   schedules: "Schedules",

@@ -55,7 +55,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           aria-autocomplete="list" aria-activedescendant={entries.length ? `palette-${active}` : undefined} autocomplete="off" spellcheck={false} maxLength={1000}
           onInput={(event) => setTyped(event.currentTarget.value)} onKeyDown={onKeyDown} />
       </div>
-      <div id="palette-list" class="list" role="listbox" aria-label={t.label}>
+      <div id="palette-list" class="list" role="listbox" tabIndex={-1} aria-label={t.label}>
         {[...new Set(entries.map((entry) => entry.group))].map((group) => (
           <div key={group} role="group" aria-label={t[group]}>
             <div class="group" aria-hidden="true">{t[group]}</div>

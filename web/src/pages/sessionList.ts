@@ -136,3 +136,10 @@ export function groupSessions(all: readonly SessionView[], now: Date): readonly 
   for (const session of all) groups.get(session.pinned ? "pinned" : bounds.find(([, from]) => session.updated >= from)![0])!.push(session);
   return [...groups].filter(([, sessions]) => sessions.length).map(([name, sessions]) => ({ name, sessions }));
 }
+
+const MAX_LABELS = 2;
+
+/** Labels beside a title, which needs its room: two, or the first and how many more there are. */
+export function shownLabels(labels: readonly string[] = []): readonly string[] {
+  return labels.length > MAX_LABELS ? [labels[0]!, `+${labels.length - 1}`] : labels;
+}

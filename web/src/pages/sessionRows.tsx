@@ -9,7 +9,7 @@ import { useStore, useTopics } from "../app/store";
 import { sessionTitle } from "../app/titles";
 import { language, format } from "../app/texts";
 import { Button, Icon, Menu, Spinner, type MenuItem } from "../ui/components";
-import { groupSessions, topSession } from "./sessionList";
+import { groupSessions, shownLabels, topSession } from "./sessionList";
 import { exportSession, loadArchived, sessions, updateSession } from "./sessions";
 import { useTexts } from "../locales/sessionRows.gen";
 
@@ -126,7 +126,7 @@ function RowView({ session, isCurrent, hasOpenGate, onErase }: RowProps) {
     <li class="session" data-here={isCurrent || undefined}>
       <a href={hrefFor({ page: "session", session: session.id })} aria-current={isCurrent ? "page" : undefined} title={title}>
         <span class="title ellipsis" dir="auto">{title}</span>
-        {session.labels?.map((label) => <span class="label ellipsis" dir="auto">{label}</span>)}
+        {shownLabels(session.labels).map((label) => <span class="label ellipsis" dir="auto" title={session.labels?.join(", ")}>{label}</span>)}
         <StatusMark session={session} hasOpenGate={hasOpenGate} />
         <time class="when" dateTime={new Date(session.updated * 1000).toISOString()} title={format.moment(session.updated)}>{shortAge(session.updated) || t.now}</time>
       </a>

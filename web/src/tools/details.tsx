@@ -6,6 +6,7 @@ import { format } from "../app/texts";
 import { Arguments, TextBlock, VisibleText } from "../gates/visibleText";
 import { escapeInvisible } from "../gates/invisibleChars";
 import { parseJson, prettyJson } from "../gates/json";
+import { reasonText } from "../gates/reasons";
 import { formatRule } from "../gates/ruleText";
 import { Badge, Disclosure, Icon } from "../ui/components";
 import { Attachments } from "./attachments";
@@ -63,7 +64,7 @@ function PermissionDecision({ note, t }: { note: CallRecord; t: CardTexts }) {
   const { allowed, why, rule, gate } = note.decision!;
   return (
     <p class="small decision">
-      <Icon name={allowed ? "check" : "close"} /> {allowed ? (gate ? t.byPerson : rule ? t.byRule : t.why) : t.denied}: <span class="muted">{escapeInvisible(why)}</span>
+      <Icon name={allowed ? "check" : "close"} /> {allowed ? (gate ? t.byPerson : rule ? t.byRule : t.why) : t.denied}: <span class="muted">{reasonText(why)}</span>
       {rule && <code>{formatRule(rule)}{rule.source ? ` · ${escapeInvisible(rule.source)}` : ""}</code>}
     </p>
   );

@@ -92,6 +92,7 @@ it("shares with a person or a group, lists who has access, and revokes it", asyn
   await choose(level!, "write");
   await press("Share");
   expect(shared).toHaveBeenLastCalledWith("s", { user: "bob", level: "write" });
+  expect(document.activeElement).toBe(who); // the button is disabled again
   await choose(who!, "role:viewer");
   await press("Share");
   expect(shared).toHaveBeenLastCalledWith("s", { role: "viewer", level: "write" });
@@ -99,8 +100,36 @@ it("shares with a person or a group, lists who has access, and revokes it", asyn
   expect(root.querySelector(".shares")!.textContent).toContain("eve opened it as administrator: a complaint");
   expect(button("Revoke: eve")).toBeUndefined();
   await draw(<ShareDialog session="s" sharing={own(share({}))} onChange={onChange} onClose={() => {}} />);
-  await press("Revoke: bob");
+  await press("Revoke: Bob (bob)");
   expect(revoked).toHaveBeenCalledWith("s", "share_1");
+});
+
+it("lists thirty people by name, finds one of them, and keeps the focus in the list", async () => {
+  const people = Array.from({ length: 30 }, (_, number) => ({ id: `p${number}`, name: `Person ${number}` }));
+  vi.spyOn(client, "people").mockResolvedValue({ people });
+  vi.spyOn(client, "unshare").mockResolvedValueOnce(undefined).mockRejectedValueOnce(new Error("no"));
+  const shares = people.map(({ id }) => share({ id: `share_${id}`, name: id }));
+  const without = own(...shares.filter(({ name }) => name !== "p7"));
+  vi.spyOn(client, "sharing").mockResolvedValue(without);
+  const dialog = (sharing: SharingView) => <ShareDialog session="s" sharing={sharing} onChange={(changed) => render(dialog(changed), root)} onClose={() => {}} />;
+  await draw(dialog(own(...shares)));
+  expect(root.querySelector("h3")!.textContent).toContain("31");
+  const search = root.querySelector<HTMLInputElement>("[type=search]")!;
+  const type = (text: string) => act(async () => {
+    search.value = text;
+    search.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await type("person 12");
+  expect([...root.querySelectorAll(".shares strong")].map((row) => row.textContent)).toEqual(["Person 12 (p12)"]);
+  await type("nobody of this name");
+  expect(root.textContent).toContain("No results");
+  await type("");
+  button("Revoke: Person 7 (p7)").focus();
+  await press("Revoke: Person 7 (p7)");
+  expect(document.activeElement).toBe(button("Revoke: Person 8 (p8)"));
+  await press("Revoke: Person 8 (p8)"); // the server refuses it
+  expect(button("Revoke: Person 8 (p8)").getAttribute("aria-disabled")).toBe("false");
+  expect(document.activeElement).toBe(button("Revoke: Person 8 (p8)"));
 });
 
 it("makes a link that expires, and shows it once", async () => {
@@ -112,6 +141,7 @@ it("makes a link that expires, and shows it once", async () => {
   await press("Create link");
   const { expires } = created.mock.calls[0]![1]!;
   expect(Math.abs(expires! - Date.now() / 1000 - 86_400)).toBeLessThan(60);
+  expect(document.activeElement).toBe(root.querySelector(".made input")); // so that it is seen on a small screen
   const link = root.querySelector<HTMLInputElement>(".made input")!.value;
   expect(parseRoute(link.slice(link.indexOf("#")))).toEqual({ page: "link", link: "a/secret" });
   await choose([...root.querySelectorAll("select")].at(-1)!, "0");

@@ -3,7 +3,7 @@ import type { AgentView, SessionPage, SessionView } from "@everturn/client";
 import { amount, buildChart, lastDays, roundUp } from "../../src/pages/charts";
 import { findAgent, effectiveChoice, modelsOf } from "../../src/pages/agentChoice";
 import { searchableText, makeSnippet, queryTerms } from "../../src/pages/search";
-import { groupSessions, SessionList, topSession } from "../../src/pages/sessionList";
+import { groupSessions, SessionList, shownLabels, topSession } from "../../src/pages/sessionList";
 import { bestMatches, matchScore } from "../../src/pages/fuzzyMatch";
 
 const agent = (name: string, model: string, models: string[] = [], is_default = false): AgentView => ({ name, description: "", model, tools: null, is_default, models, modes: [], any_model: false, folder: "", details: null });
@@ -167,4 +167,10 @@ describe("the list at the start", () => {
     await Promise.resolve();
     expect(reads()).toBe(2); // after a break: something may have changed
   });
+});
+
+it("shows two labels of a conversation, or one and the number of the others", () => {
+  expect(shownLabels(undefined)).toEqual([]);
+  expect(shownLabels(["a", "b"])).toEqual(["a", "b"]);
+  expect(shownLabels(["a", "b", "c"])).toEqual(["a", "+2"]);
 });
