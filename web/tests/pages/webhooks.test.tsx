@@ -55,6 +55,13 @@ it("edits a webhook in place, keeps what was typed when it is refused, and shows
   expect(root.querySelector("form, dialog")).toBeNull();
 });
 
+it("does not call a webhook active whose last deliveries failed", async () => {
+  rows = [{ ...row, disabled: "", failing: { count: 3, since: 1, problem: "no address" } }];
+  await draw();
+  expect(root.textContent).toMatch(/Failing.*The last 3 deliveries failed, since .*: no address\./);
+  expect(root.textContent).not.toContain("Active");
+});
+
 it("does not edit a webhook of the configuration", async () => {
   rows = [{ ...row, origin: "config" }];
   await draw();
