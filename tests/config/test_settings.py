@@ -77,6 +77,7 @@ async def test_a_key_and_a_model_are_added_and_used_without_a_restart(node: Node
     assert [entry.name for entry in node.context.agents.all] == ["assistant", "helper"]
     assert node.context.agents.get("helper").options.model == "fast"
     assert node.context.agents.get("assistant").models == ("fast",)
+    assert node.context.agents.get("assistant").options.model == "fast", "the demo answers only until there is a model"
     assert node.context.app.model_for("fast").name == "fast"
 
 

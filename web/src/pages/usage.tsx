@@ -87,7 +87,7 @@ function UsageChart({ chart, measure, days }: { chart: Chart; measure: Measure; 
         {[0, 0.5, 1].map((share) => (
           <g key={share}>
             <line class="grid" x1={LEFT} x2={WIDTH} y1={TOP + plotHeight * (1 - share)} y2={TOP + plotHeight * (1 - share)} />
-            <text class="tick" x={LEFT - 6} y={TOP + plotHeight * (1 - share) + 4} text-anchor="end">{formatAmount(max * share, measure)}</text>
+            <text class="tick" x={LEFT - 6} y={TOP + plotHeight * (1 - share) + 4} text-anchor="end">{measure === "cost" ? format.cost(max * share) : format.tokens(max * share)}</text>
           </g>
         ))}
         {bars.map((bar, number) => {
@@ -104,7 +104,7 @@ function UsageChart({ chart, measure, days }: { chart: Chart; measure: Measure; 
                   </rect>
                 );
               })}
-              {(bars.length - 1 - number) % labelEvery === 0 && <text class="tick" x={LEFT + barWidth * (number + 0.5)} y={HEIGHT - 6} text-anchor="middle">{bar.day.slice(5)}</text>}
+              {(bars.length - 1 - number) % labelEvery === 0 && <text class="tick" x={LEFT + barWidth * (number + 0.5)} y={HEIGHT - 6} text-anchor="middle">{format.day(bar.day)}</text>}
             </g>
           );
         })}

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { client, me } from "../../src/app/app";
 import { changesOf, Webhooks } from "../../src/pages/admin/webhooks";
 
-const row: WebhookView = { id: "webhook_1", url: "https://example.com/a", events: ["turn.completed"], description: "", created: 1, by: "ada", disabled: "gone", origin: "api", is_paused: false };
+const row: WebhookView = { id: "webhook_1", url: "https://example.com/a", events: ["turn.completed"], description: "", created: 1, by: "ada", disabled: "gone", origin: "api", is_paused: false, failing: null };
 let root: HTMLElement;
 let rows: WebhookView[];
 beforeEach(() => {
