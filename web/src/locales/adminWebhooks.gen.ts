@@ -27,7 +27,7 @@ export const useTexts = defineTexts({
   disabled: "Disabled",
   disabledWhy: (reason: string | number) => `Nothing is sent: ${reason}.`,
   failing: "Failing",
-  failingWhy: (n: number, at: string | number, problem: string | number) => `${n === 1 ? "The last delivery failed" : `The last ${n} deliveries failed`}, since ${at}: ${problem}.`,
+  failingWhy: (n: number, at: string | number, problem: string | number) => `${n === 1 ? `The last delivery failed, ${at}` : `The last ${n} deliveries failed, since ${at}`}: ${problem}.`,
   setIn: "Set in everturn.toml.",
   createdBy: (user: string | number, at: string | number) => `Created by ${user}, ${at}.`,
   createdAt: (at: string | number) => `Created ${at}.`,
