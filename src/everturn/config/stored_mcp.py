@@ -24,10 +24,12 @@ def how_to_allow(url: str) -> str:
     """What to write for an address that is not public, or has no https."""
     try:
         parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError:
-        return "check the address"
-    return f'to allow it, write allow = ["{parts.hostname}:{port}"] under [settings] in everturn.toml'
+        port = parts.port or {"https": 443, "http": 80}[parts.scheme]
+    except (ValueError, KeyError):
+        return "write a URL such as https://example.com"
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return f'to allow it, write allow = ["{host}:{port}"] under [settings] in everturn.toml'
 
 
 def stored_server(config: Config, row: Setting, body: McpSettings, values: Mapping[str, str]) -> ServerSpec:

@@ -82,7 +82,7 @@ export const useTexts = defineTexts({
   disabled: "已停用",
   disabledWhy: (reason: string | number) => `已停止发送：${reason}。`,
   failing: "投递失败",
-  failingWhy: (n: number, at: string | number, problem: string | number) => `最近 ${format.number(n)} 次投递均失败（自 ${at} 起）：${problem}。`,
+  failingWhy: (n: number, at: string | number, problem: string | number) => `${n === 1 ? `最近一次投递失败（${at}）` : `最近 ${n} 次投递均失败（自 ${at} 起）`}：${problem}。`,
   setIn: "在 everturn.toml 中设置。",
   createdBy: (user: string | number, at: string | number) => `由 ${user} 创建，${at}。`,
   createdAt: (at: string | number) => `创建于 ${at}。`,
