@@ -62,7 +62,7 @@ export const useTexts = defineTexts({
   hands: "传入",
   calls: (name: string | number) => `自称“${name}”`,
   next_connecting: "正在连接，随后会列出其工具。",
-  next_down: "目前无法连接，会自动重试。它的工具会等待。",
+  next_down: "目前无法连接，会自动重试。在此之前，对其工具的调用会失败。",
   next_untrusted: "尚未启动。请查看它将运行什么，确认后再信任。",
   next_needs_login: "需要有人为所有人登录一次。令牌保留在服务器上。",
   next_failed: "按当前配置无法工作。请修正配置后重试。",
