@@ -75,7 +75,7 @@ function UsageChart({ chart, measure, days }: { chart: Chart; measure: Measure; 
   const { bars, agents, max } = chart;
   const barWidth = (WIDTH - LEFT) / bars.length;
   const plotHeight = HEIGHT - BOTTOM - TOP;
-  const labelEvery = Math.ceil(bars.length / 6);
+  const labelEvery = Math.ceil(bars.length / 4); // more would overlap on a phone
   const named = (agent: string) => agent || t.unnamed;
   return (
     <figure class="card chart">
