@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,8 @@ async def test_dead_letters_are_listed_and_replayed(file: Path, capsys: pytest.C
         events = [entry for entry in await store.events("s") if isinstance(entry.event, TurnCompleted)]
         assert [entry.seq for entry in events] == [row.seq]
         await store.webhooks.finish(replace(row, state="dead", due=None, problem="answered 500"))
+    row = (await asyncio.to_thread(run, capsys, "webhooks", *words))[1]
+    assert re.search(r"failing since \S+ \S+ \(1 in a row: answered 500\); ", row)
     listed = (await asyncio.to_thread(run, capsys, "webhooks", "deliveries", id, *words))[1]
     assert "turn.completed  s " in listed
     assert "answered 500" in listed

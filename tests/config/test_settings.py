@@ -77,6 +77,7 @@ async def test_a_key_and_a_model_are_added_and_used_without_a_restart(node: Node
     assert [entry.name for entry in node.context.agents.all] == ["assistant", "helper"]
     assert node.context.agents.get("helper").options.model == "fast"
     assert node.context.agents.get("assistant").models == ("fast",)
+    assert node.context.agents.get("assistant").options.model == "fast", "the demo answers only until there is a model"
     assert node.context.app.model_for("fast").name == "fast"
 
 
@@ -190,9 +191,11 @@ async def test_a_setting_loads_no_code_and_reads_no_file_or_variable(node: Node)
     ],
 )
 async def test_a_base_url_passes_the_egress_policy(node: Node, url: str) -> None:
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError) as refused:
         await node.settings.put_model("own", model("compatible:m", base_url=url, key=CANARY))
     assert (await node.settings.list()).models == []
+    if url == "http://127.0.0.1:8000/v1":
+        assert 'write allow = ["127.0.0.1:8000"] under [settings] in everturn.toml' in str(refused.value)
 
 
 async def test_a_name_that_leads_to_a_private_address_later_is_refused_when_it_is_asked(node: Node) -> None:

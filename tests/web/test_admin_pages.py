@@ -131,7 +131,7 @@ def test_a_first_run_shows_a_way_in_and_is_silent_once_it_was_dismissed(rig: Rig
     somebody = visit()
     page = somebody.open().page
     agents = rig.api("GET", "/api/agents")
-    agents["agents"][0]["model"] = "offline:demo"
+    agents["agents"] = [agents["agents"][0] | {"model": "offline:demo", "models": []}]
     setup = {"agent": "assistant", "model": "offline:demo", "is_offline": True, "file": "/etc/everturn/everturn.toml"}
     setup |= {"has_file": False, "has_agent": False, "options": [OPTION]}
     page.route("**/api/agents", lambda route: route.fulfill(json=agents))

@@ -163,6 +163,10 @@ def test_a_day_from_an_empty_installation_to_an_answered_approval(world: World, 
     add_model(page, world)
     add_server(page, world)
     add_agent(page)
+    page.evaluate("location.hash = '#/'")
+    expect(page.locator(".pickers")).to_contain_text("house")  # no reload, and no choice: the demo has done its part
+    expect(page.get_by_text("No model is set up yet")).to_have_count(0)
+    page.get_by_role("link", name="Administration").click()
     invitation = invited(page, "ben")
     site = page.url.split("#", maxsplit=1)[0]
 

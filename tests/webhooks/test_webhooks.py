@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 from standardwebhooks import Webhook as Verifier  # the stock library of receivers
 from standardwebhooks import WebhookVerificationError
 
 from everturn import failpoints, tool
 from everturn.app import App
-from everturn.core.webhooks import Delivery
+from everturn.core.webhooks import Delivery, DeliveryFailures, delivery_failures
 from everturn.errors import ConfigError, UnknownWebhook
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
 from tests.helpers.waiting import wait_until
@@ -175,8 +176,12 @@ async def test_a_delivery_is_given_up_and_replayed(make: Callable[..., App], rec
         clock_of(app).advance(2)
     (dead,) = await app.webhooks.deliveries(webhook.id)
     assert (dead.tries, dead.status, len(receiver.got)) == (3, 500, 3)
+    failures = await app.webhooks.failures(webhook)
+    assert failures == DeliveryFailures(count=1, since=dead.at, problem=dead.problem)
+    clock_of(app).advance(1)
     assert await app.webhooks.replay(webhook.id) == 1
     await sent(app)
+    assert await app.webhooks.failures(webhook) is None
     assert await app.webhooks.deliveries(webhook.id) == []
     assert await app.webhooks.replay(webhook.id, session="s", seq=dead.seq) == 1  # one that was delivered, by name
     await sent(app)
@@ -311,6 +316,17 @@ def test_an_id_names_the_event_and_the_webhook() -> None:
     assert "." not in row.id  # it would end early in what is signed
 
 
+def test_failures_count_from_the_last_success() -> None:
+    row = Delivery(tenant="t", webhook="w", session="s", seq=1, type="turn.completed", at=0.0, data="{}", tries=1)
+    success = replace(row, state="delivered", updated=5.0)
+    before, after, later = (replace(row, problem="no", at=at, updated=at) for at in (4.0, 6.0, 7.0))
+    assert delivery_failures([before], [success]) is None
+    assert delivery_failures([replace(row, updated=6.0)], [success]) is None, "it is tried for the first time"
+    assert delivery_failures([before, after, later], [success]) == DeliveryFailures(count=2, since=6.0, problem="no")
+    retried = replace(before, updated=8.0)
+    assert delivery_failures([retried], [success]) == DeliveryFailures(count=1, since=5.0, problem="no")
+
+
 async def test_a_paused_webhook_is_told_nothing_until_it_is_resumed(
     make: Callable[..., App], receiver: Receiver
 ) -> None:
@@ -325,6 +341,7 @@ async def test_a_paused_webhook_is_told_nothing_until_it_is_resumed(
     await sent(app)
     [dead] = await app.webhooks.deliveries(webhook.id, "dead")
     assert (dead.session, dead.problem) == ("waits", "the webhook is paused")
+    assert await app.webhooks.failures(webhook) is None, "nobody tried it"
     assert len(receiver.got) == 1
     assert (await app.webhooks.rotate_secret(webhook.id)).webhook.is_paused, "a new secret does not resume it"
     assert await app.webhooks.replay(webhook.id) == 1

@@ -483,6 +483,8 @@ def open_as_administrator(page: Page) -> None:
 
 def budget(page: Page) -> None:
     """The dialog of a user's budget."""
+    page.locator("#main tr .menu > button").last.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)  # scrolling closes a menu
     click("#main tr .menu > button", last=True)(page)
     page.locator("[role=menuitem]").nth(1).click(timeout=5_000)
     page.wait_for_timeout(300)

@@ -7,7 +7,7 @@ from typing import Final
 from everturn import api
 from everturn.access.context.roles import needs
 from everturn.access.context.scope import ScopedAccess, is_id
-from everturn.core.webhooks import WEBHOOK_EVENTS, Delivery, DeliveryState, Webhook
+from everturn.core.webhooks import WEBHOOK_EVENTS, Delivery, DeliveryFailures, DeliveryState, Webhook
 from everturn.errors import ConfigError, UnknownWebhook
 from everturn.webhooks.webhooks import CONFIGURED, CreatedWebhook, Webhooks
 
@@ -28,7 +28,8 @@ class WebhookAccess:
         """The tenant's webhooks, by id."""
         with self.scope.tenant_scope():
             found = await self._webhooks.list(tenant=self._tenant)
-        return api.WebhookList(webhooks=[webhook_view(row) for row in found])
+            views = [webhook_view(row, await self._webhooks.failures(row)) for row in found]
+        return api.WebhookList(webhooks=views)
 
     @needs("owner")
     async def create(self, request: api.NewWebhook) -> api.WebhookWithSecret:
@@ -49,7 +50,9 @@ class WebhookAccess:
     @needs("owner")
     async def get(self, webhook: str) -> api.WebhookView:
         """One webhook."""
-        return webhook_view(await self._get(webhook))
+        found = await self._get(webhook)
+        with self.scope.tenant_scope():
+            return webhook_view(found, await self._webhooks.failures(found))
 
     @needs("owner")
     async def update(self, webhook: str, request: api.PatchWebhook) -> api.WebhookView:
@@ -139,7 +142,7 @@ class WebhookAccess:
         return self.scope.principal.tenant
 
 
-def webhook_view(row: Webhook) -> api.WebhookView:
+def webhook_view(row: Webhook, failures: DeliveryFailures | None = None) -> api.WebhookView:
     """A webhook, as the API shows it: without its secret."""
     return api.WebhookView(
         id=row.id,
@@ -151,6 +154,7 @@ def webhook_view(row: Webhook) -> api.WebhookView:
         disabled=row.disabled,
         origin="config" if row.by == CONFIGURED else "api",
         is_paused=row.is_paused,
+        failing=failures and api.WebhookFailures(count=failures.count, since=failures.since, problem=failures.problem),
     )
 
 

@@ -36,8 +36,19 @@ class ReplayDeliveries(Body, frozen=True, kw_only=True):
     seq: Annotated[int, Meta(ge=0, le=2**53)] = 0
 
 
+class WebhookFailures(View, frozen=True, kw_only=True):
+    """Deliveries that failed since the last one that succeeded, since when, and the last problem. At most 200 are counted."""
+
+    count: int
+    since: float
+    problem: str
+
+
 class WebhookView(View, frozen=True, kw_only=True):
-    """A URL that is told of events. `disabled` says why it is not; its secret is never shown again."""
+    """A URL that is told of events. `disabled` says why it is not; its secret is never shown again.
+
+    `failing` is in lists, and in the answer to a GET of one webhook.
+    """
 
     id: str
     url: str
@@ -48,6 +59,7 @@ class WebhookView(View, frozen=True, kw_only=True):
     disabled: str
     origin: Origin
     is_paused: bool
+    failing: WebhookFailures | None = None  # its last deliveries failed
 
 
 class WebhookList(View, frozen=True, kw_only=True):

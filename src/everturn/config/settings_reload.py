@@ -137,7 +137,7 @@ class StoredSettings:
 
     def add_to(self, loaded: LoadedConfig, rows: Sequence[Setting] | None = None) -> AppliedSettings:
         """Return a configuration of files with the settings."""
-        return add_settings(loaded, self.rows if rows is None else rows, self._box)
+        return add_settings(loaded, self.rows if rows is None else rows, self._box, self._reloader.default_model)
 
     def install_models(self, applied: AppliedSettings) -> None:
         """Give the app the models of the settings, and remove those that were deleted."""

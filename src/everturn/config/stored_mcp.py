@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from everturn.config.errors import nearest
 from everturn.config.schema import Config
@@ -17,6 +18,18 @@ from everturn.errors import AddressRefused, ConfigError
 
 if TYPE_CHECKING:
     from everturn.mcp.config import ServerSpec
+
+
+def how_to_allow(url: str) -> str:
+    """What to write for an address that is not public, or has no https."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"https": 443, "http": 80}[parts.scheme]
+    except (ValueError, KeyError):
+        return "write a URL such as https://example.com"
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return f'to allow it, write allow = ["{host}:{port}"] under [settings] in everturn.toml'
 
 
 def stored_server(config: Config, row: Setting, body: McpSettings, values: Mapping[str, str]) -> ServerSpec:
@@ -33,7 +46,7 @@ def stored_server(config: Config, row: Setting, body: McpSettings, values: Mappi
         try:
             EgressClient((), config.settings.allow).check(body.url)
         except AddressRefused as error:
-            raise ConfigError(f"settings: mcp.{row.name}.url: {error}; or `allow` under [settings]") from None
+            raise ConfigError(f"settings: mcp.{row.name}.url: {error}; {how_to_allow(body.url)}") from None
         return ServerSpec(
             row.name,
             url=body.url,

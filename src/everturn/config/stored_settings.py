@@ -23,11 +23,12 @@ from everturn.config.layers import ConfigLayer, merge
 from everturn.config.load import LoadedConfig
 from everturn.config.schema import Config
 from everturn.config.secret_box import SecretBox
-from everturn.config.stored_mcp import stored_server
+from everturn.config.stored_mcp import how_to_allow, stored_server
 from everturn.core.rules.policy import Rule
 from everturn.core.tenants.settings import AgentSettings, HookSettings, McpSettings, ModelSettings, Setting, decode_body
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError
+from everturn.models.offline import OFFLINE
 from everturn.models.vendors import VENDORS
 from everturn.permissions.stored_rules import TENANT_SOURCE, read_stored_rules, rule_for_unreadable
 
@@ -66,26 +67,29 @@ class AppliedSettings(Struct, frozen=True):
     keys: Mapping[str, str] = {}
 
 
-def add_settings(loaded: LoadedConfig, rows: Sequence[Setting], box: SecretBox | None) -> AppliedSettings:
+def add_settings(
+    loaded: LoadedConfig, rows: Sequence[Setting], box: SecretBox | None, default_model: str = ""
+) -> AppliedSettings:
     """Return a configuration with the settings that are valid; one that is not is left out, and the reason is told.
 
+    `default_model` is that of agents that name none.
     Rules that cannot be read are replaced by one that asks about every call: one of them may have denied it.
     """
     keys, problems = open_secrets(rows, box)
     usable = [row for row in rows if (row.kind, row.name) not in problems and not is_fixed(loaded, row)]
     try:
-        return AppliedSettings(merge_settings(loaded, usable), tuple(usable), problems, keys)
+        return AppliedSettings(merge_settings(loaded, usable, default_model), tuple(usable), problems, keys)
     except ConfigError:
         pass
     order = {"key": 0, "rules": 1, "model": 2, "agent": 3, "mcp": 4, "hook": 5}
     valid: list[Setting] = []
     for row in sorted(usable, key=lambda row: order[row.kind]):
         try:
-            merge_settings(loaded, [*valid, row])
+            merge_settings(loaded, [*valid, row], default_model)
             valid.append(row)
         except ConfigError as error:
             problems[row.kind, row.name] = str(error)
-    merged = merge_settings(loaded, valid)
+    merged = merge_settings(loaded, valid, default_model)
     if any(kind == "rules" for kind, _ in problems):
         merged = msgspec.structs.replace(merged, rules=(*merged.rules, rule_for_unreadable()))
     return AppliedSettings(merged, tuple(valid), problems, keys)
@@ -142,7 +146,7 @@ def key_variable(row: Setting) -> str:
     return f"EVERTURN_SETTING_{row.kind.upper()}_{row.name.encode().hex().upper()}"
 
 
-def merge_settings(loaded: LoadedConfig, rows: Sequence[Setting]) -> LoadedConfig:
+def merge_settings(loaded: LoadedConfig, rows: Sequence[Setting], default_model: str = "") -> LoadedConfig:
     """Return the configuration of the files with settings.
 
     Raises:
@@ -155,7 +159,7 @@ def merge_settings(loaded: LoadedConfig, rows: Sequence[Setting]) -> LoadedConfi
         elif row.kind == "hook":
             hook: HookSettings = decode_body(row)
             stored_hook(row, hook, "", known_agents(loaded, rows))
-    tree, rules = _tree(loaded, rows), _rules(rows)
+    tree, rules = _tree(loaded, rows, default_model), _rules(rows)
     if not tree:
         return msgspec.structs.replace(loaded, rules=(*loaded.rules, *rules)) if rules else loaded
     places = {path: SourcePosition(SOURCE) for path in _paths(tree, ())}
@@ -175,14 +179,17 @@ def _rules(rows: Sequence[Setting]) -> list[Rule]:
     return [rule for row in rows if row.kind == "rules" for rule in read_stored_rules(decode_body(row))]
 
 
-def _tree(loaded: LoadedConfig, rows: Sequence[Setting]) -> dict[str, Any]:
+def _tree(loaded: LoadedConfig, rows: Sequence[Setting], default_model: str) -> dict[str, Any]:
     bodies = [(row, decode_body(row)) for row in rows if row.kind != "key"]
     models = {row.name: _model(row, body, loaded) for row, body in bodies if isinstance(body, ModelSettings)}
     offered = [row.name for row, body in bodies if isinstance(body, ModelSettings) and body.offered]
     agents = {row.name: _agent(body, offered) for row, body in bodies if isinstance(body, AgentSettings)}
     if (agents or offered) and not loaded.config.agents and ASSISTANT not in agents:
         # Without an agent in a file there is an assistant, and conversations with it must go on.
-        agents = {ASSISTANT: {"description": "General assistant.", "models": offered}, **agents}
+        assistant: dict[str, Any] = {"description": "General assistant.", "models": offered}
+        if offered and default_model == OFFLINE:  # the demo answers only until there is a model
+            assistant["model"] = offered[0]
+        agents = {ASSISTANT: assistant, **agents}
     tree: dict[str, Any] = {"models": models, "agents": agents}
     return {name: table for name, table in tree.items() if table}
 
@@ -193,7 +200,7 @@ def _model(row: Setting, body: ModelSettings, loaded: LoadedConfig) -> dict[str,
         try:
             EgressClient((), loaded.config.settings.allow).check(body.base_url)
         except AddressRefused as error:
-            raise ConfigError(f"settings: models.{row.name}.base_url: {error}; or `allow` under [settings]") from None
+            raise ConfigError(f"settings: models.{row.name}.base_url: {error}; {how_to_allow(body.base_url)}") from None
         table["base_url"] = body.base_url
     if body.window is not None:
         table["window"] = body.window

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Iterable
 from typing import Any, Final, Literal, Protocol, get_args
 
 from msgspec import Struct
@@ -80,6 +81,25 @@ class Delivery(Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """The same whenever it is sent: by it a receiver knows a delivery that it has seen."""
         return f"msg_{hash_values(self.tenant, self.webhook, self.session, str(self.seq))[:32]}"
+
+
+class DeliveryFailures(Struct, frozen=True, kw_only=True):
+    """Deliveries of a webhook that failed since the last one that succeeded, when that began, and the last problem."""
+
+    count: int
+    since: float
+    problem: str
+
+
+def delivery_failures(unsuccessful: Iterable[Delivery], delivered: Iterable[Delivery]) -> DeliveryFailures | None:
+    """What failed after the last success, of dead and pending deliveries; None: the last try succeeded, or there was none."""
+    success = max((row.updated for row in delivered), default=0.0)
+    failed = [row for row in unsuccessful if row.tries and row.problem and row.updated > success]
+    if not failed:
+        return None
+    last = max(failed, key=lambda row: row.updated)
+    since = max(success, min(row.at for row in failed))  # one that is tried for days may have failed before the success
+    return DeliveryFailures(count=len(failed), since=since, problem=last.problem)
 
 
 def webhook_event(event: Event) -> tuple[WebhookEvent, str] | None:

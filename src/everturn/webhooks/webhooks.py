@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from everturn.core.tenants.accounts import LOCAL
-from everturn.core.webhooks import WEBHOOK_EVENTS, Delivery, DeliveryState, Webhook, WebhookEvent
+from everturn.core.webhooks import (
+    WEBHOOK_EVENTS,
+    Delivery,
+    DeliveryFailures,
+    DeliveryState,
+    Webhook,
+    WebhookEvent,
+    WebhookStore,
+    delivery_failures,
+)
 from everturn.errors import ConfigError, UnknownWebhook
-from everturn.webhooks.sender import DeliveryTest, WebhookSender
+from everturn.webhooks.sender import PAUSED, DeliveryTest, WebhookSender
 
 if TYPE_CHECKING:
     from everturn.base_app import BaseApp
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
 OVERLAP: Final = 86_400.0  # seconds for which the secret before a rotation is used, too
 MAX_URL: Final = 2000  # characters
 MAX_DESCRIPTION: Final = 500
+MAX_FAILURES: Final = 100  # pending ones, and dead ones, that are counted
 CONFIGURED: Final = "configuration"  # `by` of a webhook of a configuration file
 
 
@@ -147,6 +157,10 @@ class Webhooks:
         await self.get(id, tenant=tenant)
         return await self._app.store.webhooks.deliveries(tenant, id, state, limit)
 
+    async def failures(self, webhook: Webhook) -> DeliveryFailures | None:
+        """What failed since the last delivery that succeeded; None: the last one did, or there was none."""
+        return await failures_of(self._app.store.webhooks, webhook)
+
     async def replay(self, id: str, *, session: str = "", seq: int = 0, tenant: str = LOCAL) -> int:
         """Send all dead deliveries of a webhook again, or that of one event; return their number."""
         await self.get(id, tenant=tenant)
@@ -186,6 +200,16 @@ class Webhooks:
                     await store.delete(tenant, row.id)
         if wanted:
             self.sender.notify()
+
+
+async def failures_of(store: WebhookStore, webhook: Webhook) -> DeliveryFailures | None:
+    """The deliveries of a webhook that failed since the last one that succeeded; None: there are none."""
+    place = webhook.tenant, webhook.id
+    states: tuple[DeliveryState, ...] = ("dead", "pending")
+    found = [row for state in states for row in await store.deliveries(*place, state, MAX_FAILURES)]
+    failed = [row for row in found if row.problem and row.problem != PAUSED]
+    delivered = await store.deliveries(*place, "delivered", MAX_FAILURES) if failed else []
+    return delivery_failures(failed, delivered)
 
 
 def check_events(events: Iterable[str], *, or_all: bool = True) -> tuple[WebhookEvent, ...]:

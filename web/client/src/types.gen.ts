@@ -2786,6 +2786,13 @@ export interface WaitStarted {
   readonly label?: string;
 }
 
+/** Deliveries that failed since the last one that succeeded, since when, and the last problem. At most 200 are counted. */
+export interface WebhookFailures {
+  readonly count: number;
+  readonly since: number;
+  readonly problem: string;
+}
+
 /** The webhooks of a tenant, by id. */
 export interface WebhookList {
   readonly webhooks: readonly (WebhookView)[];
@@ -2809,6 +2816,7 @@ export interface WebhookView {
   readonly disabled: string;
   readonly origin: "api" | "config";
   readonly is_paused: boolean;
+  readonly failing: WebhookFailures | null;
 }
 
 /** A webhook, and the secret that its receiver verifies signatures with. */

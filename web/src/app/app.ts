@@ -88,6 +88,11 @@ export function dismiss(id: number): void {
   toasts.set(toasts.value.filter((toast) => toast.id !== id));
 }
 
+/** Fetch the agents and their models again, if they were fetched before. */
+export function refreshAgents(): void {
+  if (agents.value) void client.agents().then(agents.set, () => {});
+}
+
 /** Await a promise, and show a toast if it fails. */
 export async function attempt<T>(promise: Promise<T>): Promise<T | undefined> {
   try {

@@ -6,6 +6,8 @@ import { client, errorMessage } from "./app";
 import "./login.css";
 import { useTexts } from "../locales/invite.gen";
 
+const LOCAL = "local"; // the tenant of an installation that has only one
+
 export function Invite({ token }: { token: string }) {
   const t = useTexts();
   const [opened, setOpened] = useState<OpenedInvitation | "failed" | null>(null);
@@ -50,7 +52,7 @@ function AcceptForm({ token, opened }: { token: string; opened: OpenedInvitation
   return (
     <form class="box-form" onSubmit={(event) => { event.preventDefault(); void accept(); }}>
       <h1>{isReset ? t.titleReset : t.title}</h1>
-      <p>{isReset ? t.aboutReset(opened.user, opened.tenant) : t.about(opened.tenant, opened.user)}</p>
+      <p>{isReset ? t.aboutReset(opened.user, opened.tenant) : opened.tenant === LOCAL ? t.aboutLocal(opened.user) : t.about(opened.tenant, opened.user)}</p>
       {opened.passwords === "missing" && <><p>{t.missing}</p><pre><code>pip install 'everturn[passwords]'</code></pre></>}
       {hasPassword && (
         <>

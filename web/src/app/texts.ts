@@ -41,6 +41,8 @@ export const format = {
   },
   time: (timestamp: number) => new Date(timestamp * 1000).toLocaleTimeString(locale(), { hour: "numeric", minute: "2-digit" }),
   moment: (timestamp: number) => new Date(timestamp * 1000).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "short" }),
+  /** A day as the server names it, without its year. */
+  day: (day: string) => new Date(day).toLocaleDateString(locale(), { month: "short", day: "numeric", timeZone: "UTC" }),
   ago: (timestamp: number) => {
     const seconds = timestamp - Date.now() / 1000;
     const [amount, unit] =

@@ -1,6 +1,6 @@
 /** New conversation page: composer and suggestions. */
-import { useState } from "preact/hooks";
-import { hasRole, me } from "../app/app";
+import { useEffect, useState } from "preact/hooks";
+import { hasRole, me, refreshAgents } from "../app/app";
 import { useStore } from "../app/store";
 import { Button } from "../ui/components";
 import { EmptyState } from "../pages/emptyState";
@@ -13,6 +13,7 @@ import { useTexts } from "../locales/newConversation.gen";
 export function NewConversation() {
   const t = useTexts();
   useStore(me);
+  useEffect(refreshAgents, []); // an administrator may have added some
   const { agent, model } = useCurrentChoice();
   const tries = model === "offline:demo" ? [t.demoTime, t.demoNote] : [t.one, t.two, t.three];
   const [isTemporary, setTemporary] = useState(false);

@@ -35,7 +35,7 @@ export const useTexts = defineTexts({
   nextTimes: (zone: string | number) => `Next times, in ${zone}:`,
   agent: "Agent",
   conversation: "Conversation",
-  newConversation: "A new one for each run",
+  newConversation: "One for each run",
   catchUp: "If runs were missed",
   catchUpHint: "Runs are missed while no server is up.",
   catchUpOnce: "run once",

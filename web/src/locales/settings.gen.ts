@@ -33,7 +33,7 @@ export const useTexts = defineTexts({
   keys: "Keyboard",
   about: "About",
   version: (version: string | number) => `Everturn ${version}`,
-  who: (user: string | number, tenant: string | number, role: string | number) => `${user} in ${tenant}, as ${role}`,
+  who: (user: string | number, tenant: string | number, role: string | number) => `User: ${user} · Tenant: ${tenant} · Role: ${role}`,
   out: "Log out of this browser",
   everywhere: "An owner can revoke the logins of a user under Administration → API keys.",
 }, {
@@ -68,7 +68,7 @@ export const useTexts = defineTexts({
   keys: "键盘",
   about: "关于",
   version: (version: string | number) => `Everturn ${version}`,
-  who: (user: string | number, tenant: string | number, role: string | number) => `${user}，属于 ${tenant}，角色 ${role}`,
+  who: (user: string | number, tenant: string | number, role: string | number) => `用户：${user} · 租户：${tenant} · 角色：${role}`,
   out: "退出此浏览器的登录",
   everywhere: "所有者可以在“管理 → API 密钥”中撤销某个用户的登录。",
 });

@@ -3,12 +3,13 @@ import { agents } from "../app/app";
 import { lazy } from "../app/lazy";
 import { settings } from "../app/settings";
 import { useStore } from "../app/store";
-import { OFFLINE_MODEL } from "./agentChoice";
+import { modelsOf, OFFLINE_MODEL } from "./agentChoice";
 
 const Onboarding = lazy(async () => (await import("./onboarding")).Onboarding);
 
 export function EmptyState() {
-  const first = useStore(agents)?.agents.find((agent) => agent.is_default);
+  const all = useStore(agents)?.agents;
   const { isWelcomed } = useStore(settings);
-  return first?.model === OFFLINE_MODEL && !isWelcomed ? <Onboarding /> : null;
+  const isDemo = all?.every((agent) => modelsOf(agent).every((model) => model === OFFLINE_MODEL));
+  return isDemo && !isWelcomed ? <Onboarding /> : null;
 }

@@ -30,7 +30,7 @@ export function Memory() {
         {!list && !fetched.problem && <Spinner label={t.loading} />}
         {isNew && <Editor onDone={done} />}
         {list?.files.length === 0 && !isNew && <p class="card">{t.none}</p>}
-        {list && list.files.length > 0 && <p class="small muted">{t.used(used, list.limit)}</p>}
+        {list && list.files.length > 0 && <p class="small muted">{t.used(format.bytes(used), format.bytes(list.limit))}</p>}
         <ul class="files">
           {list?.files.map((file) => (
             <li key={file.path} class="card">

@@ -42,7 +42,7 @@ export function Usage() {
         {view && chart && (view.days.length ? <UsageChart chart={chart} measure={measure} days={days} /> : <p class="card muted">{t.none}</p>)}
         {view && view.days.length > 0 && <UsageTable view={view} />}
         {cache && cache.collapses.length > 0 && <CacheTable view={cache} />}
-        <p class="small muted">{t.unpriced} {t.utc}</p>
+        <p class="small muted">{t.everyone} {t.unpriced} {t.utc}</p>
       </div>
     </div>
   );
@@ -75,7 +75,7 @@ function UsageChart({ chart, measure, days }: { chart: Chart; measure: Measure; 
   const { bars, agents, max } = chart;
   const barWidth = (WIDTH - LEFT) / bars.length;
   const plotHeight = HEIGHT - BOTTOM - TOP;
-  const labelEvery = Math.ceil(bars.length / 6);
+  const labelEvery = Math.ceil(bars.length / 4); // more would overlap on a phone
   const named = (agent: string) => agent || t.unnamed;
   return (
     <figure class="card chart">
@@ -87,7 +87,7 @@ function UsageChart({ chart, measure, days }: { chart: Chart; measure: Measure; 
         {[0, 0.5, 1].map((share) => (
           <g key={share}>
             <line class="grid" x1={LEFT} x2={WIDTH} y1={TOP + plotHeight * (1 - share)} y2={TOP + plotHeight * (1 - share)} />
-            <text class="tick" x={LEFT - 6} y={TOP + plotHeight * (1 - share) + 4} text-anchor="end">{formatAmount(max * share, measure)}</text>
+            <text class="tick" x={LEFT - 6} y={TOP + plotHeight * (1 - share) + 4} text-anchor="end">{measure === "cost" ? format.cost(max * share) : format.tokens(max * share)}</text>
           </g>
         ))}
         {bars.map((bar, number) => {
@@ -104,13 +104,18 @@ function UsageChart({ chart, measure, days }: { chart: Chart; measure: Measure; 
                   </rect>
                 );
               })}
-              {(bars.length - 1 - number) % labelEvery === 0 && <text class="tick" x={LEFT + barWidth * (number + 0.5)} y={HEIGHT - 6} text-anchor="middle">{bar.day.slice(5)}</text>}
+              {(bars.length - 1 - number) % labelEvery === 0 && <DayLabel day={bar.day} x={LEFT + barWidth * (number + 0.5)} isLast={number === bars.length - 1} />}
             </g>
           );
         })}
       </svg>
     </figure>
   );
+}
+
+/** The label of a day; the last one ends with the chart, or it would be cut off. */
+function DayLabel({ day, x, isLast }: { day: string; x: number; isLast: boolean }) {
+  return <text class="tick" x={isLast ? WIDTH : x} y={HEIGHT - 6} text-anchor={isLast ? "end" : "middle"}>{format.day(day)}</text>;
 }
 
 function UsageTable({ view }: { view: UsageView }) {

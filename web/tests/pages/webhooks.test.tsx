@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { client, me } from "../../src/app/app";
 import { changesOf, Webhooks } from "../../src/pages/admin/webhooks";
 
-const row: WebhookView = { id: "webhook_1", url: "https://example.com/a", events: ["turn.completed"], description: "", created: 1, by: "ada", disabled: "gone", origin: "api", is_paused: false };
+const row: WebhookView = { id: "webhook_1", url: "https://example.com/a", events: ["turn.completed"], description: "", created: 1, by: "ada", disabled: "gone", origin: "api", is_paused: false, failing: null };
 let root: HTMLElement;
 let rows: WebhookView[];
 beforeEach(() => {
@@ -53,6 +53,13 @@ it("edits a webhook in place, keeps what was typed when it is refused, and shows
   await submit();
   expect(send).toHaveBeenLastCalledWith("PATCH", "/api/webhooks/webhook_1", { url: "https://example.com/b" });
   expect(root.querySelector("form, dialog")).toBeNull();
+});
+
+it("does not call a webhook active whose last deliveries failed", async () => {
+  rows = [{ ...row, disabled: "", failing: { count: 3, since: 1, problem: "no address" } }];
+  await draw();
+  expect(root.textContent).toMatch(/Failing.*The last 3 deliveries failed, since .*: no address\./);
+  expect(root.textContent).not.toContain("Active");
 });
 
 it("does not edit a webhook of the configuration", async () => {

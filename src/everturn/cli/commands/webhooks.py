@@ -30,7 +30,7 @@ from everturn.core.webhooks import DeliveryState, Webhook, WebhookEvent, derive_
 from everturn.egress.client import EgressClient
 from everturn.errors import AddressRefused, ConfigError, UnknownWebhook
 from everturn.terminal.text.screen import escape_unprintable
-from everturn.webhooks.webhooks import CONFIGURED, check_events, edited, rotated
+from everturn.webhooks.webhooks import CONFIGURED, check_events, edited, failures_of, rotated
 
 SHOWN_ONCE = "keep this secret: over HTTP it is not shown again"
 
@@ -81,6 +81,9 @@ async def _run(options: argparse.Namespace) -> list[str]:
 
 def _line(row: api.WebhookView) -> str:
     state = f"disabled: {row.disabled}" if row.disabled else ", ".join(row.events)
+    if row.failing:
+        since = datetime.fromtimestamp(row.failing.since, UTC).isoformat(sep=" ", timespec="seconds")
+        state = f"failing since {since} ({row.failing.count} in a row: {row.failing.problem}); {state}"
     state = f"paused; {state}" if row.is_paused else state
     return escape_unprintable(f"{row.id}  {row.url}  {state}")
 
@@ -150,7 +153,8 @@ class WebhookStoreBackend:
         self._store, self._tenant, self._egress = store, tenant, EgressClient((), allow)
 
     async def webhooks(self) -> list[api.WebhookView]:
-        return [webhook_view(row) for row in await self._store.webhooks.list(self._tenant) if row.push is None]
+        found = [row for row in await self._store.webhooks.list(self._tenant) if row.push is None]
+        return [webhook_view(row, await failures_of(self._store.webhooks, row)) for row in found]
 
     async def create_webhook(self, webhook: api.NewWebhook) -> api.WebhookWithSecret:
         events = check_events(webhook.events)

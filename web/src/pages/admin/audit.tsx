@@ -47,14 +47,14 @@ export function Audit() {
         <div class="row"><Button kind="primary" type="submit" icon="search">{t.search}</Button></div>
       </form>
       {!records ? <Spinner label={a.loading} /> : records.length === 0 ? <p class="card">{t.none}</p> : (
-        <DataTable label={t.table} head={[t.at, t.by, t.did, t.on, t.detail]}>
+        <DataTable wide label={t.table} head={[t.at, t.by, t.did, t.on, t.detail]}>
           {records.map((record) => (
             <tr key={record.n}>
               <td class="when">{format.moment(record.at)}</td>
               <td><bdi>{record.by}</bdi></td>
               <td><code>{record.did}</code></td>
               <td class="wide"><bdi>{record.on}</bdi></td>
-              <td class="wide small muted">{record.detail}</td>
+              <td class="wide small muted">{detailText(record.detail ?? "")}</td>
             </tr>
           ))}
         </DataTable>
@@ -62,4 +62,17 @@ export function Audit() {
       {records && hasMore && <div class="row"><Button onClick={() => void load(records.at(-1)?.n)}>{t.more}</Button></div>}
     </>
   );
+}
+
+/** The details of a record as `name: value`, without what is empty; times are shown as such. */
+export function detailText(detail: string): string {
+  let fields: unknown;
+  try {
+    fields = JSON.parse(detail);
+  } catch {
+    return detail;
+  }
+  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) return detail;
+  const shown = (name: string, value: unknown) => (name === "expires" && typeof value === "number" ? format.moment(value) : typeof value === "string" ? value : JSON.stringify(value));
+  return Object.entries(fields).filter(([, value]) => value !== "" && value !== false && value !== null && value !== 0).map(([name, value]) => `${name}: ${shown(name, value)}`).join(" · ");
 }

@@ -81,7 +81,7 @@ function KeyEditor({ vendors, onDone, onCancel }: { vendors: readonly string[]; 
     <form class="card editor" onSubmit={(event) => { event.preventDefault(); void save(); }}>
       <div class="fields">
         <Field label={t.vendor}><select class="input" value={vendor} onChange={(event) => setVendor(event.currentTarget.value)}>{vendors.map((name) => <option key={name}>{name}</option>)}</select></Field>
-        <Field label={t.key} hint={t.keyHint}><input class="input" type="password" autocomplete="off" spellcheck={false} required autoFocus maxLength={4096} value={key} onInput={(event) => setKey(event.currentTarget.value)} /></Field>
+        <Field label={t.key}><input class="input" type="password" autocomplete="off" spellcheck={false} required autoFocus maxLength={4096} value={key} onInput={(event) => setKey(event.currentTarget.value)} /></Field>
       </div>
       <div class="row wrap">
         <Button kind="primary" type="submit" disabled={isBusy || !key.trim() || !vendor}>{t.save}</Button>

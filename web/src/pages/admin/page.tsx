@@ -1,8 +1,8 @@
 /** Frame of the sections that change settings: loading and error states, and a dialog that asks before something is deleted. */
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { FixedSettingView, SettingsView } from "@everturn/client";
-import { attempt } from "../../app/app";
+import { attempt, refreshAgents } from "../../app/app";
 import { Badge, Button, Dialog, ErrorLine, Spinner } from "../../ui/components";
 import { useFetch, type Fetched } from "../../app/useFetch";
 import { fetchSettings } from "./api";
@@ -13,6 +13,7 @@ export function SettingsSection({ about, children }: { about: string; children: 
   const t = useTexts();
   const fetched: Fetched<SettingsView> = useFetch(fetchSettings);
   const settings = fetched.value;
+  useEffect(refreshAgents, [JSON.stringify([settings?.models, settings?.agents])]); // for the pickers of agents and models
   return (
     <>
       <p class="muted">{about}</p>

@@ -13,12 +13,17 @@ export function Loaded<T>({ of: fetched, children }: { of: Fetched<T>; children:
   return <>{fetched.value === undefined ? <Spinner label={t.loading} /> : children(fetched.value)}</>;
 }
 
-/** A table that scrolls sideways on a small screen, where a last column of actions stays in view; the heads of its last `numbers` columns stand over numbers. */
-export function DataTable({ label, head, numbers = 0, children }: { label: string; head: readonly string[]; numbers?: number; children: ComponentChildren }) {
+/**
+ * A table. Where it is too wide for a phone, each row becomes a list, with the heads as labels (admin.css); one of up to five columns
+ * scrolls sideways. The heads of its last `numbers` columns stand over numbers.
+ */
+export function DataTable({ label, head, numbers = 0, wide = false, children }: { label: string; head: readonly string[]; numbers?: number; wide?: boolean; children: ComponentChildren }) {
   const t = useTexts();
+  const isWide = head.length > 5 || wide;
+  const labels = Object.fromEntries(head.map((text, index) => [`--head-${index + 1}`, JSON.stringify(text)]));
   return (
-    <div class="card scroll" tabIndex={0} role="region" aria-label={label}>
-      <table class={head.at(-1) === t.action ? "acts" : undefined}>
+    <div class={isWide ? "card scroll stacks" : "card scroll"} tabIndex={0} role="region" aria-label={label}>
+      <table class={head.at(-1) === t.action ? "acts" : undefined} style={isWide ? labels : undefined}>
         <thead><tr>{head.map((text, index) => <th key={text} scope="col" class={index >= head.length - numbers ? "number" : undefined}>{text}</th>)}</tr></thead>
         <tbody>{children}</tbody>
       </table>

@@ -41,7 +41,7 @@ export function Quarantine() {
                   <th scope="row"><code>{row.id}</code><div class="small muted">{format.ago(row.updated)}</div></th>
                   <td><bdi>{row.by}</bdi></td>
                   <td><bdi>{row.agent}</bdi></td>
-                  <td class="wide">{row.reason}</td>
+                  <td class="wide">{row.reason.replace(`session ${row.id} `, "")}</td>
                   <td class="number">{row.open_turns}</td>
                   <td>
                     <div class="row wrap">

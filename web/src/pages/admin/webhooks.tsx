@@ -129,10 +129,11 @@ function Endpoint({ row, onSecret, reload }: { row: WebhookView; onSecret: (made
       <div class="row wrap">
         <code class="name grow">{row.url}</code>
         {isFixed && <Badge icon="lock">{t.fixed}</Badge>}
-        {row.is_paused ? <Badge tone="warn">{t.paused}</Badge> : row.disabled ? <Badge tone="bad">{t.disabled}</Badge> : <Badge tone="good">{t.active}</Badge>}
+        {row.is_paused ? <Badge tone="warn">{t.paused}</Badge> : row.disabled ? <Badge tone="bad">{t.disabled}</Badge> : row.failing ? <Badge tone="bad">{t.failing}</Badge> : <Badge tone="good">{t.active}</Badge>}
       </div>
       {row.description && <p><bdi>{row.description}</bdi></p>}
       {row.disabled && <p class="small attention">{t.disabledWhy(row.disabled)}</p>}
+      {row.failing && !row.disabled && <p class="small attention">{t.failingWhy(row.failing.count, format.moment(row.failing.since), row.failing.problem)}</p>}
       <p class="row wrap">{row.events.map((name) => <Badge key={name}>{name}</Badge>)}</p>
       <p class="small muted">{isFixed ? t.setIn : row.by ? t.createdBy(row.by, format.moment(row.created)) : t.createdAt(format.moment(row.created))} <code>{row.id}</code></p>
       <div class="row wrap">
