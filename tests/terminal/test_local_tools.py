@@ -252,7 +252,7 @@ def servers(tmp_path: Path) -> Path:
 
 
 def test_a_server_is_shown_exactly_and_asked_about_before_it_is_started(start: Start, servers: Path, tmp_path: Path):
-    terminal = start("--mcp", str(servers), until=YES_NO, COLUMNS="300")
+    terminal = start("--mcp", str(servers), until=YES_NO, COLUMNS="600")
     trust = tmp_path / "config" / "everturn" / "mcp-trust.json"
     assert f"    {sys.executable} -S " in terminal.text
     assert f"'two  blanks\\u202e' (in {tmp_path})\n? start house, and trust it as it is now?\n" in terminal.text
