@@ -85,8 +85,9 @@ async def test_a_command_of_a_file_is_completed_shown_in_help_and_sent(
         await person.says("/fix-issue 12 quickly")
         await person.sees("On it.")
         await person.sees("Fix issue #12 following our standards. Everything: 12 quickly")
-        await person.says("/nothing")
+        await person.says("/nothing of this")
         await person.is_told("Unknown command /nothing")
+        assert person.app.chat_screen.composer.text == "/nothing of this"  # to correct a letter
 
 
 async def test_a_built_in_command_is_not_hidden(

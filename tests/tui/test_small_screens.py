@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from everturn import api
+from everturn.core.rules.policy import Rule
+from everturn.terminal.text.screen import display_width
 from everturn.terminal.tui.chat import ChatScreen
 from everturn.terminal.tui.compare import mark_differences
 from everturn.terminal.tui.gates.diff import diff_rows
 from everturn.terminal.tui.gates.form import FormPanel
-from everturn.terminal.tui.inbox import summarize_arguments
+from everturn.terminal.tui.inbox import column_widths, summarize_arguments
+from everturn.terminal.tui.permissions import rule_rows
 from everturn.terminal.tui.render.markdown import draw_markdown
 from everturn.terminal.tui.render.markdown_split import MarkdownPiece
 from everturn.terminal.tui.render.text import line_text
 from everturn.terminal.tui.revert import FilesScreen
 from everturn.terminal.tui.sidebar import Sidebar
 from everturn.terminal.tui.status import mode_label
+from everturn.terminal.tui.texts.permissions import get_permissions_texts
 from tests.helpers.scripted_server.server import Rig
 from tests.tui.screen_user import Person, person
 
@@ -146,6 +152,27 @@ def test_a_new_file_is_not_drawn_beside_an_empty_column() -> None:
     assert "".join(text for text, _ in rows[1]).strip() == "+ a line"
     changed = list(diff_rows([("-", "old"), ("+", "new")], 150, is_wide=True))
     assert "│" in "".join(text for text, _ in changed[0])
+
+
+def test_a_blank_at_the_end_of_a_line_is_not_drawn_as_code() -> None:
+    [row] = diff_rows([("+", "a ")], 80, is_wide=False)
+    assert ("\\x20", "mark") in row
+
+
+@pytest.mark.parametrize(("action", "style"), [("allow", "good"), ("deny", "bad")])
+def test_the_sign_of_a_rule_has_the_colour_of_its_action(action: Any, style: str) -> None:
+    rule = Rule("send_mail", action=action)
+    view = api.RulesView(agent="", tools=[], rules=[api.RuleView(rule=rule, text="send_mail")])
+    first = rule_rows(view, get_permissions_texts("en"), 80)[-2]
+    assert {used for text, used in first if text.strip()} == {style}
+
+
+def test_the_columns_of_the_inbox_never_need_more_than_the_screen() -> None:
+    for titles in (["a"], ["a", "b" * 90], ["语" * 40], []):
+        title_width, question_width = column_widths(titles, 76)
+        widest = max((min(display_width(title), title_width) for title in titles), default=0)
+        assert widest + question_width <= 76
+    assert column_widths(["Rain"], 76)[1] == 72  # short titles leave the room to the questions
 
 
 def test_the_inbox_shows_arguments_by_name_the_shortest_first() -> None:

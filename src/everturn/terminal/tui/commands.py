@@ -236,12 +236,15 @@ class Commands:
         elif word in ALIASES:
             await self._run_command(ALIASES[word], rest)
         else:
-            self._refuse_unknown(word)
+            self._refuse_unknown(word, rest)
 
-    def _refuse_unknown(self, word: str) -> None:
+    def _refuse_unknown(self, word: str, rest: str) -> None:
         texts, near = self._app_texts, get_close_matches(word, [*self.completion.slash_commands(), *ALIASES], 1)
         text = texts.no_command_near.format(name=word, near=near[0]) if near else texts.no_command.format(name=word)
         self._app.show_message(text, "warning")
+        composer = self._app.chat_screen.composer
+        if not composer.text:  # a letter was wrong: the rest need not be typed again
+            composer.write(f"{word} {rest}".strip())
 
     async def _open_prompts(self, word: str, rest: str) -> None:
         name, _, words = rest.partition(" ")

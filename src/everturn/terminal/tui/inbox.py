@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -75,26 +76,26 @@ class InboxScreen(ClosingScreen[None]):
         count = format_text(texts.count, n=len(gates))
         self.query_one("#count", Static).update(Content(count if gates else texts.empty))
         table.display = bool(gates)
-        table.fill({gate_view.gate.id: self._cells(gate_view) for gate_view in gates})
+        expires = any(gate_view.gate.expires for gate_view in gates)
+        columns = self.size.width - (TIME_COLUMNS if expires else NO_EXPIRY_COLUMNS)
+        widths = column_widths([self._title(gate_view) for gate_view in gates], columns)
+        table.fill({gate_view.gate.id: self._cells(gate_view, widths) for gate_view in gates})
         answers = [("enter", texts.k_answer), ("o", texts.k_open)] if gates else []
         self.query_one(KeyBar).offer([*answers, ("escape", texts.k_back)])
 
-    def _cells(self, gate_view: api.GateView) -> Cells:
+    def _title(self, gate_view: api.GateView) -> str:
+        return escape_invisible(" ".join(gate_view.title.split())) or self.words.untitled
+
+    def _cells(self, gate_view: api.GateView, widths: tuple[int, int]) -> Cells:
         now, gate_texts = time.time(), gate_words_in(get_host(self).language)
-        expires = any(other.gate.expires for other in get_host(self).inbox_gates)
-        columns = self.size.width - (TIME_COLUMNS if expires else NO_EXPIRY_COLUMNS)
-        room = max(columns // 3, 8)
-        title = escape_invisible(" ".join(gate_view.title.split())) or self.words.untitled
         time_left = format_time_left(gate_view.gate.expires - now, gate_texts) if gate_view.gate.expires else ""
         question = gate_title(gate_view.gate, gate_texts)
         if gate_view.gate.kind != "result" and gate_view.gate.arguments not in ("", "{}"):
             question += f"  {summarize_arguments(gate_view.gate.arguments)}"
-        # A title is short or missing; the question has the rest of the line.
-        question_width = max(columns - min(display_width(title), room), 8)
         return (
             format_time_left(now - gate_view.opened, gate_texts),
-            truncate_columns(title, room),
-            truncate_columns(question, question_width),
+            truncate_columns(self._title(gate_view), widths[0]),
+            truncate_columns(question, widths[1]),
             time_left,
         )
 
@@ -138,6 +139,13 @@ async def root_session(screen: DOMNode, gate_view: api.GateView) -> str:
             break
         session = info.parent
     return session
+
+
+def column_widths(titles: Sequence[str], columns: int) -> tuple[int, int]:
+    """Return the columns of the titles and of the questions: titles have at most a third, questions all the rest."""
+    room = max(columns // 3, 8)
+    widest = max((min(display_width(title), room) for title in titles), default=room)
+    return room, max(columns - widest, 8)
 
 
 def summarize_arguments(text: str) -> str:

@@ -243,14 +243,16 @@ def rule_rows(view: api.RulesView, texts: PermissionsTexts, width: int) -> list[
         source = escape_invisible(
             f"{rule_view.rule.layer}{f', {rule_view.rule.source}' if rule_view.rule.source else ''}"
         )
-        rows += text_rows(
+        style = STYLES[rule_view.rule.action]
+        (sign, *text), *others = text_rows(
             [escape_invisible(rule_view.text)],
             width,
             SIGNS[rule_view.rule.action],
             2,
-            STYLES[rule_view.rule.action],
+            style,
             marks=count_invisible(rule_view.text) > 0,
         )
+        rows += [((sign[0], style), *text), *others]
         rows += message_rows(source, width, "dim", "   ")
         rows += (
             message_rows(texts.never.format(escape_invisible(rule_view.shadow)), width, "warn", "   !")

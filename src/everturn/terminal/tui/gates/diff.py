@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 
-from everturn.terminal.text.visible_text import count_invisible, escape_invisible, wrap_line
+from everturn.terminal.text.visible_text import escape_invisible, wrap_line
 from everturn.terminal.tui.gates.rows import INDENT, Row, join_columns, mark_escapes
 
 Line = tuple[str, str]
@@ -78,8 +78,8 @@ def diff_rows(lines: Sequence[Line], width: int, is_wide: bool, language: str = 
 
 
 def _line(sign: str, text: str, width: int, language: str) -> Iterator[Row]:
-    style, lead, marks = STYLES[sign], SHOWN[sign], count_invisible(text) > 0
-    shown = escape_invisible(text)
+    style, lead, shown = STYLES[sign], SHOWN[sign], escape_invisible(text)
+    marks = shown != text  # a blank at the end of a line is escaped, too
     colours = _colours(shown, language) if sign in "+- " and not marks else [""] * len(shown)
     room, at = width - len(INDENT) - 2, 0
     for piece in wrap_line(shown, room):
