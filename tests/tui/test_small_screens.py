@@ -20,7 +20,7 @@ from everturn.terminal.tui.render.markdown import draw_markdown
 from everturn.terminal.tui.render.markdown_split import MarkdownPiece
 from everturn.terminal.tui.render.text import line_text
 from everturn.terminal.tui.revert import FilesScreen
-from everturn.terminal.tui.sidebar import Sidebar
+from everturn.terminal.tui.sidebar import SIDE_WIDTH, Sidebar, session_line
 from everturn.terminal.tui.status import mode_label
 from everturn.terminal.tui.texts.permissions import get_permissions_texts
 from tests.helpers.scripted_server.server import Rig
@@ -173,6 +173,13 @@ def test_the_columns_of_the_inbox_never_need_more_than_the_screen() -> None:
         widest = max((min(display_width(title), title_width) for title in titles), default=0)
         assert widest + question_width <= 76
     assert column_widths(["Rain"], 76)[1] == 72  # short titles leave the room to the questions
+
+
+@pytest.mark.parametrize("when", ["2 min", "35 分钟"])
+def test_the_time_of_a_session_is_not_cut_in_the_sidebar(when: str) -> None:
+    line = session_line("a title that is longer than the sidebar is wide", when)
+    assert line.plain.endswith(when)
+    assert line.cell_length == SIDE_WIDTH - 4
 
 
 def test_the_inbox_shows_arguments_by_name_the_shortest_first() -> None:

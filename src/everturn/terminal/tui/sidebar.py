@@ -12,7 +12,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from everturn import api
-from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.text.screen import display_width, escape_prose
 from everturn.terminal.tui.host import get_host
 from everturn.terminal.tui.texts.screens import ScreenTexts, get_screen_texts
 
@@ -92,10 +92,7 @@ class Sidebar(Vertical):
         index = listed.highlighted
         listed.clear_options()
         for session, title, when in rows:
-            room = SIDE_WIDTH - 5 - len(when)
-            line = Content(title).truncate(room, ellipsis=True)
-            gap = " " * max(1, room + 1 - line.cell_length)
-            listed.add_option(Option(Content.assemble(line, gap, (when, "$text-muted")), session))
+            listed.add_option(Option(session_line(title, when), session))
         if index is not None and rows:
             listed.highlighted = min(index, len(rows) - 1)
 
@@ -103,3 +100,11 @@ class Sidebar(Vertical):
     async def _chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         await get_host(self).open_session(event.option.id or "")
+
+
+def session_line(title: str, when: str) -> Content:
+    """Return a title, truncated to what is left of the line, and the time at its end."""
+    room = SIDE_WIDTH - 5 - display_width(when)
+    line = Content(title).truncate(room, ellipsis=True)
+    gap = " " * max(1, room + 1 - line.cell_length)
+    return Content.assemble(line, gap, (when, "$text-muted"))
