@@ -90,7 +90,7 @@ export function dismiss(id: number): void {
 
 /** Fetch the agents and their models again, if they were fetched before. */
 export function refreshAgents(): void {
-  if (agents.value) void client.agents().then(agents.set, () => {});
+  if (agents.value) void client.agents().then((found) => agents.set(found), () => {});
 }
 
 /** Await a promise, and show a toast if it fails. */

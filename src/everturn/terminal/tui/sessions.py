@@ -116,7 +116,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         room = self._room
         for _, title, when in rows:
             right = Content.styled(when, "$text-muted").truncate(room // 2, ellipsis=True)
-            right = right.highlight_regex(f"^{re.escape(self._screen_texts.waiting)}", style="$warning bold")
+            right = right.highlight_regex(f"^{re.escape(self._screen_texts.waiting)}", style="$foreground bold")
             left = Content(title).truncate(room - right.cell_length - 2, ellipsis=True)
             gap = " " * max(2, room - left.cell_length - right.cell_length)
             listed.add_option(Option(Content.assemble(left, gap, right)))
