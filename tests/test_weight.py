@@ -18,7 +18,7 @@ ROUNDS = 20  # at most; the least counts, for whatever else a machine does only 
 ENOUGH = 4  # rounds after which the yardstick is believed
 HELP_SECONDS = 0.25  # CPU of `everturn --help`, Python itself included
 BARE = 8.0  # the same, in Pythons that do nothing
-YARDSTICKS = 3.5  # on a slow or busy machine, where seconds say little: so many times `import asyncio`
+YARDSTICKS = 4.5  # on a slow or busy machine: so many times `import asyncio` (3.3 to 4.2 were measured)
 
 COST = """
 import resource, sys
